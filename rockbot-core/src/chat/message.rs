@@ -1,0 +1,172 @@
+//! Messages of a conversation with a model.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::context::Trust;
+use crate::{CallId, ToolName};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The host.
+    System,
+    /// The person, or whoever asks.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool, answering a call of the model.
+    Tool,
+}
+
+/// One message: some text, and what belongs to its role.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The text, in parts that remember where they came from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ContentPart>,
+    /// The tool calls of an assistant's message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Which call a tool's message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<CallId>,
+    /// The reasoning of an assistant's message; some models want it back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
+}
+
+/// A piece of a message's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentPart {
+    /// The text.
+    pub text: String,
+    /// Where it came from.
+    pub provenance: Provenance,
+}
+
+/// Where a text came from and how far it can be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Who wrote it, such as `user`, `host` or `tool:web_browse`.
+    pub source: Cow<'static, str>,
+    /// How far it can be trusted.
+    pub trust: Trust,
+}
+
+impl Provenance {
+    /// Written by the operator of this host.
+    pub const HOST: Self = Self {
+        source: Cow::Borrowed("host"),
+        trust: Trust::Host,
+    };
+    /// Written by the person in the conversation.
+    pub const USER: Self = Self {
+        source: Cow::Borrowed("user"),
+        trust: Trust::User,
+    };
+    /// Written by a model.
+    pub const MODEL: Self = Self {
+        source: Cow::Borrowed("model"),
+        trust: Trust::Untrusted,
+    };
+
+    /// Returned by a tool.
+    pub const TOOL: Self = Self {
+        source: Cow::Borrowed("tool"),
+        trust: Trust::Untrusted,
+    };
+}
+
+/// A tool call as a model asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's name for this call.
+    pub id: CallId,
+    /// The tool.
+    pub name: ToolName,
+    /// The arguments: JSON text, as the model wrote it. It may be malformed.
+    pub arguments: Arc<str>,
+}
+
+/// What a model thought before it answered.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// The thoughts as text; empty when the provider hides them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The provider's own form, to be sent back unchanged (OpenRouter's `reasoning_details`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Arc<RawValue>>,
+}
+
+impl PartialEq for Reasoning {
+    fn eq(&self, other: &Self) -> bool {
+        let raw = |this: &Self| this.details.as_ref().map(|details| details.get().to_owned());
+        self.text == other.text && raw(self) == raw(other)
+    }
+}
+
+impl ChatMessage {
+    /// A message of the host.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::text_of(Role::System, text.into(), Provenance::HOST)
+    }
+
+    /// A message of the person in the conversation.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::text_of(Role::User, text.into(), Provenance::USER)
+    }
+
+    /// A message of the model.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::text_of(Role::Assistant, text.into(), Provenance::MODEL)
+    }
+
+    /// A message of the model that calls tools.
+    pub fn calls(text: String, tool_calls: Vec<ToolCall>) -> Self {
+        Self {
+            tool_calls,
+            ..Self::text_of(Role::Assistant, text, Provenance::MODEL)
+        }
+    }
+
+    /// The answer of a tool to `call`.
+    pub fn tool(call: CallId, text: impl Into<String>) -> Self {
+        Self {
+            tool_call_id: Some(call),
+            ..Self::text_of(Role::Tool, text.into(), Provenance::TOOL)
+        }
+    }
+
+    /// A message of `role` with one part; no part at all when the text is empty.
+    pub fn text_of(role: Role, text: String, provenance: Provenance) -> Self {
+        let content = if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![ContentPart { text, provenance }]
+        };
+        Self {
+            role,
+            content,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            reasoning: None,
+        }
+    }
+
+    /// The text of all parts, one after the other.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.content.as_slice() {
+            [] => Cow::Borrowed(""),
+            [part] => Cow::Borrowed(&part.text),
+            parts => Cow::Owned(parts.iter().map(|part| part.text.as_str()).collect()),
+        }
+    }
+}

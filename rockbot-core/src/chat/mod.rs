@@ -1,0 +1,17 @@
+//! Asking a model: the request, the answer, and the client between them.
+//!
+//! A model call is a plain request and response. It resolves when the answer is complete; pieces of the answer
+//! go to the [`DeltaSink`] of the call while it runs. So stock tower layers (time-out, concurrency limit,
+//! retry) hold for the whole answer, not just until its first byte.
+
+mod client;
+mod error;
+mod message;
+mod request;
+mod response;
+
+pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
+pub use error::{ChatError, ChatErrorKind};
+pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
+pub use request::{ChatRequest, ModelTier, OutputSchema, ToolChoice};
+pub use response::{ChatResponse, FinishReason, Usage};

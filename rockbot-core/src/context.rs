@@ -1,0 +1,305 @@
+//! The context that travels with every call: for whom, from where, until when, with which permissions.
+
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::turn::ProgressSink;
+use crate::{CallId, Digest, Principal, SessionId, TurnId};
+
+/// Through which door work came in. It comes from the channel, never from the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Door {
+    /// A person, or a program that embeds the agent.
+    #[default]
+    User,
+    /// A schedule that fired.
+    Scheduled,
+    /// Another turn of this host.
+    Subagent,
+    /// A message bus.
+    Bus,
+}
+
+/// Whose work goes first where work has to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Priority {
+    /// Somebody waits for the answer.
+    #[default]
+    User,
+    /// A schedule fired.
+    Scheduled,
+    /// Another turn waits for the answer.
+    Subagent,
+    /// Nobody waits: the agent tends its own memory.
+    Dream,
+}
+
+/// How far a text can be trusted. Ordered: the trust of a mixture is the least of its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Anybody may have written it: tool output, web pages, remote agents.
+    #[default]
+    Untrusted,
+    /// The person in the conversation wrote it.
+    User,
+    /// The operator of this host wrote it: profile, rules, the framework's own texts.
+    Host,
+}
+
+/// Permission for one exact tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The call that was approved.
+    pub call: CallId,
+    /// [`Grant::args_hash`] of the call that was approved: other arguments are another call.
+    pub args_hash: Digest,
+}
+
+impl Grant {
+    /// The digest that binds a grant to a tool and its exact arguments.
+    pub fn args_hash(tool: &str, arguments: &str) -> Digest {
+        Digest::of([tool, arguments])
+    }
+}
+
+/// What every call knows about the work that it belongs to: one shared allocation, cheap to clone.
+///
+/// A context is passed along unchanged. Of its fields these cross a bus: principal, remaining time, trace and
+/// idempotency key. Trust and grants never do: they come from the channel.
+///
+/// ```
+/// # use rockbot_core::context::{CallContext, Door};
+/// let cx = CallContext::new("session-1").with_door(Door::Scheduled);
+/// assert_eq!(cx.session().as_str(), "session-1");
+/// assert!(cx.time_left().is_none());
+/// ```
+#[derive(Clone, Debug)]
+pub struct CallContext(Arc<Scope>);
+
+#[derive(Clone, Debug)]
+struct Scope {
+    session: SessionId,
+    principal: Principal,
+    turn: Option<TurnId>,
+    parent: Option<TurnId>,
+    depth: u32,
+    door: Door,
+    priority: Priority,
+    trust: Trust,
+    deadline: Option<Instant>,
+    cancellation: CancellationToken,
+    grants: Arc<[Grant]>,
+    trace: Option<Arc<str>>,
+    progress: ProgressSink,
+    extensions: BTreeMap<TypeId, Extension>,
+}
+
+#[derive(Clone)]
+struct Extension(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Extension")
+    }
+}
+
+impl CallContext {
+    /// The context of a user's call in `session`: local principal, no deadline, no grants, nobody listening.
+    pub fn new(session: impl Into<SessionId>) -> Self {
+        Self(Arc::new(Scope {
+            session: session.into(),
+            principal: Principal::default(),
+            turn: None,
+            parent: None,
+            depth: 0,
+            door: Door::User,
+            priority: Priority::User,
+            trust: Trust::User,
+            deadline: None,
+            cancellation: CancellationToken::new(),
+            grants: Arc::from([]),
+            trace: None,
+            progress: ProgressSink::none(),
+            extensions: BTreeMap::new(),
+        }))
+    }
+
+    /// The conversation.
+    pub fn session(&self) -> &SessionId {
+        &self.0.session
+    }
+
+    /// On whose behalf.
+    pub fn principal(&self) -> &Principal {
+        &self.0.principal
+    }
+
+    /// The turn that this call belongs to, if any.
+    pub fn turn(&self) -> Option<&TurnId> {
+        self.0.turn.as_ref()
+    }
+
+    /// The turn that started this call's turn, if any.
+    pub fn parent(&self) -> Option<&TurnId> {
+        self.0.parent.as_ref()
+    }
+
+    /// How many turns stand above this call's turn: 0 for a turn that a message started.
+    pub fn depth(&self) -> u32 {
+        self.0.depth
+    }
+
+    /// Through which door the work came in.
+    pub fn door(&self) -> Door {
+        self.0.door
+    }
+
+    /// Whose work goes first.
+    pub fn priority(&self) -> Priority {
+        self.0.priority
+    }
+
+    /// How far the originator of the work can be trusted.
+    pub fn trust(&self) -> Trust {
+        self.0.trust
+    }
+
+    /// When the work must have ended, if ever.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.deadline
+    }
+
+    /// How long the work may still take: `None` when it has no deadline.
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = self.0.deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Fires when the work is no longer wanted.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.cancellation
+    }
+
+    /// The W3C `traceparent` of the caller, if there is one.
+    pub fn trace(&self) -> Option<&str> {
+        self.0.trace.as_deref()
+    }
+
+    /// Whoever listens to the turn: tools report how far they are here.
+    pub fn progress(&self) -> &ProgressSink {
+        &self.0.progress
+    }
+
+    /// Whether this exact call was approved.
+    pub fn is_granted(&self, call: &CallId, tool: &str, arguments: &str) -> bool {
+        let matches = |grant: &Grant| grant.call == *call && grant.args_hash == Grant::args_hash(tool, arguments);
+        self.0.grants.iter().any(matches)
+    }
+
+    /// The key under which an outside system can recognise a repetition of `call`: turn and call id.
+    pub fn idempotency_key(&self, call: &CallId) -> String {
+        match &self.0.turn {
+            Some(turn) => format!("{turn}/{call}"),
+            None => format!("{}/{call}", self.0.session),
+        }
+    }
+
+    /// The value of type `T` that somebody attached with [`CallContext::with_extension`].
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.extensions.get(&TypeId::of::<T>())?.0.downcast_ref()
+    }
+
+    /// On behalf of `principal`.
+    #[must_use]
+    pub fn with_principal(self, principal: Principal) -> Self {
+        self.change(|scope| scope.principal = principal)
+    }
+
+    /// As a call of `turn`.
+    #[must_use]
+    pub fn with_turn(self, turn: TurnId) -> Self {
+        self.change(|scope| scope.turn = Some(turn))
+    }
+
+    /// As work that `parent` started, one level below it.
+    #[must_use]
+    pub fn with_parent(self, parent: TurnId, depth: u32) -> Self {
+        self.change(|scope| {
+            scope.parent = Some(parent);
+            scope.depth = depth;
+        })
+    }
+
+    /// Through `door`.
+    #[must_use]
+    pub fn with_door(self, door: Door) -> Self {
+        self.change(|scope| scope.door = door)
+    }
+
+    /// With `priority`.
+    #[must_use]
+    pub fn with_priority(self, priority: Priority) -> Self {
+        self.change(|scope| scope.priority = priority)
+    }
+
+    /// With `trust` in the originator.
+    #[must_use]
+    pub fn with_trust(self, trust: Trust) -> Self {
+        self.change(|scope| scope.trust = trust)
+    }
+
+    /// To be finished by `deadline`.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Instant) -> Self {
+        self.change(|scope| scope.deadline = Some(deadline))
+    }
+
+    /// Cancelled by `cancellation`.
+    #[must_use]
+    pub fn with_cancellation(self, cancellation: CancellationToken) -> Self {
+        self.change(|scope| scope.cancellation = cancellation)
+    }
+
+    /// With exactly these grants.
+    #[must_use]
+    pub fn with_grants(self, grants: impl Into<Arc<[Grant]>>) -> Self {
+        self.change(|scope| scope.grants = grants.into())
+    }
+
+    /// As part of the trace `traceparent`.
+    #[must_use]
+    pub fn with_trace(self, traceparent: &str) -> Self {
+        self.change(|scope| scope.trace = Some(traceparent.into()))
+    }
+
+    /// Reporting to `progress`.
+    #[must_use]
+    pub fn with_progress(self, progress: ProgressSink) -> Self {
+        self.change(|scope| scope.progress = progress)
+    }
+
+    /// With a value of the caller's own, found again by its type.
+    #[must_use]
+    pub fn with_extension<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.change(|scope| {
+            scope.extensions.insert(TypeId::of::<T>(), Extension(Arc::new(value)));
+        })
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Scope)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+}

@@ -1,0 +1,41 @@
+//! Contracts of the rockbot agent framework.
+//!
+//! An agent receives a message, runs a turn, asks a model, calls a tool. This crate holds the types and
+//! traits of those four things, with in-memory versions, and none of the machinery: no network client, no
+//! broker, no runtime. Authors of tools, models, stores and buses depend on this crate alone; the runtime is
+//! `rockbot-host`, and `rockbot` puts everything together.
+//!
+//! * [`chat`]: what is asked of a model, and the [`ChatClient`](chat::ChatClient) that asks it
+//! * [`tool`]: tools, their registry, their arguments and results
+//! * [`turn`]: what a turn is asked, reports and ends with, and the [`TurnJournal`](turn::TurnJournal)
+//! * [`store`]: what an agent remembers
+//! * [`context`]: the [`CallContext`](context::CallContext) that travels with every call
+//! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod chat;
+pub mod clock;
+pub mod context;
+mod digest;
+mod id;
+pub mod store;
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
+pub mod tool;
+pub mod turn;
+
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use context::CallContext;
+pub use digest::Digest;
+pub use id::{CallId, IdSource, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
+
+/// An error of any type, as tower's own middleware produces it.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// A text that is never printed, logged or serialized: keys and passwords.
+pub type Secret = secrecy::SecretString;
+
+/// Reads the text of a [`Secret`]; the one place where it becomes visible.
+pub use secrecy::ExposeSecret;

@@ -1,0 +1,159 @@
+//! Conversation memory: the last turns of each session.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::chat::Role;
+use crate::{BoxError, Principal, SessionId, Timestamp, TurnId};
+
+/// Remembers what was said in each session: a window of its last entries.
+#[async_trait]
+pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
+    /// Adds `entries`, in order. Entries of a turn that is there already are not added again.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    async fn append(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        entries: Vec<ConversationTurn>,
+    ) -> Result<(), StoreError>;
+
+    /// The last `limit` entries of a session, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    async fn recent(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<ConversationTurn>, StoreError>;
+
+    /// Forgets a session.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError>;
+
+    /// The sessions of `principal`, in the order of their ids.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError>;
+}
+
+/// One thing that was said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationTurn {
+    /// Who spoke.
+    pub role: Role,
+    /// What.
+    pub content: String,
+    /// When.
+    pub timestamp: Timestamp,
+    /// In which turn of the engine.
+    pub turn: TurnId,
+}
+
+/// A store that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{context}")]
+pub struct StoreError {
+    /// What was tried, and what to do.
+    pub context: String,
+    /// What the system said.
+    pub source: BoxError,
+}
+
+/// How many entries a session keeps by default.
+const WINDOW: usize = 50;
+
+/// Conversation memory of a process: gone when it ends.
+#[derive(Debug)]
+pub struct InMemoryConversationMemory {
+    window: usize,
+    sessions: Mutex<BTreeMap<(Principal, SessionId), VecDeque<ConversationTurn>>>,
+}
+
+impl Default for InMemoryConversationMemory {
+    fn default() -> Self {
+        Self::with_window(WINDOW)
+    }
+}
+
+impl InMemoryConversationMemory {
+    /// A memory that keeps the last 50 entries of each session.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A memory that keeps the last `window` entries of each session.
+    pub fn with_window(window: usize) -> Self {
+        Self {
+            window,
+            sessions: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(Principal, SessionId), VecDeque<ConversationTurn>>> {
+        // No code that can panic runs under the lock.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl ConversationMemory for InMemoryConversationMemory {
+    async fn append(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        entries: Vec<ConversationTurn>,
+    ) -> Result<(), StoreError> {
+        let mut sessions = self.lock();
+        let turns = sessions.entry((principal.clone(), session.clone())).or_default();
+        let is_new = |entry: &ConversationTurn| !turns.iter().any(|known| known.turn == entry.turn);
+        let entries: Vec<_> = entries.into_iter().filter(is_new).collect();
+        turns.extend(entries);
+        let excess = turns.len().saturating_sub(self.window);
+        turns.drain(..excess);
+        Ok(())
+    }
+
+    async fn recent(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<ConversationTurn>, StoreError> {
+        let sessions = self.lock();
+        let Some(turns) = sessions.get(&(principal.clone(), session.clone())) else {
+            return Ok(Vec::new());
+        };
+        Ok(turns.iter().skip(turns.len().saturating_sub(limit)).cloned().collect())
+    }
+
+    async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
+        self.lock().remove(&(principal.clone(), session.clone()));
+        Ok(())
+    }
+
+    async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        let sessions = self.lock();
+        Ok(sessions
+            .keys()
+            .filter(|(owner, _)| owner == principal)
+            .map(|(_, session)| session.clone())
+            .collect())
+    }
+}

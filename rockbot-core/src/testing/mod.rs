@@ -1,0 +1,1 @@
+//! What tests of agents are made of: a scripted model, a mock tool, a manual clock, conformance suites.

@@ -1,0 +1,197 @@
+//! A tool call, its result and its errors.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BoxError, CallContext, CallId, SessionId, ToolName};
+
+/// One call of a tool. On the wire its members are camelCase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolInvokeRequest {
+    /// The model's name for the call; the response carries it back.
+    pub tool_call_id: CallId,
+    /// The tool.
+    pub tool_name: ToolName,
+    /// The arguments: the text of a JSON object.
+    pub arguments: Arc<str>,
+    /// The conversation that the call belongs to.
+    pub session_id: SessionId,
+}
+
+/// What a tool returned. A failure that the model can act on is a response too, with `is_error`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolInvokeResponse {
+    /// The call that this answers.
+    pub tool_call_id: CallId,
+    /// The tool.
+    pub tool_name: ToolName,
+    /// The output, plain text or JSON.
+    pub content: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+    /// Why it failed, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ToolErrorCode>,
+}
+
+impl ToolInvokeRequest {
+    /// A response to this call that succeeded.
+    pub fn succeed(self, content: impl Into<String>) -> ToolInvokeResponse {
+        ToolInvokeResponse {
+            tool_call_id: self.tool_call_id,
+            tool_name: self.tool_name,
+            content: content.into(),
+            is_error: false,
+            code: None,
+        }
+    }
+
+    /// A response to this call that failed with `error`: what the model reads.
+    pub fn fail(self, error: &ToolError) -> ToolInvokeResponse {
+        ToolInvokeResponse {
+            tool_call_id: self.tool_call_id,
+            tool_name: self.tool_name,
+            content: error.to_string(),
+            is_error: true,
+            code: Some(error.code),
+        }
+    }
+}
+
+/// A tool call and its context: what tower layers on tool calls see.
+#[derive(Debug, Clone)]
+pub struct ToolInvocation {
+    /// The call.
+    pub request: ToolInvokeRequest,
+    /// For whom, until when, with which grants.
+    pub cx: CallContext,
+}
+
+/// Why a tool call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ToolErrorCode {
+    /// No tool has this name.
+    ToolNotFound,
+    /// The tool ran and failed.
+    ExecutionFailed,
+    /// The tool took too long.
+    Timeout,
+    /// The arguments do not fit the tool.
+    InvalidArguments,
+    /// The call needs an approval that it does not have.
+    ApprovalRequired,
+    /// Somebody refused the call.
+    Denied,
+    /// The work was no longer wanted.
+    Cancelled,
+    /// The call was interrupted; whether it took effect is not known.
+    OutcomeUnknown,
+}
+
+impl ToolErrorCode {
+    /// The code as it stands on the wire and in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "ToolNotFound",
+            Self::ExecutionFailed => "ExecutionFailed",
+            Self::Timeout => "Timeout",
+            Self::InvalidArguments => "InvalidArguments",
+            Self::ApprovalRequired => "ApprovalRequired",
+            Self::Denied => "Denied",
+            Self::Cancelled => "Cancelled",
+            Self::OutcomeUnknown => "OutcomeUnknown",
+        }
+    }
+
+    /// Whether the same call may succeed a little later.
+    pub fn is_retryable(self) -> bool {
+        self == Self::Timeout
+    }
+}
+
+/// A failed tool call.
+#[derive(Debug)]
+pub struct ToolError {
+    code: ToolErrorCode,
+    message: String,
+    is_retryable: bool,
+    source: Option<BoxError>,
+}
+
+impl ToolError {
+    /// An error with `code`; `message` is what the model reads, so it says what to do next.
+    pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            is_retryable: code.is_retryable(),
+            source: None,
+        }
+    }
+
+    /// The tool ran and failed.
+    pub fn execution_failed(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorCode::ExecutionFailed, message)
+    }
+
+    /// The arguments do not fit the tool.
+    pub fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorCode::InvalidArguments, message)
+    }
+
+    /// Saying whether the same call may succeed a little later. By default only a time-out may.
+    #[must_use]
+    pub fn with_retryable(mut self, is_retryable: bool) -> Self {
+        self.is_retryable = is_retryable;
+        self
+    }
+
+    /// Because of `source`. The model does not see it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Why the call failed.
+    pub fn code(&self) -> ToolErrorCode {
+        self.code
+    }
+
+    /// What the model reads.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same call may succeed a little later.
+    pub fn is_retryable(&self) -> bool {
+        self.is_retryable
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ToolError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<BoxError> for ToolError {
+    /// Finds the typed error inside a boxed one; anything else becomes [`ToolErrorCode::ExecutionFailed`].
+    fn from(error: BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) => Self::execution_failed(error.to_string()).with_source(error),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tools: what an agent can do.
+//!
+//! A tool is a [`ToolRegistration`] (what the model reads) and a [`ToolExecutor`] (what runs). Most tools are
+//! written as an async closure over a struct, with [`tool`]:
+//!
+//! ```
+//! use rockbot_core::tool::tool;
+//!
+//! /// Adds two numbers.
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! let add = tool("add", |Add { a, b }: Add| async move { (a + b).to_string() }).pure();
+//! assert_eq!(add.registration().description, "Adds two numbers.");
+//! ```
+//!
+//! Tools live in a [`ToolRegistry`], which hands out immutable [`ToolSnapshot`]s.
+
+mod arguments;
+mod executor;
+mod invoke;
+mod registration;
+mod registry;
+mod typed;
+mod view;
+
+pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
+pub use executor::{Recovery, ToolExecutor};
+pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
+pub use registration::{Effect, ToolHints, ToolRegistration};
+pub use registry::{InMemoryToolRegistry, Owner, RegisteredTool, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
+pub use typed::{IntoToolOutput, Json, State, Tool, ToolFn, schema_of, stateful_tool, tool};
+pub use view::ToolView;

@@ -1,0 +1,86 @@
+//! What a tool says about itself.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ToolName;
+
+/// What a call changes in the world. It decides what may run together, be retried, or run again after a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Nothing: it only reads. Runs together with others; runs again after a crash.
+    Pure,
+    /// The same thing, however often it runs. Runs together with others; runs again after a crash.
+    Idempotent,
+    /// Something, each time. Runs alone, in the model's order, and never twice.
+    #[default]
+    Mutating,
+}
+
+/// What the host should know about a tool besides its effect.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolHints {
+    /// Whether each call must be approved first.
+    pub needs_approval: bool,
+    /// How long a call may take; `None` means the host's limit.
+    pub time_limit: Option<Duration>,
+    /// How many calls may run at once in this host; `None` means no limit of its own.
+    pub max_concurrency: Option<u32>,
+}
+
+/// What is known of a tool: the part that the model reads and the part that guides the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolRegistration {
+    /// The name, unique in the registry.
+    pub name: ToolName,
+    /// What it does, in words for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments: an object.
+    pub parameters_schema: Value,
+    /// Where it comes from, such as `local`, `brave` or `mcp:weather-server`.
+    pub source: String,
+    /// What a call changes.
+    #[serde(default)]
+    pub effect: Effect,
+    /// What else the host should know.
+    #[serde(default)]
+    pub hints: ToolHints,
+}
+
+impl ToolRegistration {
+    /// A mutating tool from `local` without hints.
+    pub fn new(name: impl Into<ToolName>, description: impl Into<String>, parameters_schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            parameters_schema,
+            source: "local".into(),
+            effect: Effect::default(),
+            hints: ToolHints::default(),
+        }
+    }
+
+    /// The tool as OpenAI-compatible models want it: `{"type":"function","function":{…}}`.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::ToolRegistration;
+    /// let tool = ToolRegistration::new("now", "Tells the time.", serde_json::json!({"type": "object"}));
+    /// assert_eq!(
+    ///     tool.to_llm_tool_definition(),
+    ///     r#"{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object"}}}"#,
+    /// );
+    /// ```
+    pub fn to_llm_tool_definition(&self) -> String {
+        let name = Value::from(self.name.as_str());
+        let description = Value::from(self.description.as_str());
+        let parameters = &self.parameters_schema;
+        format!(
+            r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
+        )
+    }
+}

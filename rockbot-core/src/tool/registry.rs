@@ -1,0 +1,312 @@
+//! The directory of tools: immutable snapshots, swapped whole.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use super::{ArgumentSchema, SchemaError, ToolExecutor, ToolRegistration, ToolView};
+use crate::ToolName;
+
+/// Where tools are registered and found.
+///
+/// Readers take a [`ToolSnapshot`], which never changes; writers make a new one with a higher generation. A
+/// name stands once in a registry: registering it again is an error, never a silent replacement.
+pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
+    /// All tools, as they are now.
+    fn snapshot(&self) -> Arc<ToolSnapshot>;
+
+    /// Adds a tool that belongs to `owner`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the name is taken or not valid, the description is empty, or the schema cannot be used.
+    fn register(&self, owner: &Owner, tool: RegisteredTool) -> Result<(), RegistryError>;
+
+    /// Removes a tool of `owner`. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the tool belongs to somebody else.
+    fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError>;
+
+    /// Makes `tools` the tools of `owner`: adds, replaces and removes in one step that nobody sees half done.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`ToolRegistry::register`] does; then nothing has changed.
+    fn replace_source(&self, owner: &Owner, tools: Vec<RegisteredTool>) -> Result<(), RegistryError>;
+
+    /// Sees every new generation.
+    fn watch(&self) -> watch::Receiver<u64>;
+}
+
+/// Who registered a tool. Only the holder of the token can replace or remove it.
+#[derive(Clone)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// A new owner; `name` is for messages only, two owners of one name are still two.
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Owner {}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({})", self.0)
+    }
+}
+
+/// A tool on its way into a registry.
+#[derive(Debug, Clone)]
+pub struct RegisteredTool {
+    /// What it says about itself.
+    pub registration: ToolRegistration,
+    /// What runs its calls.
+    pub executor: Arc<dyn ToolExecutor>,
+}
+
+/// Why a tool cannot be registered or removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The name is taken.
+    #[error("a tool named `{0}` is registered already: unregister it first or choose another name")]
+    Duplicate(ToolName),
+    /// The name has other characters, none, or too many.
+    #[error("`{0}` cannot name a tool: use 1 to 64 characters of A-Z a-z 0-9 _ -")]
+    InvalidName(ToolName),
+    /// A model cannot choose a tool that says nothing about itself.
+    #[error("tool `{0}` has no description: write a doc comment on its arguments or call `.description(…)`")]
+    NoDescription(ToolName),
+    /// The schema cannot be used to check arguments.
+    #[error("the parameters schema of tool `{name}` cannot be used: {source}")]
+    InvalidSchema {
+        /// The tool.
+        name: ToolName,
+        /// What is wrong with it.
+        source: SchemaError,
+    },
+    /// The tool belongs to another owner.
+    #[error("tool `{name}` belongs to {owner:?}: only its owner can remove it")]
+    NotOwner {
+        /// The tool.
+        name: ToolName,
+        /// Whose it is.
+        owner: Owner,
+    },
+}
+
+/// A tool in a registry.
+#[derive(Debug)]
+pub struct ToolEntry {
+    registration: ToolRegistration,
+    executor: Arc<dyn ToolExecutor>,
+    arguments: ArgumentSchema,
+    definition: String,
+    owner: Owner,
+}
+
+impl ToolEntry {
+    fn new(owner: &Owner, tool: RegisteredTool) -> Result<Arc<Self>, RegistryError> {
+        let RegisteredTool { registration, executor } = tool;
+        let name = &registration.name;
+        if !name.is_valid() {
+            return Err(RegistryError::InvalidName(name.clone()));
+        }
+        if registration.description.trim().is_empty() {
+            return Err(RegistryError::NoDescription(name.clone()));
+        }
+        let arguments = ArgumentSchema::compile(&registration.parameters_schema).map_err(|source| {
+            RegistryError::InvalidSchema {
+                name: name.clone(),
+                source,
+            }
+        })?;
+        let definition = registration.to_llm_tool_definition();
+        Ok(Arc::new(Self {
+            registration,
+            executor,
+            arguments,
+            definition,
+            owner: owner.clone(),
+        }))
+    }
+
+    /// What the tool says about itself.
+    pub fn registration(&self) -> &ToolRegistration {
+        &self.registration
+    }
+
+    /// What runs its calls.
+    pub fn executor(&self) -> &Arc<dyn ToolExecutor> {
+        &self.executor
+    }
+
+    /// What its arguments must look like.
+    pub fn arguments(&self) -> &ArgumentSchema {
+        &self.arguments
+    }
+
+    /// The tool's definition for a model, as JSON text.
+    pub fn definition(&self) -> &str {
+        &self.definition
+    }
+
+    /// Who registered it.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+}
+
+/// All tools of a registry at one moment, ordered by name.
+#[derive(Debug, Default)]
+pub struct ToolSnapshot {
+    generation: u64,
+    entries: Arc<[Arc<ToolEntry>]>,
+    by_name: HashMap<ToolName, Arc<ToolEntry>>,
+    view: OnceLock<ToolView>,
+}
+
+impl ToolSnapshot {
+    fn new(generation: u64, by_name: HashMap<ToolName, Arc<ToolEntry>>) -> Self {
+        let mut entries: Vec<_> = by_name.values().cloned().collect();
+        entries.sort_by(|a, b| a.registration.name.cmp(&b.registration.name));
+        Self {
+            generation,
+            entries: entries.into(),
+            by_name,
+            view: OnceLock::new(),
+        }
+    }
+
+    /// Counts the changes of the registry.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The tools, ordered by name.
+    pub fn entries(&self) -> &[Arc<ToolEntry>] {
+        &self.entries
+    }
+
+    /// The tool named `name`.
+    pub fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.by_name.get(name)
+    }
+
+    /// All tools as a model sees them; made once per snapshot.
+    pub fn view(&self) -> &ToolView {
+        self.view
+            .get_or_init(|| ToolView::new(self.generation, self.entries.clone()))
+    }
+}
+
+/// The registry of a process.
+pub struct InMemoryToolRegistry {
+    current: ArcSwap<ToolSnapshot>,
+    /// Held by writers, so that no change is lost between reading a snapshot and swapping it.
+    writing: Mutex<()>,
+    generations: watch::Sender<u64>,
+}
+
+impl Default for InMemoryToolRegistry {
+    fn default() -> Self {
+        Self {
+            current: ArcSwap::default(),
+            writing: Mutex::new(()),
+            generations: watch::Sender::new(0),
+        }
+    }
+}
+
+impl fmt::Debug for InMemoryToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InMemoryToolRegistry")
+            .field(&self.current.load())
+            .finish()
+    }
+}
+
+impl InMemoryToolRegistry {
+    /// A registry without tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets `change` edit a copy of the tools, and swaps it in when that succeeded and changed something.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut HashMap<ToolName, Arc<ToolEntry>>) -> Result<(T, bool), RegistryError>,
+    ) -> Result<T, RegistryError> {
+        // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.load_full();
+        let mut tools = current.by_name.clone();
+        let (result, changed) = change(&mut tools)?;
+        if changed {
+            let generation = current.generation + 1;
+            self.current.store(Arc::new(ToolSnapshot::new(generation, tools)));
+            self.generations.send_replace(generation);
+        }
+        Ok(result)
+    }
+}
+
+fn insert(tools: &mut HashMap<ToolName, Arc<ToolEntry>>, entry: Arc<ToolEntry>) -> Result<(), RegistryError> {
+    let name = entry.registration.name.clone();
+    if tools.contains_key(&name) {
+        return Err(RegistryError::Duplicate(name));
+    }
+    tools.insert(name, entry);
+    Ok(())
+}
+
+impl ToolRegistry for InMemoryToolRegistry {
+    fn snapshot(&self) -> Arc<ToolSnapshot> {
+        self.current.load_full()
+    }
+
+    fn register(&self, owner: &Owner, tool: RegisteredTool) -> Result<(), RegistryError> {
+        let entry = ToolEntry::new(owner, tool)?;
+        self.change(|tools| insert(tools, entry).map(|()| ((), true)))
+    }
+
+    fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError> {
+        self.change(|tools| match tools.get(name) {
+            None => Ok((false, false)),
+            Some(entry) if entry.owner != *owner => Err(RegistryError::NotOwner {
+                name: name.clone(),
+                owner: entry.owner.clone(),
+            }),
+            Some(_) => Ok((tools.remove(name).is_some(), true)),
+        })
+    }
+
+    fn replace_source(&self, owner: &Owner, tools: Vec<RegisteredTool>) -> Result<(), RegistryError> {
+        let entries = tools
+            .into_iter()
+            .map(|tool| ToolEntry::new(owner, tool))
+            .collect::<Result<Vec<_>, _>>()?;
+        self.change(|tools| {
+            tools.retain(|_, entry| entry.owner != *owner);
+            entries.into_iter().try_for_each(|entry| insert(tools, entry))?;
+            Ok(((), true))
+        })
+    }
+
+    fn watch(&self) -> watch::Receiver<u64> {
+        self.generations.subscribe()
+    }
+}

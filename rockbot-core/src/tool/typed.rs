@@ -1,0 +1,350 @@
+//! Tools from async closures: the arguments are a struct, its doc comments are what the model reads.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    ArgumentSchema, Effect, RegisteredTool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse,
+    ToolRegistration,
+};
+use crate::{BoxError, CallContext, ToolName};
+
+/// A tool named `name` that calls `run` with its arguments.
+///
+/// `run` is an async closure or `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
+/// arguments are a struct with `serde::Deserialize` and `schemars::JsonSchema`: its doc comment is the
+/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a
+/// [`Json`] value, or a `Result` of one of these.
+///
+/// A tool is taken to be [`Effect::Mutating`] unless it says otherwise. Arguments that do not fit are answered
+/// with what was wrong and the expected shape, and `run` is not called.
+///
+/// ```
+/// use rockbot_core::tool::{tool, ToolError};
+///
+/// /// Says how long a text is.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Measure {
+///     /// The text to measure.
+///     text: String,
+/// }
+///
+/// async fn measure(args: Measure) -> Result<String, ToolError> {
+///     Ok(format!("{} bytes", args.text.len()))
+/// }
+///
+/// let tool = tool("measure", measure).pure();
+/// ```
+pub fn tool<A, M, F>(name: &str, run: F) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: ToolFn<A, M>,
+    M: Send + Sync + 'static,
+{
+    let schema = schema_of::<A>();
+    let description = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let registration = ToolRegistration::new(ToolName::from(name), description, schema);
+    let arguments = ArgumentSchema::compile(&registration.parameters_schema).ok();
+    Tool {
+        registration,
+        executor: Arc::new(Typed {
+            run,
+            arguments,
+            marker: PhantomData,
+        }),
+    }
+}
+
+/// A tool as [`tool`] makes it, whose closure also gets `state`, shared by all its calls.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use rockbot_core::tool::{stateful_tool, State};
+///
+/// /// Counts how often it was called.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Count {}
+///
+/// let count = stateful_tool("count", AtomicU32::new(0), |calls: State<AtomicU32>, _: Count| async move {
+///     (calls.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+/// });
+/// ```
+pub fn stateful_tool<S, A, F, Fut>(name: &str, state: S, run: F) -> Tool
+where
+    S: Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(State<S>, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoToolOutput> + Send + 'static,
+{
+    let state = State(Arc::new(state));
+    tool(name, move |args: A| run(state.clone(), args))
+}
+
+/// What all calls of a [`stateful_tool`] share. Reads as the state itself.
+#[derive(Debug)]
+pub struct State<S>(Arc<S>);
+
+impl<S> Clone for State<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S> Deref for State<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+/// A tool that is ready to be added to a host.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    registration: ToolRegistration,
+    executor: Arc<dyn ToolExecutor>,
+}
+
+impl Tool {
+    /// A tool whose calls `executor` runs.
+    pub fn new(registration: ToolRegistration, executor: impl ToolExecutor) -> Self {
+        Self {
+            registration,
+            executor: Arc::new(executor),
+        }
+    }
+
+    /// What the tool says about itself.
+    pub fn registration(&self) -> &ToolRegistration {
+        &self.registration
+    }
+
+    /// With this description instead of the doc comment on the arguments.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.registration.description = description.into();
+        self
+    }
+
+    /// From this source instead of `local`.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.registration.source = source.into();
+        self
+    }
+
+    /// Only reads: [`Effect::Pure`].
+    #[must_use]
+    pub fn pure(self) -> Self {
+        self.effect(Effect::Pure)
+    }
+
+    /// May run again without harm: [`Effect::Idempotent`].
+    #[must_use]
+    pub fn idempotent(self) -> Self {
+        self.effect(Effect::Idempotent)
+    }
+
+    /// With this effect.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.registration.effect = effect;
+        self
+    }
+
+    /// Each call must be approved first.
+    #[must_use]
+    pub fn needs_approval(mut self) -> Self {
+        self.registration.hints.needs_approval = true;
+        self
+    }
+
+    /// A call may take this long.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.registration.hints.time_limit = Some(limit);
+        self
+    }
+
+    /// At most this many calls run at once.
+    #[must_use]
+    pub fn max_concurrency(mut self, calls: u32) -> Self {
+        self.registration.hints.max_concurrency = Some(calls);
+        self
+    }
+}
+
+impl From<Tool> for RegisteredTool {
+    fn from(tool: Tool) -> Self {
+        Self {
+            registration: tool.registration,
+            executor: tool.executor,
+        }
+    }
+}
+
+/// What [`tool`] accepts: async functions of the arguments, or of the arguments and the [`CallContext`].
+#[diagnostic::on_unimplemented(
+    message = "this closure cannot be a tool",
+    label = "a tool is `|args: A| async move {{ … }}` or `|args: A, cx: CallContext| async move {{ … }}`",
+    note = "`A` needs `serde::Deserialize` and `schemars::JsonSchema`; the result is text, `Json(value)`, or a `Result` of these"
+)]
+pub trait ToolFn<A, M>: Send + Sync + 'static {
+    /// Runs one call.
+    fn run(&self, args: A, cx: &CallContext) -> ToolFuture;
+}
+
+/// A call in progress.
+type ToolFuture = Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send>>;
+
+/// Marks closures that take the arguments only.
+#[derive(Debug)]
+pub enum ArgsOnly {}
+
+/// Marks closures that take the arguments and the context.
+#[derive(Debug)]
+pub enum ArgsAndContext {}
+
+impl<A, F, Fut> ToolFn<A, ArgsOnly> for F
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoToolOutput> + Send + 'static,
+{
+    fn run(&self, args: A, _: &CallContext) -> ToolFuture {
+        let running = self(args);
+        Box::pin(async move { running.await.into_tool_output() })
+    }
+}
+
+impl<A, F, Fut> ToolFn<A, ArgsAndContext> for F
+where
+    F: Fn(A, CallContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoToolOutput> + Send + 'static,
+{
+    fn run(&self, args: A, cx: &CallContext) -> ToolFuture {
+        let running = self(args, cx.clone());
+        Box::pin(async move { running.await.into_tool_output() })
+    }
+}
+
+/// What a tool may return.
+pub trait IntoToolOutput {
+    /// The text that the model reads, or the error that it should act on.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the tool failed.
+    fn into_tool_output(self) -> Result<String, ToolError>;
+}
+
+impl IntoToolOutput for String {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoToolOutput for &'static str {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        Ok(self.to_owned())
+    }
+}
+
+impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        self.map_err(|error| ToolError::from(error.into()))?.into_tool_output()
+    }
+}
+
+/// A tool's output that the model reads as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoToolOutput for Json<T> {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        serde_json::to_string(&self.0).map_err(|error| {
+            ToolError::execution_failed("the tool's output cannot be written as JSON").with_source(error)
+        })
+    }
+}
+
+/// The JSON Schema of `T` as models like it: draft 2020-12, nothing about the schema itself, subschemas inline.
+///
+/// ```
+/// # use rockbot_core::tool::schema_of;
+/// #[derive(schemars::JsonSchema)]
+/// struct Add { a: u8 }
+/// assert_eq!(schema_of::<Add>()["properties"]["a"]["type"], "integer");
+/// ```
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("title");
+    }
+    schema
+}
+
+struct Typed<F, A, M> {
+    run: F,
+    /// `None` when the schema is beyond our bounds: then the registry refuses the tool anyway.
+    arguments: Option<ArgumentSchema>,
+    marker: PhantomData<fn() -> (A, M)>,
+}
+
+impl<F, A, M> fmt::Debug for Typed<F, A, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Typed")
+    }
+}
+
+#[async_trait]
+impl<F, A, M> ToolExecutor for Typed<F, A, M>
+where
+    F: ToolFn<A, M>,
+    A: DeserializeOwned + Send + 'static,
+    M: Send + Sync + 'static,
+{
+    async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        let args = serde_json::from_str(&request.arguments).map_err(|error| self.teach(&request, &error))?;
+        let output = self.run.run(args, cx).await?;
+        Ok(request.succeed(output))
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+}
+
+impl<F, A, M> Typed<F, A, M> {
+    /// What was wrong with the arguments: found by the schema where it can, else in serde's words.
+    fn teach(&self, request: &ToolInvokeRequest, error: &serde_json::Error) -> ToolError {
+        let found = self
+            .arguments
+            .as_ref()
+            .and_then(|schema| schema.check(&request.arguments).err());
+        match (found, &self.arguments) {
+            (Some(found), _) => found.into_tool_error(&request.tool_name),
+            (None, Some(schema)) => schema.explain(error.to_string()).into_tool_error(&request.tool_name),
+            (None, None) => ToolError::invalid_arguments(error.to_string()),
+        }
+    }
+}

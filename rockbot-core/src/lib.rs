@@ -9,7 +9,7 @@
 //! * [`tool`]: tools, their registry, their arguments and results
 //! * [`turn`]: what a turn is asked, reports and ends with, and the [`TurnJournal`](turn::TurnJournal)
 //! * [`store`]: what an agent remembers
-//! * [`context`]: the [`CallContext`](context::CallContext) that travels with every call
+//! * [`context`]: the [`CallContext`] that travels with every call
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -324,7 +324,7 @@ where
     M: Send + Sync + 'static,
 {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
-        let args = serde_json::from_str(&request.arguments).map_err(|error| self.teach(&request, &error))?;
+        let args = parse(&request.arguments).map_err(|problem| self.teach(&request, problem))?;
         let output = self.run.run(args, cx).await?;
         Ok(request.succeed(output))
     }
@@ -335,16 +335,20 @@ where
 }
 
 impl<F, A, M> Typed<F, A, M> {
-    /// What was wrong with the arguments: found by the schema where it can, else in serde's words.
-    fn teach(&self, request: &ToolInvokeRequest, error: &serde_json::Error) -> ToolError {
-        let found = self
-            .arguments
-            .as_ref()
-            .and_then(|schema| schema.check(&request.arguments).err());
-        match (found, &self.arguments) {
-            (Some(found), _) => found.into_tool_error(&request.tool_name),
-            (None, Some(schema)) => schema.explain(error.to_string()).into_tool_error(&request.tool_name),
-            (None, None) => ToolError::invalid_arguments(error.to_string()),
-        }
+    /// What was wrong with the arguments: found by the schema where it can, else in the words of `problem`.
+    fn teach(&self, request: &ToolInvokeRequest, problem: String) -> ToolError {
+        let Some(schema) = &self.arguments else {
+            return ToolError::invalid_arguments(problem);
+        };
+        let found = schema.check(&request.arguments).err();
+        found
+            .unwrap_or_else(|| schema.explain(problem))
+            .into_tool_error(&request.tool_name)
     }
+}
+
+/// The bounds come first: serde alone would take an array for a struct.
+fn parse<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
+    ArgumentSchema::check_bounds(arguments).map_err(|error| error.to_string())?;
+    serde_json::from_str(arguments).map_err(|error| error.to_string())
 }

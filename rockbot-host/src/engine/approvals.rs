@@ -112,7 +112,7 @@ impl TurnEngine {
         self.spawn(async move {
             while let Some(left) = left(until, engine.driver.clock.now()) {
                 tokio::select! {
-                    () = engine.driver.halt.cancelled() => return,
+                    () = engine.driver.halt.cancelled() => return engine.leave(&live),
                     () = live.resumed() => return,
                     () = tokio::time::sleep(left.min(LOOK)) => {}
                 }

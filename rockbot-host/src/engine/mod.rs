@@ -155,6 +155,20 @@ impl TurnEngine {
         self.lock().get(turn).cloned()
     }
 
+    /// Tells those who wait for a turn that this process works on it no more.
+    fn leave(&self, live: &LiveTurn) {
+        self.strike(live.id());
+        live.publish(News::Halted);
+    }
+
+    /// Gives up all turns and tasks: nothing here works any more.
+    pub(crate) fn give_up(&self) {
+        self.driver.halt.cancel();
+        self.abort.cancel();
+        let left: Vec<_> = self.lock().values().cloned().collect();
+        left.iter().for_each(|live| self.leave(live));
+    }
+
     fn enlist(&self, live: &Arc<LiveTurn>) {
         self.lock().insert(live.id().clone(), live.clone());
     }

@@ -216,12 +216,6 @@ impl Drop for Leaving {
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {
     tracing::error!(turn = %turn.id(), %error, "a turn failed");
-    TurnOutcome {
-        turn: turn.id().clone(),
-        status: TurnStatus::Failed(failure),
-        text: format!("This request could not be finished: {error}"),
-        usage: Usage::default(),
-        model_calls: 0,
-        calls: Vec::new(),
-    }
+    let text = format!("This request could not be finished: {error}");
+    turn.ended_with(TurnStatus::Failed(failure), text)
 }

@@ -368,6 +368,19 @@ impl Turn {
         self.phase == Phase::Accepted
     }
 
+    /// Whether a message that joins just before `event` will reach the model.
+    pub fn hears(&self, event: &TurnEvent) -> bool {
+        let ends = matches!(
+            event,
+            TurnEvent::ModelFailed { .. } | TurnEvent::BudgetSpent(_) | TurnEvent::Cancelled(_)
+        );
+        let listens = match &self.phase {
+            Phase::Accepted | Phase::Asking(Purpose::Answer) | Phase::Calling(_) => self.ending.is_none(),
+            Phase::Asking(Purpose::Conclude(_) | Purpose::Shape { .. }) | Phase::Parked(_) | Phase::Done { .. } => false,
+        };
+        listens && !ends
+    }
+
     /// Until when it waits for a person, if it does.
     pub fn parked_until(&self) -> Option<Timestamp> {
         match self.phase {
@@ -392,15 +405,19 @@ impl Turn {
             }
             Phase::Accepted | Phase::Asking(_) | Phase::Calling(_) => return None,
         };
-        let (turn, usage, model_calls) = (self.id.clone(), self.usage, self.model_calls);
-        Some(TurnOutcome {
-            turn,
+        Some(self.ended_with(status, text))
+    }
+
+    /// The outcome of a turn that ended like this, with what it did and cost so far.
+    pub fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
+        TurnOutcome {
+            turn: self.id.clone(),
             status,
             text,
-            usage,
-            model_calls,
+            usage: self.usage,
+            model_calls: self.model_calls,
             calls: self.finished_calls(),
-        })
+        }
     }
 
     /// The end of a turn that its journal cannot tell how to go on with.

@@ -3,5 +3,6 @@
 mod agent;
 mod budget;
 mod parallel;
+mod sessions;
 mod support;
 mod tools;

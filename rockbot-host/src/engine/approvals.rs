@@ -62,6 +62,7 @@ impl TurnEngine {
         event: &TurnEvent,
         fits: impl FnOnce(&Turn) -> bool,
     ) -> Result<bool, TurnError> {
+        let _alone = self.unparking.lock().await;
         let Some((claim, mut turn)) = self.take_over(id).await? else {
             return Ok(false);
         };

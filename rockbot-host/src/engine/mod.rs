@@ -47,6 +47,8 @@ pub(crate) struct TurnEngine {
     pub(crate) owner: String,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
+    /// Held while something happens to a parked turn, so that decisions made at once all find their turn.
+    pub(crate) unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
     /// Fires when tasks that have not ended by themselves are given up.
     pub(crate) abort: CancellationToken,
@@ -69,6 +71,7 @@ impl TurnEngine {
             owner,
             sessions,
             live,
+            unparking: tokio::sync::Mutex::default(),
             tasks,
             abort: CancellationToken::new(),
         }

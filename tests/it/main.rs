@@ -3,6 +3,7 @@
 mod agent;
 mod approvals;
 mod budget;
+mod journal;
 mod parallel;
 mod sessions;
 mod support;

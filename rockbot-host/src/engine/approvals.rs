@@ -82,7 +82,7 @@ impl TurnEngine {
             .unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
         self.enlist(&live);
         if turn.parked_until().is_some() {
-            self.park(&live, claim, &turn).await;
+            self.park_alone(&live, claim, &turn).await;
             return Ok(true);
         }
         live.open_mailbox();

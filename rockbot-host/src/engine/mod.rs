@@ -12,14 +12,17 @@ mod resume;
 mod run;
 mod service;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use rockbot_core::store::ConversationMemory;
 use rockbot_core::turn::{Acceptance, ProgressSink, RunState, TurnOutcome, TurnRequest};
 use rockbot_core::{TurnId, turn::JournalError};
 use serde_json::value::RawValue;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,7 +33,7 @@ pub use service::{TurnCall, TurnService};
 
 use crate::driver::TurnDriver;
 use crate::session::Sessions;
-use crate::turn::{AcceptedTurn, FORMAT_VERSION, PolicySnapshot};
+use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
 /// How long this process may stay silent about a turn before another one may take it over. It writes at every
 /// step, and no step takes longer than a model's answer.
@@ -47,6 +50,8 @@ pub(crate) struct TurnEngine {
     pub(crate) owner: String,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
+    /// The turns whose acceptance is being written: the same message again waits for it.
+    accepting: watch::Sender<HashSet<TurnId>>,
     /// Held while something happens to a parked turn, so that decisions made at once all find their turn.
     pub(crate) unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
@@ -71,6 +76,7 @@ impl TurnEngine {
             owner,
             sessions,
             live,
+            accepting: watch::Sender::default(),
             unparking: tokio::sync::Mutex::default(),
             tasks,
             abort: CancellationToken::new(),
@@ -97,6 +103,22 @@ impl TurnEngine {
         if self.driver.halt.is_cancelled() {
             return Err(TurnError::Halted);
         }
+        let mut accepting = Box::pin(self.clone().accept(request, progress));
+        if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
+            return accepted;
+        }
+        // While a journal takes its time the caller may stop waiting, and the message must not be left half way.
+        let (tell, told) = oneshot::channel();
+        self.spawn(async move {
+            if let Err(Ok(live)) = tell.send(accepting.await) {
+                live.cancel(CancelReason::Caller);
+            }
+        });
+        told.await.unwrap_or(Err(TurnError::Halted))
+    }
+
+    async fn accept(self: Arc<Self>, request: TurnRequest, progress: ProgressSink) -> Result<Arc<LiveTurn>, TurnError> {
+        let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
         let budget = request.budget.unwrap_or(self.policy.budget);
         let policy = PolicySnapshot { budget, ..self.policy };
         let request = Arc::new(request);
@@ -132,8 +154,18 @@ impl TurnEngine {
         let id = live.id().clone();
         match self.resume(&id, live.progress().clone()).await? {
             Some((resumed, _)) => Ok(resumed),
-            None => Err(TurnError::Elsewhere(id)),
+            None => self.ended_or_elsewhere(live).await,
         }
+    }
+
+    /// A turn that nobody can go on with here: it has just ended, perhaps because it cannot be read.
+    async fn ended_or_elsewhere(&self, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
+        let state = self.driver.journal.read(live.id()).await?.map(|run| run.state);
+        let Some(RunState::Finished(outcome)) = state else {
+            return Err(TurnError::Elsewhere(live.id().clone()));
+        };
+        live.publish(News::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+        Ok(live)
     }
 
     /// The end of a turn, however long it takes.
@@ -183,6 +215,29 @@ impl TurnEngine {
     fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, Arc<LiveTurn>>> {
         // No code that can panic runs under the lock.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The one acceptance of a turn that is being written; dropping it lets the next one go on.
+struct Accepting<'a> {
+    turns: &'a watch::Sender<HashSet<TurnId>>,
+    turn: TurnId,
+}
+
+impl<'a> Accepting<'a> {
+    async fn enter(turns: &'a watch::Sender<HashSet<TurnId>>, turn: TurnId) -> Self {
+        while !turns.send_if_modified(|turns| turns.insert(turn.clone())) {
+            let left = |turns: &HashSet<TurnId>| !turns.contains(&turn);
+            // The sender lives as long as `turns`.
+            let _ = turns.subscribe().wait_for(left).await;
+        }
+        Self { turns, turn }
+    }
+}
+
+impl Drop for Accepting<'_> {
+    fn drop(&mut self) {
+        self.turns.send_if_modified(|turns| turns.remove(&self.turn));
     }
 }
 

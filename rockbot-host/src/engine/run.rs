@@ -50,10 +50,7 @@ impl TurnEngine {
         entry: Entry,
         first: Option<First>,
     ) {
-        let _leaving = Leaving {
-            engine: self.clone(),
-            live: live.clone(),
-        };
+        let leaving = Leaving::new(self, &live);
         match self.seat(&live, entry).await {
             Seated::Here(seat) => {
                 self.run(&live, claim, turn, first).await;
@@ -66,6 +63,7 @@ impl TurnEngine {
             Seated::Joined(running) => self.join(&live, claim, &running).await,
             Seated::Halted => self.halted(&live, claim).await,
         }
+        leaving.disarm();
     }
 
     async fn seat(&self, live: &Arc<LiveTurn>, mut entry: Entry) -> Seated {
@@ -172,6 +170,12 @@ impl TurnEngine {
 
     /// Lets a turn wait for a person; nothing runs meanwhile.
     pub(super) async fn park(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn) {
+        let _alone = self.unparking.lock().await;
+        self.park_alone(live, claim, turn).await;
+    }
+
+    /// As [`TurnEngine::park`], for who holds `unparking`: nobody can decide before everybody knows of the question.
+    pub(super) async fn park_alone(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn) {
         self.driver.journal.release(claim).await;
         let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) else {
             return;
@@ -201,15 +205,23 @@ impl TurnEngine {
 }
 
 /// Tells those who wait for a turn when its task is given up before its end.
-struct Leaving {
-    engine: Arc<TurnEngine>,
-    live: Arc<LiveTurn>,
+struct Leaving<'a>(Option<(&'a Arc<TurnEngine>, Arc<LiveTurn>)>);
+
+impl<'a> Leaving<'a> {
+    fn new(engine: &'a Arc<TurnEngine>, live: &Arc<LiveTurn>) -> Self {
+        Self(Some((engine, live.clone())))
+    }
+
+    /// The task came to its end. What happens to the turn from now on is another one's business.
+    fn disarm(mut self) {
+        self.0 = None;
+    }
 }
 
-impl Drop for Leaving {
+impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        if matches!(self.live.news(), News::Working) {
-            self.engine.leave(&self.live);
+        if let Some((engine, live)) = self.0.take() {
+            engine.leave(&live);
         }
     }
 }

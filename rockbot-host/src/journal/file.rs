@@ -111,7 +111,7 @@ impl FileTurnJournal {
             commit: Arc::default(),
             _lock: lock,
         };
-        journal.compact();
+        journal.compact(&mut journal.lock());
         Ok(journal)
     }
 
@@ -157,50 +157,36 @@ impl FileTurnJournal {
             Ok(writer) => {
                 let _ = state.writer.handle().and_then(|full| full.sync_data());
                 state.writer = writer;
+                self.compact(state);
             }
             Err(error) => tracing::warn!(%error, "the turn journal cannot begin a new segment; the old one grows on"),
         }
     }
 
-    /// Removes the segments whose runs ended long ago, after carrying unfinished runs forward.
-    fn compact(&self) {
-        let mut state = self.lock();
-        let needed: std::collections::BTreeSet<u32> = state.index.expire(self.options.clock.now()).collect();
+    /// Removes what only tells of runs that ended long ago, up to the first segment that holds a line of one that
+    /// ended within the day. The lines of unfinished runs stay where they are.
+    fn compact(&self, state: &mut State) {
+        let needed = state.index.expire(self.options.clock.now());
         let numbers = segment::numbers(&self.folder).unwrap_or_default();
-        let current = state.writer.number();
-        for number in numbers.into_iter().filter(|number| *number != current) {
-            // Segments are removed from the oldest on: a finished run may have begun in an earlier one.
-            if needed.contains(&number) {
-                return;
-            }
-            let removed = self
-                .carry_forward(&mut state, number)
-                .and_then(|()| segment::remove(&self.folder, number));
-            if let Err(error) = removed {
+        let end = needed.map_or(state.writer.number(), |needed| needed.min(state.writer.number()));
+        for number in numbers.into_iter().take_while(|number| *number < end) {
+            if let Err(error) = self.shrink(state, number) {
                 tracing::warn!(%error, segment = number, "an old segment of the turn journal cannot be removed");
-                return;
             }
         }
     }
 
-    /// Writes the unfinished runs of a segment again, at the end of the current one.
-    fn carry_forward(&self, state: &mut State, number: u32) -> io::Result<()> {
-        for run in state.index.open_in(number) {
-            let Some(open) = state.index.open(&run) else { continue };
-            let lines: Vec<_> = open
-                .lines
-                .iter()
-                .map(|place| segment::read_line(&self.folder, *place))
-                .collect::<Result<_, _>>()?;
-            let digest = open.digest;
-            let mut place = state.writer.append(&lines.concat())?;
-            state.index.accept(&run, digest, place);
-            for pair in lines.windows(2) {
-                place.offset += pair[0].len() as u64;
-                state.index.record(&run, place);
-            }
+    /// Leaves only the lines of unfinished runs in a segment, or removes it.
+    fn shrink(&self, state: &mut State, number: u32) -> io::Result<()> {
+        let places = state.index.open_in(number);
+        if places.is_empty() {
+            return segment::remove(&self.folder, number);
         }
-        state.writer.handle()?.sync_data()
+        if segment::count(&self.folder, number)? > places.len() {
+            let moved = segment::rewrite(&self.folder, number, &places)?;
+            state.index.relocate(&places, &moved);
+        }
+        Ok(())
     }
 
     fn outcome(&self, ended: EndedRun) -> io::Result<Box<RawValue>> {
@@ -234,7 +220,8 @@ impl FileTurnJournal {
     /// the last of them, among those of other runs.
     fn read_ended(&self, run: &TurnId, ended: EndedRun) -> io::Result<Option<StoredRun>> {
         let (mut accepted, mut records) = (None, Vec::new());
-        for number in ended.accepted.segment..=ended.finished.segment {
+        let between = ended.accepted.segment..=ended.finished.segment;
+        for number in segment::numbers(&self.folder)?.into_iter().filter(|number| between.contains(number)) {
             let from = if number == ended.accepted.segment {
                 ended.accepted.offset
             } else {

@@ -14,15 +14,16 @@ pub(super) struct GroupCommit {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The sync that will begin when the running one ends.
-    next: Option<Round>,
+    /// The sync that will begin when the running one ends, and the file as the last of its writers knows it. A full
+    /// segment is synced when the next one begins, so one file is enough.
+    next: Option<(Round, File)>,
     running: bool,
 }
 
 type Verdict = Option<Result<(), Arc<io::Error>>>;
 
 /// A sync that is to come: everybody who waits holds a receiver.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 struct Round(watch::Sender<Verdict>);
 
 impl GroupCommit {
@@ -31,10 +32,10 @@ impl GroupCommit {
     /// The work is done by whoever comes first; a caller that stops waiting holds up nobody, since a sync that
     /// has begun runs on a blocking thread.
     pub(super) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
-        let (mut verdict, leads) = self.join();
+        let (mut verdict, leads) = self.join(file);
         if leads {
             let this = self.clone();
-            tokio::task::spawn_blocking(move || this.lead(&file));
+            tokio::task::spawn_blocking(move || this.lead());
         }
         let ended = verdict.wait_for(Option::is_some).await;
         let verdict = ended.map_err(|_| io::Error::other("the sync was given up"))?.clone();
@@ -44,23 +45,24 @@ impl GroupCommit {
     }
 
     /// Joins the next round; the first to do so while none runs leads.
-    fn join(&self) -> (watch::Receiver<Verdict>, bool) {
+    fn join(&self, file: File) -> (watch::Receiver<Verdict>, bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let round = state.next.get_or_insert_with(|| Round(watch::Sender::new(None)));
+        let round = state.next.take().map_or_else(Round::default, |(round, _)| round);
         let receiver = round.0.subscribe();
+        state.next = Some((round, file));
         let leads = !std::mem::replace(&mut state.running, true);
         (receiver, leads)
     }
 
     /// Runs rounds until nobody waits.
-    fn lead(&self, file: &File) {
-        while let Some(round) = self.next_round() {
+    fn lead(&self) {
+        while let Some((round, file)) = self.next_round() {
             let result = file.sync_data().map_err(Arc::new);
             round.0.send_replace(Some(result));
         }
     }
 
-    fn next_round(&self) -> Option<Round> {
+    fn next_round(&self) -> Option<(Round, File)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take();
         state.running = round.is_some();

@@ -51,18 +51,12 @@ impl Index {
     pub(super) fn accept(&mut self, run: &TurnId, digest: Digest, place: Place) {
         let order = self.accepted;
         self.accepted += 1;
-        let known = self.open.insert(
-            run.clone(),
-            OpenRun {
-                digest,
-                lines: vec![place],
-                order,
-            },
-        );
-        // A run that compaction carried forward is accepted again: its newer lines count.
-        if let Some(known) = known {
-            self.order.remove(&known.order);
-        }
+        let open = OpenRun {
+            digest,
+            lines: vec![place],
+            order,
+        };
+        self.open.insert(run.clone(), open);
         self.order.insert(order, run.clone());
     }
 
@@ -105,16 +99,28 @@ impl Index {
         self.order.values().cloned().collect()
     }
 
-    /// Forgets runs that ended too long ago. Returns the segments that something still needs.
-    pub(super) fn expire(&mut self, now: Timestamp) -> impl Iterator<Item = u32> {
+    /// Forgets runs that ended too long ago. Returns the first segment that one of the others needs.
+    pub(super) fn expire(&mut self, now: Timestamp) -> Option<u32> {
         self.ended
             .retain(|_, ended| now.as_millis().saturating_sub(ended.at.as_millis()) < KEEP_MILLIS);
-        self.ended.values().map(|ended| ended.finished.segment)
+        self.ended.values().map(|ended| ended.accepted.segment).min()
     }
 
-    /// The unfinished runs that have lines in `segment`.
-    pub(super) fn open_in(&self, segment: u32) -> Vec<TurnId> {
-        let has_line = |run: &&TurnId| self.open[*run].lines.iter().any(|place| place.segment == segment);
-        self.order.values().filter(has_line).cloned().collect()
+    /// The lines of unfinished runs in `segment`, in their order there.
+    pub(super) fn open_in(&self, segment: u32) -> Vec<Place> {
+        let lines = self.open.values().flat_map(|run| &run.lines).copied();
+        let mut places: Vec<_> = lines.filter(|place| place.segment == segment).collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// Takes note that the lines at `from` are now at `to`.
+    pub(super) fn relocate(&mut self, from: &[Place], to: &[Place]) {
+        let moved: HashMap<_, _> = from.iter().zip(to).collect();
+        for place in self.open.values_mut().flat_map(|run| &mut run.lines) {
+            if let Some(to) = moved.get(place) {
+                *place = **to;
+            }
+        }
     }
 }

@@ -4,8 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+/// A segment that is being rewritten. What a crash leaves of it is overwritten by the next one.
+const TEMPORARY: &str = "rewriting.tmp";
+
 /// Where a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     pub(super) segment: u32,
     pub(super) offset: u64,
@@ -29,6 +32,7 @@ impl Writer {
             .append(true)
             .create(true)
             .open(path(folder, number))?;
+        sync_folder(folder);
         let len = file.metadata()?.len();
         let mut torn = false;
         if len > 0 {
@@ -78,6 +82,41 @@ impl Writer {
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
+}
+
+/// Writes a segment again with only the lines at `places`, in one step that a crash cannot leave half done.
+/// Returns where they are now.
+pub(super) fn rewrite(folder: &Path, number: u32, places: &[Place]) -> io::Result<Vec<Place>> {
+    let (mut lines, mut moved) = (Vec::new(), Vec::with_capacity(places.len()));
+    for place in places {
+        moved.push(Place {
+            segment: number,
+            offset: lines.len() as u64,
+        });
+        lines.extend(read_line(folder, *place)?);
+    }
+    let temporary = folder.join(TEMPORARY);
+    let mut file = File::create(&temporary)?;
+    file.write_all(&lines)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path(folder, number))?;
+    sync_folder(folder);
+    Ok(moved)
+}
+
+/// How many lines a segment has.
+pub(super) fn count(folder: &Path, number: u32) -> io::Result<usize> {
+    let mut lines = 0;
+    read(folder, number, 0, |_, _| {
+        lines += 1;
+        true
+    })?;
+    Ok(lines)
+}
+
+/// Makes new names in the folder survive power loss, where the system can do that.
+fn sync_folder(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
 /// The numbers of the segments in `folder`, in order.

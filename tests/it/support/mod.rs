@@ -1,5 +1,7 @@
 //! What the integration tests share.
 
+pub(crate) mod journal;
+
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;

@@ -1,0 +1,112 @@
+//! Journals that misbehave.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::TurnId;
+use rockbot_core::turn::{Acceptance, Claim, JournalError, RunAccepted, RunRecord, StoredRun, TurnJournal};
+use serde_json::value::RawValue;
+
+/// Something that happens around the writes of a journal.
+#[async_trait]
+pub(crate) trait Around: std::fmt::Debug + Send + Sync + 'static {
+    /// Before the write with this number, from 1 on. An error is that of the write, which does not happen.
+    async fn before(&self, write: usize) -> Result<(), JournalError> {
+        let _ = write;
+        Ok(())
+    }
+
+    /// After it.
+    async fn after(&self, write: usize) {
+        let _ = write;
+    }
+}
+
+/// A journal that counts its writes: acceptances, appends, and ends.
+#[derive(Debug)]
+pub(crate) struct Counting<J, A> {
+    inner: J,
+    around: A,
+    writes: AtomicUsize,
+}
+
+impl<J, A> Counting<J, A> {
+    pub(crate) fn new(inner: J, around: A) -> Self {
+        Self {
+            inner,
+            around,
+            writes: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl<J: TurnJournal, A: Around> Counting<J, A> {
+    async fn write<T: Send>(&self, write: impl Future<Output = Result<T, JournalError>> + Send) -> Result<T, JournalError> {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        self.around.before(number).await?;
+        let written = write.await?;
+        self.around.after(number).await;
+        Ok(written)
+    }
+}
+
+#[async_trait]
+impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
+    async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
+        self.write(self.inner.accept(accepted, owner, lease)).await
+    }
+
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError> {
+        self.write(self.inner.append(claim, records)).await
+    }
+
+    async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError> {
+        self.write(self.inner.finish(claim, outcome)).await
+    }
+
+    async fn claim(&self, run: &TurnId, owner: &str, lease: Duration) -> Result<Option<Claim>, JournalError> {
+        self.inner.claim(run, owner, lease).await
+    }
+
+    async fn release(&self, claim: Claim) {
+        self.inner.release(claim).await;
+    }
+
+    async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
+        self.inner.read(run).await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
+        self.inner.unfinished().await
+    }
+}
+
+/// The disk is full from this write on, for so many writes.
+#[derive(Debug, Clone)]
+pub(crate) struct DiskFull(pub(crate) usize, pub(crate) usize);
+
+#[async_trait]
+impl Around for DiskFull {
+    async fn before(&self, write: usize) -> Result<(), JournalError> {
+        if (self.0..self.0 + self.1).contains(&write) {
+            return Err(JournalError::Io {
+                context: "no space left".to_owned(),
+                source: std::io::Error::from(std::io::ErrorKind::StorageFull).into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Each write takes a while after it was made, as a sync does.
+#[derive(Debug, Clone)]
+pub(crate) struct SlowDisk(pub(crate) Arc<tokio::sync::Semaphore>);
+
+#[async_trait]
+impl Around for SlowDisk {
+    async fn after(&self, _: usize) {
+        self.0.acquire().await.unwrap().forget();
+    }
+}

@@ -3,6 +3,7 @@
 mod agent;
 mod approvals;
 mod budget;
+mod crash;
 mod journal;
 mod parallel;
 mod sessions;

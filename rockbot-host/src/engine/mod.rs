@@ -52,6 +52,8 @@ pub(crate) struct TurnEngine {
     pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
     /// The turns whose acceptance is being written: the same message again waits for it.
     accepting: watch::Sender<HashSet<TurnId>>,
+    /// Held while interrupted turns are taken over.
+    resuming: tokio::sync::Mutex<()>,
     /// Held while something happens to a parked turn, so that decisions made at once all find their turn.
     pub(crate) unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
@@ -77,6 +79,7 @@ impl TurnEngine {
             sessions,
             live,
             accepting: watch::Sender::default(),
+            resuming: tokio::sync::Mutex::default(),
             unparking: tokio::sync::Mutex::default(),
             tasks,
             abort: CancellationToken::new(),
@@ -151,9 +154,14 @@ impl TurnEngine {
         if let Some(running) = self.find(live.id()) {
             return Ok(running);
         }
-        let id = live.id().clone();
-        match self.resume(&id, live.progress().clone()).await? {
-            Some((resumed, _)) => Ok(resumed),
+        // All go on, not this one alone: its message may have joined an earlier one of its session.
+        let listener = |turn: &TurnId| match turn == live.id() {
+            true => live.progress().clone(),
+            false => ProgressSink::none(),
+        };
+        self.resume_all(listener).await?;
+        match self.find(live.id()) {
+            Some(resumed) => Ok(resumed),
             None => self.ended_or_elsewhere(live).await,
         }
     }

@@ -18,8 +18,13 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const ASK_FOR: u32 = 60;
 
 impl TurnEngine {
-    /// Goes on with every unfinished turn. Returns those that run again; parked ones wait on.
-    pub(crate) async fn resume_all(self: &Arc<Self>) -> Result<Vec<TurnId>, TurnError> {
+    /// Goes on with every unfinished turn, each reporting to what `progress` gives for it. Returns those that run
+    /// again; parked ones wait on.
+    pub(crate) async fn resume_all(
+        self: &Arc<Self>,
+        progress: impl Fn(&TurnId) -> ProgressSink + Send,
+    ) -> Result<Vec<TurnId>, TurnError> {
+        let _alone = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Vec::new());
         for id in self.driver.journal.unfinished().await? {
             if self.find(&id).is_some() {
@@ -27,8 +32,8 @@ impl TurnEngine {
             }
             // A message that joined another turn was accepted after that one, so its turn comes later here.
             if let Some(running) = joined.remove(&id) {
-                self.resume_joined(&id, running).await?;
-            } else if let Some((live, others)) = self.resume(&id, ProgressSink::none()).await? {
+                self.resume_joined(&id, running, progress(&id)).await?;
+            } else if let Some((live, others)) = self.resume(&id, progress(&id)).await? {
                 joined.extend(others.into_iter().map(|other| (other, live.clone())));
             } else {
                 continue;
@@ -40,7 +45,7 @@ impl TurnEngine {
 
     /// Goes on with one turn; also returns the turns of messages that had joined it. `None` when it is finished,
     /// unknown, or another process holds it.
-    pub(super) async fn resume(
+    async fn resume(
         self: &Arc<Self>,
         id: &TurnId,
         progress: ProgressSink,
@@ -114,11 +119,16 @@ impl TurnEngine {
     }
 
     /// Ends a turn whose message had joined `running`, when that one ends.
-    async fn resume_joined(self: &Arc<Self>, id: &TurnId, running: Arc<LiveTurn>) -> Result<(), TurnError> {
+    async fn resume_joined(
+        self: &Arc<Self>,
+        id: &TurnId,
+        running: Arc<LiveTurn>,
+        progress: ProgressSink,
+    ) -> Result<(), TurnError> {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(());
         };
-        let live = LiveTurn::new(turn.request().clone(), ProgressSink::none());
+        let live = LiveTurn::new(turn.request().clone(), progress);
         self.enlist(&live);
         let engine = self.clone();
         self.spawn(async move { engine.join(&live, claim, &running).await });

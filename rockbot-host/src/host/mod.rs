@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::tool::ToolRegistry;
-use rockbot_core::turn::{JournalError, StoredRun, TurnJournal};
+use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
 
 pub use builder::{AgentHostBuilder, BuildError};
 
@@ -62,7 +62,7 @@ impl AgentHost {
     ///
     /// Fails when the journal cannot be read.
     pub async fn resume(&self) -> Result<Vec<TurnId>, TurnError> {
-        self.turns.engine().resume_all().await
+        self.turns.engine().resume_all(|_| ProgressSink::none()).await
     }
 
     /// What the journal tells of a turn.

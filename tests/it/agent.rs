@@ -48,14 +48,20 @@ async fn a_tool_call_and_an_answer() {
     let answer = host.agent().ask("s", "2 + 3?").await.unwrap();
     assert_eq!(answer.text, "It is 5.");
     assert_eq!(answer.status, TurnStatus::Answered);
-    assert_eq!((answer.model_calls, answer.usage.total(), answer.calls.len()), (2, 30, 1));
+    assert_eq!(
+        (answer.model_calls, answer.usage.total(), answer.calls.len()),
+        (2, 30, 1)
+    );
     assert_eq!(results(&model.requests()[1]), ["call_1: 5"]);
     model.assert_complete();
 }
 
 #[tokio::test]
 async fn what_was_said_is_part_of_the_next_turn_of_its_session() {
-    let model = ScriptedModel::new().says("Hello Ann.").says("You are Ann.").says("I don't know.");
+    let model = ScriptedModel::new()
+        .says("Hello Ann.")
+        .says("You are Ann.")
+        .says("I don't know.");
     let host = host_of(&model).instructions("Be kind.").build().unwrap();
     let agent = host.agent();
     agent.ask("a", "I am Ann.").await.unwrap();
@@ -63,7 +69,15 @@ async fn what_was_said_is_part_of_the_next_turn_of_its_session() {
     agent.ask("b", "Who am I?").await.unwrap();
     let asked: Vec<_> = model.requests().iter().map(|request| transcript(request)).collect();
     assert_eq!(asked[0], ["system: Be kind.", "user: I am Ann."]);
-    assert_eq!(asked[1], ["system: Be kind.", "user: I am Ann.", "assistant: Hello Ann.", "user: Who am I?"]);
+    assert_eq!(
+        asked[1],
+        [
+            "system: Be kind.",
+            "user: I am Ann.",
+            "assistant: Hello Ann.",
+            "user: Who am I?"
+        ]
+    );
     assert_eq!(asked[2], ["system: Be kind.", "user: Who am I?"]);
     assert_eq!(agent.sessions().await.unwrap(), ["a", "b"]);
     agent.reset("a").await.unwrap();
@@ -90,10 +104,16 @@ async fn an_answer_of_a_wrong_shape_is_asked_for_again_without_tools() {
     let host = host_of(&model).tool(look).build().unwrap();
     assert_eq!(host.agent().ask_as::<Weather>("s", "Oslo?").await.unwrap(), oslo());
     let requests = model.requests();
-    let shown: Vec<_> = requests.iter().map(|request| (request.tools.is_empty(), request.output.is_some())).collect();
+    let shown: Vec<_> = requests
+        .iter()
+        .map(|request| (request.tools.is_empty(), request.output.is_some()))
+        .collect();
     assert_eq!(shown, [(false, false), (false, false), (true, true)]);
     let last = transcript(&requests[2]).pop().unwrap();
-    assert!(last.starts_with("user: Give your answer again as JSON") && last.contains("celsius"), "{last}");
+    assert!(
+        last.starts_with("user: Give your answer again as JSON") && last.contains("celsius"),
+        "{last}"
+    );
     model.assert_complete();
 }
 
@@ -112,7 +132,9 @@ async fn an_answer_that_never_has_the_right_shape_fails_after_two_more_tries() {
 
 #[tokio::test]
 async fn a_stream_reports_text_and_tools_in_order_and_the_end_last() {
-    let model = ScriptedModel::new().calls("add", json!({"a": 1, "b": 1})).says("one two");
+    let model = ScriptedModel::new()
+        .calls("add", json!({"a": 1, "b": 1}))
+        .says("one two");
     let host = host_of(&model)
         .tool(tool("add", |Add { a, b }: Add| async move { (a + b).to_string() }).pure())
         .build()
@@ -131,7 +153,11 @@ async fn a_stream_reports_text_and_tools_in_order_and_the_end_last() {
     }
     assert_eq!(
         kinds,
-        [r#"started call_1 {"a":1,"b":1}"#, "finished call_1 2", "final one two after one two"]
+        [
+            r#"started call_1 {"a":1,"b":1}"#,
+            "finished call_1 2",
+            "final one two after one two"
+        ]
     );
 }
 
@@ -172,7 +198,10 @@ async fn whoever_stops_waiting_cancels_the_turn_and_frees_the_session() {
     let ended = agent.outcome(&turn).await.unwrap();
     assert_eq!(
         ending(&ended),
-        (&TurnStatus::Cancelled, "This request was not finished: it was cancelled. Nothing had been done yet.")
+        (
+            &TurnStatus::Cancelled,
+            "This request was not finished: it was cancelled. Nothing had been done yet."
+        )
     );
 
     let second = agent.request("s", "second");
@@ -197,11 +226,21 @@ async fn a_mutating_call_of_a_cancelled_turn_is_waited_for_and_recorded() {
     let call = handle.next_call().await;
     drop(stream);
     settle().await;
-    assert!(call.cx.cancellation().is_cancelled(), "the tool can see that nobody waits");
+    assert!(
+        call.cx.cancellation().is_cancelled(),
+        "the tool can see that nobody waits"
+    );
     call.respond("sent");
     let ended = host.agent().outcome(&turn).await.unwrap();
-    assert_eq!(ended.text, "This request was not finished: it was cancelled. Done before that: send.");
-    assert_eq!((handle.started(), handle.finished()), (1, 1), "the second call never ran");
+    assert_eq!(
+        ended.text,
+        "This request was not finished: it was cancelled. Done before that: send."
+    );
+    assert_eq!(
+        (handle.started(), handle.finished()),
+        (1, 1),
+        "the second call never ran"
+    );
 }
 
 #[tokio::test]
@@ -274,7 +313,10 @@ async fn a_model_client_that_panics_is_an_honest_reply() {
     let host = AgentHost::in_memory().chat(PanickingModel).build().unwrap();
     for _ in 0..2 {
         let outcome = unanswered(host.agent().ask("s", "hi").await);
-        assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::Other)));
+        assert_eq!(
+            outcome.status,
+            TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::Other))
+        );
         assert!(!outcome.text.contains("bug"), "{}", outcome.text);
     }
 }
@@ -282,8 +324,14 @@ async fn a_model_client_that_panics_is_an_honest_reply() {
 #[tokio::test]
 async fn an_answer_without_text_says_why() {
     let finishes = [
-        (FinishReason::Stop, "The model gave no answer: it returned an empty answer."),
-        (FinishReason::Length, "The model gave no answer: its answer was cut before it said anything."),
+        (
+            FinishReason::Stop,
+            "The model gave no answer: it returned an empty answer.",
+        ),
+        (
+            FinishReason::Length,
+            "The model gave no answer: its answer was cut before it said anything.",
+        ),
         (
             FinishReason::ContentFilter,
             "The model gave no answer: the provider's content filter withheld its answer.",
@@ -315,7 +363,10 @@ async fn tool_calls_of_an_answer_that_did_not_finish_are_not_executed() {
         assert_eq!((outcome.text.as_str(), outcome.calls.len()), ("I will look", 0));
         host.agent().ask("s", "and?").await.unwrap();
         assert!(notes.all().is_empty());
-        let kept = model.requests()[1].messages.iter().any(|message| !message.tool_calls.is_empty());
+        let kept = model.requests()[1]
+            .messages
+            .iter()
+            .any(|message| !message.tool_calls.is_empty());
         assert!(!kept, "no call without a result stays in the conversation");
     }
 }
@@ -333,7 +384,10 @@ async fn the_same_message_again_is_the_same_turn() {
 
     let other = TurnRequest::new("s", "m1", "something else");
     let refused = host.agent().run(other).await.unwrap_err();
-    assert!(refused.to_string().contains("received before with other content"), "{refused}");
+    assert!(
+        refused.to_string().contains("received before with other content"),
+        "{refused}"
+    );
     model.assert_complete();
 }
 
@@ -343,11 +397,9 @@ async fn the_same_message_while_its_turn_runs_waits_for_the_same_answer() {
     let (look, mut handle) = mock_tool("look");
     let host = host_of(&model).tool(look.pure()).build().unwrap();
     let request = TurnRequest::new("s", "m1", "hi");
-    let (first, again, ()) = tokio::join!(
-        host.agent().run(request.clone()),
-        host.agent().run(request),
-        async { handle.next_call().await.respond("seen") }
-    );
+    let (first, again, ()) = tokio::join!(host.agent().run(request.clone()), host.agent().run(request), async {
+        handle.next_call().await.respond("seen")
+    });
     assert_eq!(first.unwrap(), again.unwrap());
     model.assert_complete();
 }
@@ -357,18 +409,30 @@ async fn two_hosts_live_in_one_process() {
     let models = ["one", "two"].map(|name| ScriptedModel::new().says(name));
     let hosts = models.each_ref().map(|model| host_of(model).build().unwrap());
     let (one, two) = tokio::join!(hosts[0].agent().ask("s", "hi"), hosts[1].agent().ask("s", "hi"));
-    assert_eq!((one.unwrap().text, two.unwrap().text), ("one".to_owned(), "two".to_owned()));
+    assert_eq!(
+        (one.unwrap().text, two.unwrap().text),
+        ("one".to_owned(), "two".to_owned())
+    );
 }
 
 #[test]
 fn a_host_runs_in_every_kind_of_runtime() {
     let runtimes = [
-        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap(),
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap(),
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap(),
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_time()
+            .build()
+            .unwrap(),
     ];
     for runtime in runtimes {
         runtime.block_on(async {
-            let model = ScriptedModel::new().calls_all([("look", json!({})), ("look", json!({}))]).says("done");
+            let model = ScriptedModel::new()
+                .calls_all([("look", json!({})), ("look", json!({}))])
+                .says("done");
             let (look, notes) = noting_tool("look");
             let host = host_of(&model).tool(look).build().unwrap();
             assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "done");
@@ -392,7 +456,10 @@ async fn a_host_that_stops_tells_everybody_who_waits() {
     drop(host);
     for stream in [running, queued] {
         let reports: Vec<_> = stream.collect().await;
-        assert!(matches!(reports.as_slice(), [Err(TurnError::Halted)]), "got {reports:?}");
+        assert!(
+            matches!(reports.as_slice(), [Err(TurnError::Halted)]),
+            "got {reports:?}"
+        );
     }
     assert!(matches!(asking.await.unwrap(), Err(TurnError::Halted)));
     assert!(matches!(agent.ask("s", "four").await, Err(TurnError::Halted)));
@@ -426,7 +493,12 @@ async fn a_shutdown_leaves_turns_where_they_are_and_tells_it() {
 async fn a_host_says_everything_that_keeps_it_from_being_built() {
     let (look, _) = noting_tool("look");
     let (spaced, _) = noting_tool("two words");
-    let error = AgentHost::in_memory().tool(look.clone()).tool(look).tool(spaced).build().unwrap_err();
+    let error = AgentHost::in_memory()
+        .tool(look.clone())
+        .tool(look)
+        .tool(spaced)
+        .build()
+        .unwrap_err();
     assert_eq!(error.problems.len(), 3, "{error}");
     assert!(error.to_string().contains("call `.chat(…)`"), "{error}");
 }
@@ -462,7 +534,11 @@ async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
         }
     }
 
-    let host = AgentHost::in_memory().chat(ScriptedModel::new()).memory(Broken).build().unwrap();
+    let host = AgentHost::in_memory()
+        .chat(ScriptedModel::new())
+        .memory(Broken)
+        .build()
+        .unwrap();
     let outcome = unanswered(host.agent().ask("s", "hi").await);
     assert_eq!(
         ending(&outcome),
@@ -489,5 +565,8 @@ async fn limits_of_a_request_go_before_those_of_the_host() {
         ..host.agent().request("s", "go")
     };
     let outcome = host.agent().run(request).await.unwrap();
-    assert_eq!(ending(&outcome), (&TurnStatus::Partial(BudgetLimit::ModelCalls), "so far"));
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::ModelCalls), "so far")
+    );
 }

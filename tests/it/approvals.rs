@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
-use rockbot_core::Digest;
 use rockbot_host::{Agent, AgentHost, AgentHostBuilder, TurnError};
 use serde_json::json;
 
@@ -41,7 +41,10 @@ async fn a_granted_call_runs_with_exactly_the_arguments_that_were_shown() {
     let agent = host.agent();
     let (parked, asks) = park(agent).await;
     assert_eq!(parked.text, "Waiting for approval of `pay`.");
-    assert_eq!((asks[0].tool.as_str(), asks[0].arguments.as_str()), ("pay", r#"{"n":7}"#));
+    assert_eq!(
+        (asks[0].tool.as_str(), asks[0].arguments.as_str()),
+        ("pay", r#"{"n":7}"#)
+    );
     assert!(paid.all().is_empty());
 
     agent.decide(asks[0].approve()).await.unwrap();
@@ -89,7 +92,10 @@ async fn a_decision_about_anything_else_is_refused_and_changes_nothing() {
     ];
     for other in others {
         let refused = host.agent().decide(other).await;
-        assert!(matches!(refused, Err(TurnError::NoSuchApproval { .. })), "got {refused:?}");
+        assert!(
+            matches!(refused, Err(TurnError::NoSuchApproval { .. })),
+            "got {refused:?}"
+        );
     }
     assert_eq!(host.agent().approvals(), asks);
     host.agent().decide(right.clone()).await.unwrap();
@@ -101,7 +107,12 @@ async fn a_decision_about_anything_else_is_refused_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_turn_with_several_questions_goes_on_after_the_last_decision_in_call_order() {
-    let calls = [("pay", json!({"n": 1})), ("look", json!({"n": 2})), ("pay", json!({"n": 3})), ("pay", json!({"n": 4}))];
+    let calls = [
+        ("pay", json!({"n": 1})),
+        ("look", json!({"n": 2})),
+        ("pay", json!({"n": 3})),
+        ("pay", json!({"n": 4})),
+    ];
     let model = ScriptedModel::new().calls_all(calls).says("done");
     let (host, paid) = paying_host(&model);
     let (look, looked) = noting_tool("look");
@@ -115,10 +126,16 @@ async fn a_turn_with_several_questions_goes_on_after_the_last_decision_in_call_o
     assert_eq!(host.agent().approvals(), [asks[1].clone()]);
     host.agent().decide(asks[1].approve()).await.unwrap();
     host.agent().outcome(&parked.turn).await.unwrap();
-    assert_eq!((paid.all(), looked.all()), (vec!["pay 3".to_owned(), "pay 4".to_owned()], vec!["look 2".to_owned()]));
+    assert_eq!(
+        (paid.all(), looked.all()),
+        (vec!["pay 3".to_owned(), "pay 4".to_owned()], vec!["look 2".to_owned()])
+    );
     let told = results(&model.requests()[1]);
     assert!(told[0].starts_with("call_1: the user refused"), "{told:?}");
-    assert_eq!(told[1..], ["call_2: look is done", "call_3: pay is done", "call_4: pay is done"]);
+    assert_eq!(
+        told[1..],
+        ["call_2: look is done", "call_3: pay is done", "call_4: pay is done"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -176,7 +193,10 @@ async fn waiting_for_a_person_costs_no_time_of_the_turn() {
     clock.advance(DAY);
     tokio::time::sleep(Duration::from_secs(600)).await;
     host.agent().decide(asks[0].approve()).await.unwrap();
-    assert_eq!(host.agent().outcome(&parked.turn).await.unwrap().status, TurnStatus::Answered);
+    assert_eq!(
+        host.agent().outcome(&parked.turn).await.unwrap().status,
+        TurnStatus::Answered
+    );
 }
 
 #[tokio::test]
@@ -214,7 +234,11 @@ async fn ask_says_how_to_approve_and_a_stream_waits_for_it() {
     let agent = host.agent().clone();
     let reports = tokio::spawn(collect(agent.stream("s", "pay")));
     settle().await;
-    let ask = agent.approvals().into_iter().find(|ask| ask.arguments.contains('8')).unwrap();
+    let ask = agent
+        .approvals()
+        .into_iter()
+        .find(|ask| ask.arguments.contains('8'))
+        .unwrap();
     agent.decide(ask.approve()).await.unwrap();
     let reports = reports.await.unwrap();
     assert_eq!(reports[0], TurnProgress::ApprovalNeeded(ask));
@@ -227,7 +251,10 @@ async fn the_same_message_while_its_turn_is_parked_says_so_again() {
     let (host, paid) = paying_host(&model);
     let host = host.build().unwrap();
     let (parked, asks) = park(host.agent()).await;
-    assert_eq!(host.agent().run(TurnRequest::new("s", "m1", "pay")).await.unwrap(), parked);
+    assert_eq!(
+        host.agent().run(TurnRequest::new("s", "m1", "pay")).await.unwrap(),
+        parked
+    );
     host.agent().decide(asks[0].approve()).await.unwrap();
     host.agent().outcome(&parked.turn).await.unwrap();
     assert_eq!(paid.all().len(), 1);

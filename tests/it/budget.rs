@@ -30,7 +30,11 @@ async fn run(budget: Budget, model: &ScriptedModel) -> TurnOutcome {
 /// Three scripts that run into three limits.
 fn limits() -> [(BudgetLimit, Budget, fn() -> ScriptedModel, usize); 3] {
     let look = || ScriptedModel::new().calls("look", json!({})).calls("look", json!({}));
-    let many = || ScriptedModel::new().calls("look", json!({})).calls_all([("look", json!({})), ("look", json!({}))]);
+    let many = || {
+        ScriptedModel::new()
+            .calls("look", json!({}))
+            .calls_all([("look", json!({})), ("look", json!({}))])
+    };
     let dear = || {
         let usage = Usage {
             input: 90,
@@ -41,9 +45,33 @@ fn limits() -> [(BudgetLimit, Budget, fn() -> ScriptedModel, usize); 3] {
     };
     let free = Budget::default();
     [
-        (BudgetLimit::ModelCalls, Budget { max_model_calls: 2, ..free }, look, 2),
-        (BudgetLimit::ToolCalls, Budget { max_tool_calls: 2, ..free }, many, 1),
-        (BudgetLimit::Tokens, Budget { max_tokens: Some(100), ..free }, dear, 1),
+        (
+            BudgetLimit::ModelCalls,
+            Budget {
+                max_model_calls: 2,
+                ..free
+            },
+            look,
+            2,
+        ),
+        (
+            BudgetLimit::ToolCalls,
+            Budget {
+                max_tool_calls: 2,
+                ..free
+            },
+            many,
+            1,
+        ),
+        (
+            BudgetLimit::Tokens,
+            Budget {
+                max_tokens: Some(100),
+                ..free
+            },
+            dear,
+            1,
+        ),
     ]
 }
 
@@ -58,7 +86,10 @@ async fn each_limit_that_is_counted_ends_with_a_last_answer_without_tools() {
         let last = requests.last().unwrap();
         assert!(last.tools.is_empty());
         let told = transcript(last).pop().unwrap();
-        assert!(told.starts_with(&format!("user: The {limit} for this request is used up.")), "{told}");
+        assert!(
+            told.starts_with(&format!("user: The {limit} for this request is used up.")),
+            "{told}"
+        );
         model.assert_complete();
     }
 }
@@ -102,7 +133,10 @@ async fn calls_beyond_the_limit_are_told_to_the_model_as_not_run() {
 async fn time_used_up_while_the_model_is_asked_leaves_a_reserve_for_the_last_answer() {
     let model = ScriptedModel::new().hangs().says("in short");
     let outcome = run(budget(), &model).await;
-    assert_eq!(ending(&outcome), (&TurnStatus::Partial(BudgetLimit::WallClock), "in short"));
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::WallClock), "in short")
+    );
     assert_eq!(outcome.model_calls, 2);
 }
 
@@ -112,13 +146,18 @@ async fn the_reserve_ends_too() {
     let before = tokio::time::Instant::now();
     let outcome = run(budget(), &model).await;
     let expected = "I had to stop because the time for this request was used up. Done before that: look.";
-    assert_eq!(ending(&outcome), (&TurnStatus::Partial(BudgetLimit::WallClock), expected));
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::WallClock), expected)
+    );
     assert_eq!(before.elapsed().as_secs(), 90);
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_used_up_while_pure_calls_run_gives_them_up() {
-    let model = ScriptedModel::new().calls_all([("look", json!({})), ("look", json!({}))]).says("in short");
+    let model = ScriptedModel::new()
+        .calls_all([("look", json!({})), ("look", json!({}))])
+        .says("in short");
     let (look, mut handle) = mock_tool("look");
     let look = look.pure().time_limit(2 * MINUTE);
     let host = host_of(&model).budget(budget()).tool(look).build().unwrap();
@@ -128,16 +167,25 @@ async fn time_used_up_while_pure_calls_run_gives_them_up() {
     let mut hanging = handle.next_call().await;
     hanging.dropped().await;
     let outcome = asking.await.unwrap().unwrap();
-    assert_eq!(ending(&outcome), (&TurnStatus::Partial(BudgetLimit::WallClock), "in short"));
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::WallClock), "in short")
+    );
     let requests = model.requests();
-    assert_eq!(requests.len(), 2, "with no time left, the model is asked for the last answer only");
+    assert_eq!(
+        requests.len(),
+        2,
+        "with no time left, the model is asked for the last answer only"
+    );
     let told = results(&requests[1]);
     assert!(told[0] == "call_1: seen" && told[1].starts_with("call_2: "), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_used_up_while_a_mutating_call_runs_waits_for_the_call() {
-    let model = ScriptedModel::new().calls_all([("send", json!({})), ("send", json!({}))]).says("in short");
+    let model = ScriptedModel::new()
+        .calls_all([("send", json!({})), ("send", json!({}))])
+        .says("in short");
     let (send, mut handle) = mock_tool("send");
     let send = send.time_limit(3 * MINUTE);
     let host = host_of(&model).budget(budget()).tool(send).build().unwrap();
@@ -147,7 +195,10 @@ async fn time_used_up_while_a_mutating_call_runs_waits_for_the_call() {
     tokio::time::sleep(2 * MINUTE).await;
     call.respond("sent");
     let outcome = asking.await.unwrap().unwrap();
-    assert_eq!(ending(&outcome), (&TurnStatus::Partial(BudgetLimit::WallClock), "in short"));
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::WallClock), "in short")
+    );
     assert_eq!(handle.started(), 1, "the second call never ran");
     assert_eq!(
         results(&model.requests()[1]),
@@ -157,7 +208,10 @@ async fn time_used_up_while_a_mutating_call_runs_waits_for_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_the_session_costs_no_time_of_the_turn() {
-    let model = ScriptedModel::new().calls("look", json!({})).says("first").says("second");
+    let model = ScriptedModel::new()
+        .calls("look", json!({}))
+        .says("first")
+        .says("second");
     let (look, mut handle) = mock_tool("look");
     let host = host_of(&model)
         .budget(Budget {

@@ -32,7 +32,12 @@ struct Planner;
 #[async_trait]
 impl ChatClient for Planner {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let rounds = call.request.messages.iter().filter(|message| !message.tool_calls.is_empty()).count();
+        let rounds = call
+            .request
+            .messages
+            .iter()
+            .filter(|message| !message.tool_calls.is_empty())
+            .count();
         Ok(match rounds {
             0 => calls([
                 ("1", "look", "{}"),
@@ -59,7 +64,11 @@ struct World(PathBuf);
 
 impl World {
     fn append(&self, file: &str, line: &str) {
-        let mut file = std::fs::File::options().create(true).append(true).open(self.0.join(file)).unwrap();
+        let mut file = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.0.join(file))
+            .unwrap();
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
@@ -71,7 +80,9 @@ impl World {
     /// How often each line stands in a file.
     fn counts(&self, file: &str) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        self.lines(file).into_iter().for_each(|line| *counts.entry(line).or_default() += 1);
+        self.lines(file)
+            .into_iter()
+            .for_each(|line| *counts.entry(line).or_default() += 1);
         counts
     }
 
@@ -152,8 +163,14 @@ async fn child() {
         before: var("BEFORE") == "true",
     };
     let journal = FileTurnJournal::open(world.0.join("turns")).unwrap();
-    let host = AgentHost::in_memory().chat(Planner).journal(Counting::new(journal, stop));
-    let host = world.tools(var("RECOVERS") == "true").fold(host, AgentHostBuilder::tool).build().unwrap();
+    let host = AgentHost::in_memory()
+        .chat(Planner)
+        .journal(Counting::new(journal, stop));
+    let host = world
+        .tools(var("RECOVERS") == "true")
+        .fold(host, AgentHostBuilder::tool)
+        .build()
+        .unwrap();
     if var("RESUMES") == "true" {
         host.resume().await.unwrap();
     }
@@ -162,7 +179,11 @@ async fn child() {
         if world.lines("replies").iter().any(|line| line.starts_with(&name)) {
             continue;
         }
-        let outcome = host.agent().run(TurnRequest::new(message, message, "go")).await.unwrap();
+        let outcome = host
+            .agent()
+            .run(TurnRequest::new(message, message, "go"))
+            .await
+            .unwrap();
         let text = outcome.text.replace('\n', " | ");
         world.append("replies", &format!("{message} {:?} {text}", outcome.status));
     }
@@ -180,7 +201,13 @@ struct Case {
 /// Runs a child to the point where it stops, and kills it there. Returns whether it did stop.
 fn run_child(world: &World, case: Case) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            "crash::child",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("WORLD", &world.0)
         .env("STOP", case.write.to_string())
         .env("BEFORE", case.before.to_string())
@@ -233,7 +260,10 @@ fn check(case: Case) -> bool {
     let journal = std::fs::read_to_string(world.0.join("turns/turns-00000001.jsonl")).unwrap_or_default();
     let (ended, begun) = calls_in(&journal);
     let before = world.counts("effects");
-    assert!(!run_child(&world, Case { write: 0, ..case }), "nothing stops the second process");
+    assert!(
+        !run_child(&world, Case { write: 0, ..case }),
+        "nothing stops the second process"
+    );
 
     let replies = world.lines("replies");
     let to: Vec<_> = replies.iter().map(|line| &line[..1]).collect();
@@ -242,11 +272,22 @@ fn check(case: Case) -> bool {
     for message in MESSAGES {
         let reply = replies.iter().find(|line| line.starts_with(message)).unwrap();
         assert!(reply.starts_with(&format!("{message} Answered ")), "{case:?}: {reply}");
-        let all = [("1", "look"), ("2", "put"), ("3", "send"), ("4", "look"), ("5", "send"), ("6", "put"), ("7", "send")];
+        let all = [
+            ("1", "look"),
+            ("2", "put"),
+            ("3", "send"),
+            ("4", "look"),
+            ("5", "send"),
+            ("6", "put"),
+            ("7", "send"),
+        ];
         for (id, tool) in all {
             let call = format!("{message} {id}");
             let count = |counts: &BTreeMap<String, usize>, what| {
-                counts.get(&format!("{call} {tool} {what}")).copied().unwrap_or_default()
+                counts
+                    .get(&format!("{call} {tool} {what}"))
+                    .copied()
+                    .unwrap_or_default()
             };
             let (then, runs, ends) = (count(&before, "begins"), count(&after, "begins"), count(&after, "ends"));
             if ended.contains(&call) {
@@ -256,13 +297,20 @@ fn check(case: Case) -> bool {
                 ("send", true) => {
                     assert_eq!(runs, then, "{case:?}: {call} may have run");
                     let known = case.recovers && ends == 1;
-                    if known { "done before the crash" } else { "outcome unknown" }
+                    if known {
+                        "done before the crash"
+                    } else {
+                        "outcome unknown"
+                    }
                 }
                 _ => "done",
             };
             let most = if tool == "send" { 1 } else { 2 };
             assert!(runs <= most, "{case:?}: {call} ran {runs} times");
-            assert!(reply.contains(&format!("{id}: {told}")), "{case:?}: {call} should be {told} in {reply}");
+            assert!(
+                reply.contains(&format!("{id}: {told}")),
+                "{case:?}: {call} should be {told} in {reply}"
+            );
         }
     }
     true
@@ -340,7 +388,10 @@ async fn a_journal_cut_after_any_record_leads_to_one_reply_and_repeats_nothing_t
         for (line, runs) in world.counts("effects") {
             let (call, tool) = (line[..3].to_owned(), &line[4..8]);
             assert!(!ended.contains(&call), "{call} had finished after\n{prefix}");
-            assert!(tool != "send" || !begun.contains(&call), "{call} may have run after\n{prefix}");
+            assert!(
+                tool != "send" || !begun.contains(&call),
+                "{call} may have run after\n{prefix}"
+            );
             assert_eq!(runs, 1);
         }
     }
@@ -353,7 +404,9 @@ async fn a_turn_with_an_approval_survives_a_cut_after_any_record() {
         let (pay, paid) = noting_tool("pay");
         *notes = Some(paid);
         let model = PayingModel;
-        AgentHost::in_memory().chat(model).tool(pay.effect(Effect::Mutating).needs_approval())
+        AgentHost::in_memory()
+            .chat(model)
+            .tool(pay.effect(Effect::Mutating).needs_approval())
     };
     let journal = journal_of(host_with(&mut None), &request).await;
     for (prefix, folder) in prefixes(&journal) {
@@ -453,7 +506,12 @@ async fn a_message_that_joined_another_one_is_answered_once_after_a_cut_after_an
     };
     let folder = tempfile::tempdir().unwrap();
     let (work, mut handle) = mock_tool("work");
-    let host = AgentHost::in_memory().chat(Attentive).tool(work).data_dir(folder.path()).build().unwrap();
+    let host = AgentHost::in_memory()
+        .chat(Attentive)
+        .tool(work)
+        .data_dir(folder.path())
+        .build()
+        .unwrap();
     let running = [first.clone(), second.clone()].map(|request| {
         let agent = host.agent().clone();
         tokio::spawn(async move { agent.run(request).await.unwrap() })
@@ -461,7 +519,10 @@ async fn a_message_that_joined_another_one_is_answered_once_after_a_cut_after_an
     settle().await;
     handle.next_call().await.respond("ok");
     let [one, two] = running;
-    assert_eq!((one.await.unwrap().text, two.await.unwrap().text), ("one, two".to_owned(), "one, two".to_owned()));
+    assert_eq!(
+        (one.await.unwrap().text, two.await.unwrap().text),
+        ("one, two".to_owned(), "one, two".to_owned())
+    );
     let journal = read_journal(folder.path());
 
     for (prefix, folder) in prefixes(&journal) {
@@ -473,9 +534,16 @@ async fn a_message_that_joined_another_one_is_answered_once_after_a_cut_after_an
             let first_ended = prefix.contains(&format!(r#""finished":{{"run":"{}""#, one.turn));
             if joined && !first_ended {
                 assert_eq!(one.text, "one, two", "after\n{prefix}");
-                assert_eq!(ending(two), (&TurnStatus::Joined(one.turn.clone()), "one, two"), "after\n{prefix}");
+                assert_eq!(
+                    ending(two),
+                    (&TurnStatus::Joined(one.turn.clone()), "one, two"),
+                    "after\n{prefix}"
+                );
             }
-            assert!(two.is_answer() && two.text.contains("two"), "got {two:?} after\n{prefix}");
+            assert!(
+                two.is_answer() && two.text.contains("two"),
+                "got {two:?} after\n{prefix}"
+            );
         }
     }
 }
@@ -492,7 +560,12 @@ async fn redeliver(
     let segment = "turns/turns-00000001.jsonl";
     std::fs::copy(folder.path().join(segment), copy.path().join(segment)).unwrap();
     let work = noting_tool("work").0.effect(Effect::Mutating);
-    let host = AgentHost::in_memory().chat(Attentive).tool(work).data_dir(copy.path()).build().unwrap();
+    let host = AgentHost::in_memory()
+        .chat(Attentive)
+        .tool(work)
+        .data_dir(copy.path())
+        .build()
+        .unwrap();
     let host = Arc::new(host);
     if resumes {
         host.resume().await.unwrap();

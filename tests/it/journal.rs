@@ -101,7 +101,10 @@ async fn some_journal(clock: &ManualClock) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let journal = FileTurnJournal::open(folder.path()).unwrap();
     let a = accept(&journal, "a", clock).await;
-    journal.append(&a, &[record(clock, "1"), record(clock, r#""zwei\n""#)]).await.unwrap();
+    journal
+        .append(&a, &[record(clock, "1"), record(clock, r#""zwei\n""#)])
+        .await
+        .unwrap();
     let b = accept(&journal, "b", clock).await;
     journal.append(&b, &[record(clock, "3")]).await.unwrap();
     journal.append(&a, &[record(clock, "4")]).await.unwrap();
@@ -115,7 +118,9 @@ fn segment(folder: &Path, number: u32) -> PathBuf {
 }
 
 fn segments(folder: &Path) -> Vec<String> {
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<_> = names.filter(|name| name.starts_with("turns-")).collect();
     names.sort();
     names
@@ -153,7 +158,11 @@ async fn a_journal_torn_at_any_byte_opens_with_its_whole_lines_and_goes_on() {
         journal.append(&c, &[record(&clock, "6")]).await.unwrap();
         drop(journal);
         let journal = FileTurnJournal::open(folder.path()).unwrap();
-        assert_eq!(told(&journal, &["a", "b"]).await, steps[whole], "cut at byte {cut}, then written");
+        assert_eq!(
+            told(&journal, &["a", "b"]).await,
+            steps[whole],
+            "cut at byte {cut}, then written"
+        );
         assert_eq!(told(&journal, &["c"]).await, ["c 6 unfinished"], "cut at byte {cut}");
     }
 }
@@ -162,7 +171,13 @@ async fn a_journal_torn_at_any_byte_opens_with_its_whole_lines_and_goes_on() {
 async fn lines_that_cannot_be_read_are_skipped_and_left_where_they_are() {
     let clock = ManualClock::default();
     let bytes = some_journal(&clock).await;
-    let garbage: [&[u8]; 5] = [b"\xff\xfe\x00\n", b"\n", b"{}\n", br#"{"from_the_future":{"run":"a"}}"#, b"{\"record\":7}\n"];
+    let garbage: [&[u8]; 5] = [
+        b"\xff\xfe\x00\n",
+        b"\n",
+        b"{}\n",
+        br#"{"from_the_future":{"run":"a"}}"#,
+        b"{\"record\":7}\n",
+    ];
     let mut spoiled = Vec::new();
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         spoiled.extend_from_slice(garbage[index % garbage.len()]);
@@ -186,7 +201,10 @@ fn a_folder_belongs_to_one_journal_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let open = FileTurnJournal::open(folder.path()).unwrap();
     let refused = FileTurnJournal::open(folder.path()).unwrap_err().to_string();
-    assert!(refused.contains("another process has it open; stop that one, or use another data folder"), "{refused}");
+    assert!(
+        refused.contains("another process has it open; stop that one, or use another data folder"),
+        "{refused}"
+    );
     assert!(refused.contains(&folder.path().display().to_string()), "{refused}");
     assert_eq!(in_another_process(folder.path()), refused);
     drop(open);
@@ -245,12 +263,18 @@ async fn a_journal_forgets_what_ended_a_day_ago_and_nothing_else() {
 
     clock.advance(23 * HOUR);
     finish_some(&journal, "second", &clock).await;
-    assert!(told(&journal, &["first 0"]).await == ["first 0 0 1"], "an outcome is kept for a day");
+    assert!(
+        told(&journal, &["first 0"]).await == ["first 0 0 1"],
+        "an outcome is kept for a day"
+    );
 
     clock.advance(2 * HOUR);
     let third = accept(&journal, "third", &clock).await;
     finish_some(&journal, "third", &clock).await;
-    assert!(told(&journal, &["first 0"]).await.is_empty(), "without anybody opening the journal again");
+    assert!(
+        told(&journal, &["first 0"]).await.is_empty(),
+        "without anybody opening the journal again"
+    );
     assert_eq!(told(&journal, &["second 0"]).await, ["second 0 0 1"]);
     let size: u64 = segments(folder.path())
         .iter()
@@ -261,7 +285,11 @@ async fn a_journal_forgets_what_ended_a_day_ago_and_nothing_else() {
     journal.append(&old, &[record(&clock, "4")]).await.unwrap();
     let expected = ["old 1,2,4 unfinished", "young 3 unfinished", "third  unfinished"];
     assert_eq!(told(&journal, &["old", "young", "third"]).await, expected);
-    assert_eq!(journal.unfinished().await.unwrap(), ["old", "young", "third"], "oldest first");
+    assert_eq!(
+        journal.unfinished().await.unwrap(),
+        ["old", "young", "third"],
+        "oldest first"
+    );
     drop((journal, third));
     let journal = small(&folder, &clock);
     assert_eq!(told(&journal, &["old", "young", "third"]).await, expected);
@@ -290,7 +318,13 @@ async fn a_turn_in_a_form_of_another_version_ends_with_an_honest_reply() {
     let request = TurnRequest::new("s", "m1", "hi");
     for resumes in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let host_with = |model| AgentHost::in_memory().chat(model).data_dir(folder.path()).build().unwrap();
+        let host_with = |model| {
+            AgentHost::in_memory()
+                .chat(model)
+                .data_dir(folder.path())
+                .build()
+                .unwrap()
+        };
         let host = host_with(ScriptedModel::new().hangs());
         let running = host.agent().stream_turn(request.clone());
         settle().await;
@@ -333,11 +367,19 @@ async fn a_disk_that_fills_up_at_any_write_gives_one_honest_reply() {
             1 => assert!(matches!(ended, Err(TurnError::Journal(_))), "got {ended:?}"),
             _ if full_from <= 5 => {
                 let outcome = ended.unwrap();
-                assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::Storage), "write {full_from}");
+                assert_eq!(
+                    outcome.status,
+                    TurnStatus::Failed(TurnFailure::Storage),
+                    "write {full_from}"
+                );
                 let text = "This request could not be finished: the turn journal cannot be used: no space left";
                 assert_eq!(outcome.text, text);
             }
-            _ => assert_eq!(ended.unwrap().text, "sent", "the end itself may be lost, the reply is not"),
+            _ => assert_eq!(
+                ended.unwrap().text,
+                "sent",
+                "the end itself may be lost, the reply is not"
+            ),
         }
         // Nothing is done that could not be written down first.
         assert_eq!(asked, [0, 0, 1, 1, 2, 2, 2][full_from - 1], "write {full_from}");

@@ -50,7 +50,10 @@ async fn pure_and_idempotent_calls_overlap_and_mutating_calls_exclude_all_others
         }
     }
     assert_eq!(asking.await.unwrap().unwrap().text, "done");
-    let expected: Vec<_> = (1..).zip(names).map(|(id, name)| format!("call_{id}: {name} is done")).collect();
+    let expected: Vec<_> = (1..)
+        .zip(names)
+        .map(|(id, name)| format!("call_{id}: {name} is done"))
+        .collect();
     assert_eq!(results(&model.requests()[1]), expected);
 }
 
@@ -78,9 +81,16 @@ async fn an_effect_that_depends_on_the_arguments_decides_what_runs_together() {
     let executor = rockbot_core::tool::RegisteredTool::from(mock).executor;
     let registration = ToolRegistration::new("deploy", "Deploys.", json!({"type": "object"}));
     let model = ScriptedModel::new()
-        .calls_all([("deploy", json!({"dry": true})), ("deploy", json!({"dry": true})), ("deploy", json!({}))])
+        .calls_all([
+            ("deploy", json!({"dry": true})),
+            ("deploy", json!({"dry": true})),
+            ("deploy", json!({})),
+        ])
         .says("done");
-    let host = host_of(&model).tool(Tool::new(registration, Careful(executor))).build().unwrap();
+    let host = host_of(&model)
+        .tool(Tool::new(registration, Careful(executor)))
+        .build()
+        .unwrap();
     let agent = host.agent().clone();
     let asking = tokio::spawn(async move { agent.ask("s", "go").await });
 
@@ -95,7 +105,9 @@ async fn an_effect_that_depends_on_the_arguments_decides_what_runs_together() {
 
 #[tokio::test]
 async fn a_tool_runs_no_more_calls_at_once_than_it_says() {
-    let model = ScriptedModel::new().calls_all([(); 3].map(|()| ("look", json!({})))).says("done");
+    let model = ScriptedModel::new()
+        .calls_all([(); 3].map(|()| ("look", json!({}))))
+        .says("done");
     let (tool, mut handle) = mock_tool("look");
     let host = host_of(&model).tool(tool.pure().max_concurrency(2)).build().unwrap();
     let agent = host.agent().clone();

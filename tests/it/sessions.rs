@@ -94,10 +94,20 @@ async fn a_queued_message_that_nobody_wants_any_more_leaves_the_queue() {
     let first = send(agent, "one", BusyPolicy::Queue).await;
     let second = send(agent, "two", BusyPolicy::Queue).await;
     let third = send(agent, "three", BusyPolicy::Queue).await;
-    agent.cancel(&TurnRequest::new("s", "two", "two").turn_id()).await.unwrap();
-    assert_eq!(outcome(second).await.status, TurnStatus::Cancelled, "at once, not when it is its turn");
+    agent
+        .cancel(&TurnRequest::new("s", "two", "two").turn_id())
+        .await
+        .unwrap();
+    assert_eq!(
+        outcome(second).await.status,
+        TurnStatus::Cancelled,
+        "at once, not when it is its turn"
+    );
     handle.next_call().await.respond("ok");
-    assert_eq!((outcome(first).await.text, outcome(third).await.text), ("1".to_owned(), "3".to_owned()));
+    assert_eq!(
+        (outcome(first).await.text, outcome(third).await.text),
+        ("1".to_owned(), "3".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -126,7 +136,10 @@ async fn a_steering_message_that_came_while_the_model_wrote_its_answer_is_answer
     let two = two.lock().unwrap().take().unwrap();
     let two = outcome(two).await;
     assert_eq!((one.text.as_str(), two.text.as_str()), ("to both", "to both"));
-    assert_eq!(transcript(&model.requests()[1])[1..], ["user: one", "assistant: to one", "user: two"]);
+    assert_eq!(
+        transcript(&model.requests()[1])[1..],
+        ["user: one", "assistant: to one", "user: two"]
+    );
 }
 
 #[tokio::test]
@@ -136,7 +149,10 @@ async fn a_steering_message_that_came_too_late_runs_on_its_own() {
     let agent = host.agent();
     let first = send(agent, "one", BusyPolicy::Queue).await;
     let call = handle.next_call().await;
-    agent.cancel(&TurnRequest::new("s", "one", "one").turn_id()).await.unwrap();
+    agent
+        .cancel(&TurnRequest::new("s", "one", "one").turn_id())
+        .await
+        .unwrap();
     settle().await;
     let second = send(agent, "two", BusyPolicy::Steer).await;
     call.respond("done");
@@ -149,7 +165,10 @@ async fn a_steering_message_runs_on_its_own_when_the_running_turn_fails() {
     let model = ScriptedModel::new().fails(ChatErrorKind::Overloaded).says("own answer");
     let (host, second) = host_that_sends_two(&model);
     let first = outcome(send(host.agent(), "one", BusyPolicy::Queue).await).await;
-    assert_eq!(first.status, TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::Overloaded)));
+    assert_eq!(
+        first.status,
+        TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::Overloaded))
+    );
     let second = second.lock().unwrap().take().unwrap();
     assert_eq!(ending(&outcome(second).await), (&TurnStatus::Answered, "own answer"));
 }
@@ -170,7 +189,11 @@ async fn a_superseding_message_waits_for_a_mutating_call_and_history_keeps_both(
     let first = send(agent, "one", BusyPolicy::Queue).await;
     let call = handle.next_call().await;
     let second = send(agent, "two", BusyPolicy::Supersede).await;
-    assert_eq!((handle.running(), model.requests().len()), (1, 1), "the call still runs");
+    assert_eq!(
+        (handle.running(), model.requests().len()),
+        (1, 1),
+        "the call still runs"
+    );
     call.respond("worked");
     let superseded = outcome(first).await;
     let text = "This request was not finished: a newer message took its place. Done before that: work.";
@@ -178,7 +201,14 @@ async fn a_superseding_message_waits_for_a_mutating_call_and_history_keeps_both(
     assert_eq!(superseded.calls.len(), 1);
     assert_eq!(ending(&outcome(second).await), (&TurnStatus::Answered, "2"));
     let history = transcript(&model.requests()[1]);
-    assert_eq!(history[1..], ["user: one".to_owned(), format!("assistant: {text}"), "user: two".to_owned()]);
+    assert_eq!(
+        history[1..],
+        [
+            "user: one".to_owned(),
+            format!("assistant: {text}"),
+            "user: two".to_owned()
+        ]
+    );
 }
 
 #[tokio::test]
@@ -212,7 +242,10 @@ async fn the_newest_superseding_message_wins_and_queued_ones_keep_their_place() 
 
 #[tokio::test]
 async fn sessions_and_principals_do_not_wait_for_each_other() {
-    let model = ScriptedModel::new().calls("work", json!({})).calls("work", json!({})).calls("work", json!({}));
+    let model = ScriptedModel::new()
+        .calls("work", json!({}))
+        .calls("work", json!({}))
+        .calls("work", json!({}));
     let model = model.says("done").says("done").says("done");
     let (host, mut handle) = busy_host(&model, true);
     let requests = [
@@ -291,8 +324,15 @@ impl ChatClient for SlowModel {
         if uses_tool {
             return Ok(calls([("1", "work", "{}")]));
         }
-        let said = call.request.messages.iter().rev().find(|message| message.role == Role::User);
-        Ok(ChatResponse::text(said.map_or_else(String::new, |said| format!("to {}", said.text()))))
+        let said = call
+            .request
+            .messages
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::User);
+        Ok(ChatResponse::text(
+            said.map_or_else(String::new, |said| format!("to {}", said.text())),
+        ))
     }
 }
 
@@ -344,7 +384,11 @@ async fn whatever_the_policies_and_delays_each_message_gets_exactly_one_final_re
                 TurnStatus::Cancelled | TurnStatus::Superseded => {}
                 other => panic!("{text} ended with {other:?}"),
             }
-            assert_eq!(agent.outcome(&turn).await.unwrap(), outcome, "the journal has the same reply");
+            assert_eq!(
+                agent.outcome(&turn).await.unwrap(),
+                outcome,
+                "the journal has the same reply"
+            );
         }
         answering.abort();
     }

@@ -88,7 +88,9 @@ impl ToolExecutor for Broken {
 
 fn broken(name: &str, when: When) -> Tool {
     let registration = ToolRegistration::new(name, "Breaks down.", json!({"type": "object"}));
-    Tool::new(registration, Broken(when)).pure().time_limit(Duration::from_secs(1))
+    Tool::new(registration, Broken(when))
+        .pure()
+        .time_limit(Duration::from_secs(1))
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,8 +114,15 @@ async fn a_tool_that_panics_is_a_failed_call_and_the_next_call_works() {
 
     for (name, _) in faults {
         let response = dispatcher.call(request("1", name, "{}"), &cx()).await;
-        assert_eq!(outcome(&response), (true, Some(ToolErrorCode::ExecutionFailed)), "{name}");
-        assert_eq!((response.tool_call_id.as_str(), response.tool_name.as_str()), ("1", name));
+        assert_eq!(
+            outcome(&response),
+            (true, Some(ToolErrorCode::ExecutionFailed)),
+            "{name}"
+        );
+        assert_eq!(
+            (response.tool_call_id.as_str(), response.tool_name.as_str()),
+            ("1", name)
+        );
     }
     let response = dispatcher.call(request("2", "good", "{}"), &cx()).await;
     assert_eq!(outcome(&response), (false, None));
@@ -142,7 +151,10 @@ async fn a_tool_that_panics_is_a_failed_call_and_the_next_call_works() {
 #[tokio::test]
 async fn a_tool_that_panics_when_it_is_asked_about_a_call_does_not_end_the_turn() {
     let model = ScriptedModel::new().calls("broken", json!({})).says("done");
-    let host = host_of(&model).tool(broken("broken", When::AskedForItsEffect)).build().unwrap();
+    let host = host_of(&model)
+        .tool(broken("broken", When::AskedForItsEffect))
+        .build()
+        .unwrap();
     assert_eq!(host.agent().ask("s", "go").await.unwrap().text, "done");
 
     let dispatcher = dispatcher([broken("broken", When::AtOnce)], ToolLimits::default());
@@ -152,17 +164,26 @@ async fn a_tool_that_panics_when_it_is_asked_about_a_call_does_not_end_the_turn(
 
 #[tokio::test]
 async fn a_turn_goes_on_after_a_tool_that_panicked() {
-    let model = ScriptedModel::new().calls("broken", json!({})).says("it is broken").says("still here");
+    let model = ScriptedModel::new()
+        .calls("broken", json!({}))
+        .says("it is broken")
+        .says("still here");
     let host = host_of(&model).tool(broken("broken", When::Later)).build().unwrap();
     assert_eq!(host.agent().ask("s", "go").await.unwrap().text, "it is broken");
-    assert_eq!(results(&model.requests()[1]), ["call_1: the tool broke down; try another way"]);
+    assert_eq!(
+        results(&model.requests()[1]),
+        ["call_1: the tool broke down; try another way"]
+    );
     assert_eq!(host.agent().ask("s", "again").await.unwrap().text, "still here");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_times_out_and_its_future_is_dropped() {
     let (tool, handle) = mock_tool("slow");
-    let dispatcher = dispatcher([tool.pure().time_limit(Duration::from_millis(100))], ToolLimits::default());
+    let dispatcher = dispatcher(
+        [tool.pure().time_limit(Duration::from_millis(100))],
+        ToolLimits::default(),
+    );
     let before = tokio::time::Instant::now();
     let response = dispatcher.call(request("1", "slow", "{}"), &cx()).await;
     let took = before.elapsed();
@@ -177,7 +198,11 @@ async fn a_time_out_of_a_mutating_call_says_that_it_may_have_taken_effect() {
     let (tool, _handle) = mock_tool("send");
     let dispatcher = dispatcher([tool.time_limit(Duration::from_secs(1))], ToolLimits::default());
     let response = dispatcher.call(request("1", "send", "{}"), &cx()).await;
-    assert!(response.content.contains("may or may not have taken effect"), "{}", response.content);
+    assert!(
+        response.content.contains("may or may not have taken effect"),
+        "{}",
+        response.content
+    );
 }
 
 #[tokio::test]
@@ -188,7 +213,18 @@ async fn arguments_that_do_not_fit_are_taught_and_the_tool_is_not_called() {
     let deep = format!("{}{}", r#"{"n":"#.repeat(10_000), "}".repeat(10_000));
     let large = format!(r#"{{"n":"{}"}}"#, "a".repeat(1 << 20));
     let malformed = [
-        "", "null", "[]", "{", "7", "\"n\"", "{\"n\":1e999}", "{\"n\":1,\"n\":2}", "{\"n\":\"\\ud800\"}", "{} {}", &deep, &large,
+        "",
+        "null",
+        "[]",
+        "{",
+        "7",
+        "\"n\"",
+        "{\"n\":1e999}",
+        "{\"n\":1,\"n\":2}",
+        "{\"n\":\"\\ud800\"}",
+        "{} {}",
+        &deep,
+        &large,
     ];
     for arguments in malformed {
         for name in ["typed", "foreign"] {
@@ -200,7 +236,11 @@ async fn arguments_that_do_not_fit_are_taught_and_the_tool_is_not_called() {
                 "{name} with {shown}: {}",
                 response.content
             );
-            assert!(response.content.contains(name), "{name} with {shown}: {}", response.content);
+            assert!(
+                response.content.contains(name),
+                "{name} with {shown}: {}",
+                response.content
+            );
             assert!(response.content.len() < 4_000, "a short lesson for {shown}");
         }
     }
@@ -294,7 +334,10 @@ fn winding_tool(done: Arc<AtomicUsize>) -> Tool {
             "arrived"
         }
     };
-    tool("wind", run).description("Takes a while.").pure().max_concurrency(1)
+    tool("wind", run)
+        .description("Takes a while.")
+        .pure()
+        .max_concurrency(1)
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,7 +356,11 @@ async fn a_call_dropped_at_any_point_leaks_nothing() {
         finished = poll_and_drop(dispatcher.call(request("1", "wind", "{}"), &cx()), polls).await;
         settle().await;
         let late = done.load(Ordering::SeqCst) - before;
-        assert_eq!(late, usize::from(finished), "a dropped call does nothing later ({polls} polls)");
+        assert_eq!(
+            late,
+            usize::from(finished),
+            "a dropped call does nothing later ({polls} polls)"
+        );
 
         let next = dispatcher.call(request("2", "wind", "{}"), &cx()).await;
         assert_eq!(next.content, "arrived", "its place is free again after {polls} polls");
@@ -372,7 +419,10 @@ async fn a_thousand_calls_with_equal_ids_in_two_sessions_never_mix() {
     }
 
     let registration = ToolRegistration::new("echo", "Echoes.", json!({"type": "object"}));
-    let dispatcher = Arc::new(dispatcher([Tool::new(registration, Echo).pure()], ToolLimits::default()));
+    let dispatcher = Arc::new(dispatcher(
+        [Tool::new(registration, Echo).pure()],
+        ToolLimits::default(),
+    ));
     let call = |index: usize| {
         let dispatcher = dispatcher.clone();
         let session = SessionId::from(if index.is_multiple_of(2) { "even" } else { "odd" });
@@ -401,7 +451,11 @@ async fn an_executor_cannot_answer_another_call() {
 
     #[async_trait]
     impl ToolExecutor for Liar {
-        async fn execute(&self, mut request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        async fn execute(
+            &self,
+            mut request: ToolInvokeRequest,
+            _: &CallContext,
+        ) -> Result<ToolInvokeResponse, ToolError> {
             request.tool_call_id = "another".into();
             request.tool_name = "another".into();
             Ok(request.succeed("mine"))
@@ -427,7 +481,10 @@ async fn an_error_of_a_tool_is_told_to_the_model_without_its_source() {
 
 #[tokio::test]
 async fn a_tool_registered_during_a_turn_is_appended_to_what_the_model_sees() {
-    let model = ScriptedModel::new().calls("grow", json!({})).calls("zoom", json!({})).says("done");
+    let model = ScriptedModel::new()
+        .calls("grow", json!({}))
+        .calls("zoom", json!({}))
+        .says("done");
     let registry = Arc::new(InMemoryToolRegistry::new());
     let (zoom, notes) = noting_tool("zoom");
     let (late, _) = noting_tool("a_late_one");
@@ -454,6 +511,13 @@ async fn a_tool_registered_during_a_turn_is_appended_to_what_the_model_sees() {
         .iter()
         .map(|request| request.tools.names().map(ToString::to_string).collect())
         .collect();
-    assert_eq!(names, [vec!["grow"], vec!["grow", "a_late_one", "zoom"], vec!["grow", "a_late_one", "zoom"]]);
+    assert_eq!(
+        names,
+        [
+            vec!["grow"],
+            vec!["grow", "a_late_one", "zoom"],
+            vec!["grow", "a_late_one", "zoom"]
+        ]
+    );
     assert_eq!(notes.all(), ["zoom 0"]);
 }

@@ -85,7 +85,8 @@ impl Drop for Reports {
     }
 }
 
-impl Queue {    /// Adds `item`; after the last one, or an error, nothing is added any more.
+impl Queue {
+    /// Adds `item`; after the last one, or an error, nothing is added any more.
     fn push(&self, item: Result<TurnProgress, TurnError>) {
         let mut state = self.lock();
         if state.closed {

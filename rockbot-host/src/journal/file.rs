@@ -61,7 +61,7 @@ pub struct FileTurnJournal {
     state: Mutex<State>,
     commit: Arc<GroupCommit>,
     /// Held as long as the journal is open.
-    _lock: File,
+    lock: File,
 }
 
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl FileTurnJournal {
             options,
             state: Mutex::new(state),
             commit: Arc::default(),
-            _lock: lock,
+            lock,
         };
         journal.compact(&mut journal.lock());
         Ok(journal)
@@ -221,7 +221,10 @@ impl FileTurnJournal {
     fn read_ended(&self, run: &TurnId, ended: EndedRun) -> io::Result<Option<StoredRun>> {
         let (mut accepted, mut records) = (None, Vec::new());
         let between = ended.accepted.segment..=ended.finished.segment;
-        for number in segment::numbers(&self.folder)?.into_iter().filter(|number| between.contains(number)) {
+        for number in segment::numbers(&self.folder)?
+            .into_iter()
+            .filter(|number| between.contains(number))
+        {
             let from = if number == ended.accepted.segment {
                 ended.accepted.offset
             } else {
@@ -354,6 +357,13 @@ impl TurnJournal for FileTurnJournal {
 
     async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
         Ok(self.lock().index.unfinished())
+    }
+}
+
+impl Drop for FileTurnJournal {
+    fn drop(&mut self) {
+        // Closing alone would not do: a child process that has just been forked holds a copy of the handle.
+        let _ = self.lock.unlock();
     }
 }
 

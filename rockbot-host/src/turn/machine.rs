@@ -376,7 +376,9 @@ impl Turn {
         );
         let listens = match &self.phase {
             Phase::Accepted | Phase::Asking(Purpose::Answer) | Phase::Calling(_) => self.ending.is_none(),
-            Phase::Asking(Purpose::Conclude(_) | Purpose::Shape { .. }) | Phase::Parked(_) | Phase::Done { .. } => false,
+            Phase::Asking(Purpose::Conclude(_) | Purpose::Shape { .. }) | Phase::Parked(_) | Phase::Done { .. } => {
+                false
+            }
         };
         listens && !ends
     }

@@ -43,7 +43,10 @@ impl<J, A> Counting<J, A> {
 }
 
 impl<J: TurnJournal, A: Around> Counting<J, A> {
-    async fn write<T: Send>(&self, write: impl Future<Output = Result<T, JournalError>> + Send) -> Result<T, JournalError> {
+    async fn write<T: Send>(
+        &self,
+        write: impl Future<Output = Result<T, JournalError>> + Send,
+    ) -> Result<T, JournalError> {
         let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
         self.around.before(number).await?;
         let written = write.await?;

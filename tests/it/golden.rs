@@ -1,0 +1,147 @@
+//! A recorded run is played again, and the form in which a turn stands in the journal.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use rockbot_core::CallContext;
+use rockbot_core::chat::{ChatRequest, ToolCall};
+use rockbot_core::testing::{ManualClock, ScriptedModel, SequentialIds};
+use rockbot_core::tool::{
+    Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+};
+use rockbot_core::turn::{StoredRun, TurnRequest};
+use rockbot_host::AgentHost;
+use rockbot_host::turn::{RecordedEvent, TurnEvent};
+use serde_json::json;
+
+use crate::support::{Notes, host_of, noting_tool};
+
+/// What the model was asked, and which tools were called with what, in order.
+#[derive(Debug, PartialEq)]
+struct Transcript {
+    requests: Vec<String>,
+    calls: Vec<String>,
+}
+
+fn shown(request: &ChatRequest) -> String {
+    let tools = String::from_utf8(request.tools.json().to_vec()).unwrap();
+    format!("{} {tools}", serde_json::to_string(&request.messages).unwrap())
+}
+
+/// A tool that notes its calls and answers what it is told to.
+#[derive(Debug, Clone)]
+struct Noting(Notes, Arc<Mutex<VecDeque<ToolInvokeResponse>>>);
+
+#[async_trait::async_trait]
+impl ToolExecutor for Noting {
+    async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        self.0.add(format!(
+            "{} {} {}",
+            request.tool_call_id, request.tool_name, request.arguments
+        ));
+        let answer = self.1.lock().unwrap().pop_front();
+        match answer {
+            Some(answer) if answer.is_error => Err(ToolError::execution_failed(answer.content)),
+            Some(answer) => Ok(request.succeed(answer.content)),
+            None => Err(ToolError::execution_failed("no answer is left")),
+        }
+    }
+}
+
+/// Runs the message with this model and these answers of the tools.
+async fn play(model: ScriptedModel, answers: impl IntoIterator<Item = ToolInvokeResponse>) -> (Transcript, StoredRun) {
+    let folder = tempfile::tempdir().unwrap();
+    let noting = Noting(Notes::default(), Arc::new(Mutex::new(answers.into_iter().collect())));
+    let tool = |name: &str, effect| {
+        let registration = ToolRegistration::new(name, "Acts.", json!({"type": "object"}));
+        Tool::new(registration, noting.clone()).effect(effect)
+    };
+    let host = AgentHost::builder("golden")
+        .chat(model.clone())
+        .tool(tool("look", Effect::Pure))
+        .tool(tool("send", Effect::Mutating))
+        .data_dir(folder.path())
+        .build()
+        .unwrap();
+    let outcome = host.agent().run(TurnRequest::new("s", "m1", "go")).await.unwrap();
+    let run = host.trace(&outcome.turn).await.unwrap().unwrap();
+    model.assert_complete();
+    let requests = model.requests().iter().map(|request| shown(request)).collect();
+    let calls = noting.0.all();
+    (Transcript { requests, calls }, run)
+}
+
+fn answer(content: &str, is_error: bool) -> ToolInvokeResponse {
+    ToolInvokeResponse {
+        tool_call_id: "".into(),
+        tool_name: "".into(),
+        content: content.to_owned(),
+        is_error,
+        code: None,
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_run_played_again_asks_and_calls_the_same() {
+    let call = |tool: &str, n: i64| (tool.to_owned(), json!({"n": n}));
+    let model = ScriptedModel::new()
+        .calls_all([call("look", 1), call("send", 2), call("look", 3)])
+        .calls_all([call("send", 4), call("missing", 5)])
+        .says("done");
+    let answers = [
+        answer("one", false),
+        answer("two", false),
+        answer("three", true),
+        answer("four", false),
+    ];
+    let (first, recorded) = play(model, answers).await;
+    assert_eq!(
+        first.calls,
+        [
+            r#"call_1 look {"n":1}"#,
+            r#"call_2 send {"n":2}"#,
+            r#"call_3 look {"n":3}"#,
+            r#"call_4 send {"n":4}"#
+        ]
+    );
+
+    let (mut model, mut answers, mut wanted) = (ScriptedModel::new(), Vec::new(), Vec::new());
+    for record in &recorded.records {
+        let event: RecordedEvent = serde_json::from_str(record.body.get()).unwrap();
+        match event.event {
+            TurnEvent::ModelAnswered { response, .. } => {
+                wanted.extend(response.tool_calls.iter().map(|ToolCall { id, .. }| id.clone()));
+                model = model.answers(response);
+            }
+            TurnEvent::ToolReturned(response) if response.tool_name != "missing" => answers.push(response),
+            _ => {}
+        }
+    }
+    assert_eq!(wanted, ["call_1", "call_2", "call_3", "call_4", "call_5"]);
+    let (second, replayed) = play(model, answers).await;
+    assert_eq!(second, first);
+    let events = |run: &StoredRun| {
+        run.records
+            .iter()
+            .map(|record| record.body.get().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(events(&replayed), events(&recorded));
+}
+
+#[tokio::test]
+async fn the_lines_of_a_small_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new().calls("look", json!({"n": 1})).says("It is there.");
+    let (look, _) = noting_tool("look");
+    let host = host_of(&model)
+        .tool(look.effect(Effect::Mutating))
+        .data_dir(folder.path())
+        .clock(ManualClock::default())
+        .ids(SequentialIds::new())
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Is it there?").await.unwrap();
+    let lines = std::fs::read_to_string(folder.path().join("turns/turns-00000001.jsonl")).unwrap();
+    insta::assert_snapshot!(lines);
+}

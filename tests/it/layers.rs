@@ -1,0 +1,286 @@
+//! Tower layers of a user around chat, tools and turns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::BoxError;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::testing::{ScriptedModel, mock_tool};
+use rockbot_core::tool::ToolInvocation;
+use rockbot_core::turn::{TurnFailure, TurnProgress, TurnStatus};
+use rockbot_host::{AgentHost, Stack, TurnCall, TurnError};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tower::limit::ConcurrencyLimitLayer;
+use tower::timeout::TimeoutLayer;
+use tower::util::{BoxCloneSyncService, MapRequestLayer};
+use tower::{ServiceExt, layer::layer_fn};
+
+use crate::support::{Notes, collect, ending, host_of, noting_tool, results, settle, unanswered};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn the_first_layer_added_sees_the_request_first() {
+    let notes = Notes::default();
+    let chat = |name: &'static str| {
+        let notes = notes.clone();
+        MapRequestLayer::new(move |call: ChatCall| {
+            notes.add(format!("chat {name}"));
+            call
+        })
+    };
+    let tool = |name: &'static str| {
+        let notes = notes.clone();
+        MapRequestLayer::new(move |call: ToolInvocation| {
+            notes.add(format!("tool {name}"));
+            call
+        })
+    };
+    let turn = |name: &'static str| {
+        let notes = notes.clone();
+        MapRequestLayer::new(move |call: TurnCall| {
+            notes.add(format!("turn {name}"));
+            call
+        })
+    };
+    let model = ScriptedModel::new().calls("look", json!({})).says("done");
+    let (look, _) = noting_tool("look");
+    let host = host_of(&model)
+        .tool(look)
+        .tool_layer(tool("first"))
+        .chat_layer(chat("first"))
+        .turn_layer(turn("first"))
+        .chat_layer(chat("second"))
+        .tool_layer(tool("second"))
+        .turn_layer(turn("second"))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "go").await.unwrap();
+    let expected = ["turn", "chat", "tool", "chat"].map(|kind| [format!("{kind} first"), format!("{kind} second")]);
+    assert_eq!(notes.all(), expected.concat());
+}
+
+/// Writes a word for each permit that the test adds, and ends after the third.
+struct WordByWord(Arc<Semaphore>, Notes);
+
+#[async_trait]
+impl ChatClient for WordByWord {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        self.1.add("asked");
+        for _ in 0..3 {
+            self.0.acquire().await.unwrap().forget();
+            if let Some(deltas) = &call.deltas {
+                deltas.send(ChatDelta::Text("word "));
+            }
+        }
+        Ok(ChatResponse::text("word word word "))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stock_limit_holds_until_the_last_delta() {
+    let (words, notes) = (Arc::new(Semaphore::new(0)), Notes::default());
+    let host = AgentHost::in_memory()
+        .chat(WordByWord(words.clone(), notes.clone()))
+        .chat_layer(ConcurrencyLimitLayer::new(1))
+        .build()
+        .unwrap();
+    let agent = host.agent();
+    let streams = ["a", "b"].map(|session| tokio::spawn(collect(agent.stream(session, "go"))));
+    for word in 1..=6 {
+        settle().await;
+        assert_eq!(notes.all().len(), 1 + (word - 1) / 3, "before word {word}");
+        words.add_permits(1);
+    }
+    for stream in streams {
+        let reports = stream.await.unwrap();
+        assert_eq!(reports[0], TurnProgress::Delta("word ".to_owned()), "{reports:?}");
+        assert!(matches!(reports.last(), Some(TurnProgress::Final(outcome)) if outcome.status == TurnStatus::Answered));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stock_time_out_holds_until_the_last_delta() {
+    let words = Arc::new(Semaphore::new(0));
+    let host = AgentHost::in_memory()
+        .chat(WordByWord(words.clone(), Notes::default()))
+        .chat_layer(TimeoutLayer::new(SECOND))
+        .build()
+        .unwrap();
+    let stream = tokio::spawn(collect(host.agent().stream("s", "go")));
+    settle().await;
+    words.add_permits(2);
+    settle().await;
+    tokio::time::sleep(2 * SECOND).await;
+    let reports = stream.await.unwrap();
+    let Some(TurnProgress::Final(outcome)) = reports.last() else {
+        panic!("got {reports:?}")
+    };
+    assert!(reports.len() > 1, "it had begun: {reports:?}");
+    assert_eq!(
+        ending(outcome),
+        (
+            &TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::TimedOut)),
+            "The model could not be asked: the model took longer than a time-out layer allows"
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stock_time_out_around_tools_is_a_time_out_of_the_tool() {
+    let model = ScriptedModel::new().calls("look", json!({})).says("done");
+    let (look, handle) = mock_tool("look");
+    let host = host_of(&model)
+        .tool(look.pure())
+        .tool_layer(TimeoutLayer::new(SECOND))
+        .build()
+        .unwrap();
+    let outcome = host.agent().ask("s", "go").await.unwrap();
+    assert!(outcome.calls[0].is_error);
+    assert_eq!(results(&model.requests()[1]), ["call_1: the tool took too long"]);
+    assert_eq!(handle.cancelled(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stock_time_out_around_turns_cancels_the_turn() {
+    let model = ScriptedModel::new().hangs().says("free");
+    let host = host_of(&model).turn_layer(TimeoutLayer::new(SECOND)).build().unwrap();
+    let request = host.agent().request("s", "go");
+    let turn = request.turn_id();
+    let ended = host.agent().run(request).await;
+    assert!(
+        matches!(&ended, Err(TurnError::Layer(error)) if error.is::<tower::timeout::error::Elapsed>()),
+        "{ended:?}"
+    );
+    settle().await;
+    assert_eq!(host.agent().outcome(&turn).await.unwrap().status, TurnStatus::Cancelled);
+    assert_eq!(host.agent().ask("s", "again").await.unwrap().text, "free");
+}
+
+/// A layer that fails: with an error, or with a panic.
+fn failing<Request, Response>(
+    panics: bool,
+) -> impl tower::Layer<Stack<Request, Response>, Service = Stack<Request, Response>> + Clone
+where
+    Request: Send + 'static,
+    Response: Send + 'static,
+{
+    layer_fn(move |_: Stack<Request, Response>| {
+        BoxCloneSyncService::new(tower::service_fn(move |_: Request| async move {
+            assert!(!panics, "the layer has a bug");
+            Err::<Response, BoxError>("out of order".into())
+        }))
+    })
+}
+
+#[tokio::test]
+async fn a_chat_layer_that_fails_is_an_honest_reply() {
+    for (panics, text) in [
+        (
+            false,
+            "The model could not be asked: a model call layer failed: out of order",
+        ),
+        (
+            true,
+            "The model could not be asked: the model client broke down; its log says why",
+        ),
+    ] {
+        let host = host_of(&ScriptedModel::new())
+            .chat_layer(failing(panics))
+            .build()
+            .unwrap();
+        let outcome = unanswered(host.agent().ask("s", "go").await);
+        assert_eq!(
+            ending(&outcome),
+            (&TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::Other)), text)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_chat_layer_passes_a_typed_error_on() {
+    let layer = layer_fn(|_: Stack<ChatCall, ChatResponse>| {
+        BoxCloneSyncService::new(tower::service_fn(|_: ChatCall| async {
+            Err::<ChatResponse, BoxError>(ChatError::new(ChatErrorKind::RateLimited, "wait a minute").into())
+        }))
+    });
+    let host = host_of(&ScriptedModel::new()).chat_layer(layer).build().unwrap();
+    let outcome = unanswered(host.agent().ask("s", "go").await);
+    assert_eq!(
+        outcome.status,
+        TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::RateLimited))
+    );
+}
+
+#[tokio::test]
+async fn a_tool_layer_that_fails_is_a_failed_call() {
+    for (panics, told) in [
+        (false, "call_1: out of order"),
+        (true, "call_1: the tool broke down; try another way"),
+    ] {
+        let model = ScriptedModel::new().calls("look", json!({})).says("it failed");
+        let (look, notes) = noting_tool("look");
+        let host = host_of(&model).tool(look).tool_layer(failing(panics)).build().unwrap();
+        assert_eq!(host.agent().ask("s", "go").await.unwrap().text, "it failed");
+        assert_eq!(results(&model.requests()[1]), [told]);
+        assert!(notes.all().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_turn_layer_that_fails_is_a_typed_error_for_ask_and_stream() {
+    for (panics, text) in [
+        (false, "a turn layer failed: out of order"),
+        (true, "a turn layer failed: it broke down; its log says why"),
+    ] {
+        let model = ScriptedModel::new();
+        let host = host_of(&model).turn_layer(failing(panics)).build().unwrap();
+        let refused = host.agent().ask("s", "go").await.unwrap_err();
+        assert_eq!(refused.to_string(), text);
+        let mut stream = host.agent().stream("s", "go");
+        let refused = futures_util::StreamExt::next(&mut stream).await.unwrap().unwrap_err();
+        assert!(matches!(refused, TurnError::Layer(_)));
+        assert!(futures_util::StreamExt::next(&mut stream).await.is_none());
+        assert!(model.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_tool_layer_cannot_lift_the_need_for_approval() {
+    let model = ScriptedModel::new().calls("look", json!({})).says("done");
+    let (pay, paid) = noting_tool("pay");
+    let (look, _) = noting_tool("look");
+    // A layer that turns a harmless call into one that a person must approve.
+    let redirect = MapRequestLayer::new(|mut call: ToolInvocation| {
+        call.request.tool_name = "pay".into();
+        call
+    });
+    let host = host_of(&model)
+        .tool(look)
+        .tool(pay.needs_approval())
+        .tool_layer(redirect)
+        .build()
+        .unwrap();
+    host.agent().ask("s", "go").await.unwrap();
+    assert!(paid.all().is_empty());
+    let told = &results(&model.requests()[1])[0];
+    assert!(told.contains("`pay` needs the user's approval"), "{told}");
+}
+
+#[tokio::test]
+async fn turns_are_a_tower_service_for_others() {
+    let model = ScriptedModel::new().says("hello");
+    let host = host_of(&model).build().unwrap();
+    let turns = host.turns().clone();
+    let service = tower::service_fn(move |call: TurnCall| {
+        let turns = turns.clone();
+        async move { turns.call(call).await }
+    });
+    let call = TurnCall {
+        request: host.agent().request("s", "hi"),
+        progress: rockbot_core::turn::ProgressSink::none(),
+    };
+    assert_eq!(service.oneshot(call).await.unwrap().text, "hello");
+}

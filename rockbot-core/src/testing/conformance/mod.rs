@@ -13,10 +13,12 @@
 //! # }
 //! ```
 
+mod chat_client;
 mod conversation_memory;
 mod tool_registry;
 mod turn_journal;
 
+pub use chat_client::chat_client;
 pub use conversation_memory::conversation_memory;
 pub use tool_registry::tool_registry;
 pub use turn_journal::turn_journal;

@@ -14,7 +14,9 @@ struct TakeNote {
 }
 
 async fn take_note(notes: State<Mutex<Vec<String>>>, note: TakeNote) -> Result<String, ToolError> {
-    let mut notes = notes.lock().map_err(|_| ToolError::execution_failed("the notebook is damaged"))?;
+    let mut notes = notes
+        .lock()
+        .map_err(|_| ToolError::execution_failed("the notebook is damaged"))?;
     notes.push(note.text);
     Ok(format!("Noted. There are {} notes now.", notes.len()))
 }

@@ -63,7 +63,11 @@ impl Arguments {
         };
         let mut question = Vec::new();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value; see --help"));
+            let mut value = || {
+                words
+                    .next()
+                    .ok_or_else(|| format!("`{word}` needs a value; see --help"))
+            };
             match word.as_str() {
                 "--session" => arguments.session = value()?,
                 "--data" => arguments.data = value()?.into(),

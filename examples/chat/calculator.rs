@@ -11,14 +11,20 @@ struct Calculate {
 
 /// The tool.
 pub fn calculator() -> Tool {
-    tool("calculate", |args: Calculate| async move { evaluate(&args.expression).map(|value| value.to_string()) }).pure()
+    tool("calculate", |args: Calculate| async move {
+        evaluate(&args.expression).map(|value| value.to_string())
+    })
+    .pure()
 }
 
 /// How deep parentheses may be nested: the parser calls itself.
 const MAX_DEPTH: u32 = 100;
 
 fn evaluate(expression: &str) -> Result<f64, ToolError> {
-    let mut parser = Parser { rest: expression.trim(), depth: 0 };
+    let mut parser = Parser {
+        rest: expression.trim(),
+        depth: 0,
+    };
     let value = parser.sum()?;
     match parser.rest {
         "" if value.is_finite() => Ok(value),
@@ -66,7 +72,11 @@ impl Parser<'_> {
         }
         let negative = self.take('-');
         let base = if negative { self.power()? } else { self.atom()? };
-        let value = if !negative && self.take('^') { base.powf(self.power()?) } else { base };
+        let value = if !negative && self.take('^') {
+            base.powf(self.power()?)
+        } else {
+            base
+        };
         self.depth -= 1;
         Ok(if negative { -value } else { value })
     }
@@ -74,11 +84,20 @@ impl Parser<'_> {
     fn atom(&mut self) -> Result<f64, ToolError> {
         if self.take('(') {
             let value = self.sum()?;
-            return if self.take(')') { Ok(value) } else { Err(wrong("a `)` is missing")) };
+            return if self.take(')') {
+                Ok(value)
+            } else {
+                Err(wrong("a `)` is missing"))
+            };
         }
-        let digits = self.rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(self.rest.len());
+        let digits = self
+            .rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(self.rest.len());
         let (number, rest) = self.rest.split_at(digits);
-        let value = number.parse().map_err(|_| wrong(&format!("a number was expected at `{}`", self.rest)))?;
+        let value = number
+            .parse()
+            .map_err(|_| wrong(&format!("a number was expected at `{}`", self.rest)))?;
         self.rest = rest.trim_start();
         Ok(value)
     }
@@ -91,5 +110,7 @@ impl Parser<'_> {
 }
 
 fn wrong(problem: &str) -> ToolError {
-    ToolError::invalid_arguments(format!("the expression cannot be calculated: {problem}. Use + - * / ^ and parentheses."))
+    ToolError::invalid_arguments(format!(
+        "the expression cannot be calculated: {problem}. Use + - * / ^ and parentheses."
+    ))
 }

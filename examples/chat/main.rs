@@ -49,7 +49,12 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     }
     resume(&host).await?;
     let terminal = Terminal::new(arguments.question.is_some());
-    let mut chat = Chat { host, terminal, session: arguments.session.as_str().into(), arguments };
+    let mut chat = Chat {
+        host,
+        terminal,
+        session: arguments.session.as_str().into(),
+        arguments,
+    };
     let answered = match chat.arguments.question.clone() {
         Some(question) => chat.answer(&question).await?,
         None => chat.talk().await?,
@@ -64,7 +69,10 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .instructions(INSTRUCTIONS)
         .chat(ChatTiers::from_env_or_offline()?)
         .data_dir(&arguments.data);
-    Ok(tools.into_iter().fold(builder, |builder, tool| builder.tool(tool)).build()?)
+    Ok(tools
+        .into_iter()
+        .fold(builder, |builder, tool| builder.tool(tool))
+        .build()?)
 }
 
 /// Ends what an earlier run left unfinished.
@@ -111,7 +119,13 @@ impl Chat {
                 let tool = entry.registration();
                 println!("{}: {}", tool.name, tool.description);
             }),
-            ("/sessions", _) => self.host.agent().sessions().await?.iter().for_each(|session| println!("{session}")),
+            ("/sessions", _) => self
+                .host
+                .agent()
+                .sessions()
+                .await?
+                .iter()
+                .for_each(|session| println!("{session}")),
             ("/session", name) if !name.trim().is_empty() => self.session = name.trim().into(),
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),

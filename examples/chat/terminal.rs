@@ -29,7 +29,12 @@ impl Terminal {
                 lines.into_iter().try_for_each(|line| sender.blocking_send(line))
             });
         }
-        Self { lines, interactive, one_shot, shown: String::new() }
+        Self {
+            lines,
+            interactive,
+            one_shot,
+            shown: String::new(),
+        }
     }
 
     /// Asks for the next line; `None` at the end of the input.
@@ -61,8 +66,17 @@ impl Terminal {
             TurnProgress::Retract => self.begin("… the model starts over"),
             TurnProgress::ToolStarted { tool, arguments, .. } => self.begin(&format!("→ {tool} {}", cut(arguments))),
             TurnProgress::ToolProgress { text } => self.begin(&format!("  {}", cut(text))),
-            TurnProgress::ToolFinished { tool, is_error, content, .. } => {
-                self.begin(&format!("{} {tool}: {}", if *is_error { "✗" } else { "✓" }, cut(content)));
+            TurnProgress::ToolFinished {
+                tool,
+                is_error,
+                content,
+                ..
+            } => {
+                self.begin(&format!(
+                    "{} {tool}: {}",
+                    if *is_error { "✗" } else { "✓" },
+                    cut(content)
+                ));
             }
             TurnProgress::Note(text) => self.begin(&format!("note: {}", clean(text))),
             _ => {}
@@ -82,7 +96,10 @@ impl Terminal {
         self.shown.clear();
         let (usage, tools) = (outcome.usage, outcome.calls.len());
         let calls = format!("{} model calls, {tools} tool calls", outcome.model_calls);
-        eprintln!("[{calls}, {} + {} tokens, turn {}]", usage.input, usage.output, outcome.turn);
+        eprintln!(
+            "[{calls}, {} + {} tokens, turn {}]",
+            usage.input, usage.output, outcome.turn
+        );
         outcome.is_answer()
     }
 

@@ -22,7 +22,9 @@ struct ReadFile {
 
 /// All tools; files are read below `root`.
 pub fn all(root: PathBuf) -> [Tool; 3] {
-    let now = tool("now", |_: Now| async { chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string() });
+    let now = tool("now", |_: Now| async {
+        chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string()
+    });
     // What is in a file goes to the model's provider, so a person decides each time.
     let read_file = stateful_tool("read_file", root, read_file).pure().needs_approval();
     [now.pure(), calculator(), read_file]
@@ -47,5 +49,9 @@ async fn read_file(root: State<PathBuf>, args: ReadFile) -> Result<String, ToolE
 fn below(root: &Path, path: &Path) -> Result<PathBuf, String> {
     let root = root.canonicalize().map_err(|error| error.to_string())?;
     let path = root.join(path).canonicalize().map_err(|error| error.to_string())?;
-    if path.starts_with(&root) { Ok(path) } else { Err("it is not below the current folder".to_owned()) }
+    if path.starts_with(&root) {
+        Ok(path)
+    } else {
+        Err("it is not below the current folder".to_owned())
+    }
 }

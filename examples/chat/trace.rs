@@ -11,7 +11,10 @@ pub async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxError> {
     let Some(run) = host.trace(turn).await? else {
         return Err(format!("the journal knows no turn `{turn}`; it keeps them for a day").into());
     };
-    eprintln!("turn {turn} in session {}, message {}", run.accepted.key.session, run.accepted.key.message);
+    eprintln!(
+        "turn {turn} in session {}, message {}",
+        run.accepted.key.session, run.accepted.key.message
+    );
     for record in &run.records {
         let after = record.at.since(run.accepted.at).as_millis();
         eprintln!("  {after:>6} ms  {}", clean(record.body.get()));

@@ -97,7 +97,7 @@ fn tool_registration() {
             "source": "local",
             "effect": "idempotent",
             "hints": {
-                "needs_approval": true, "time_limit": {"secs": 1, "nanos": 500_000_000}, "max_concurrency": null,
+                "needsApproval": true, "timeLimit": {"secs": 1, "nanos": 500_000_000}, "maxConcurrency": null,
             },
         }),
     );
@@ -157,10 +157,10 @@ fn turn_request_with_everything() {
             "tier": "high",
             "busy": "supersede",
             "budget": {
-                "max_model_calls": 50,
-                "max_tool_calls": 200,
-                "max_wall_clock": {"secs": 600, "nanos": 0},
-                "max_tokens": null,
+                "maxModelCalls": 50,
+                "maxToolCalls": 200,
+                "maxWallClock": {"secs": 600, "nanos": 0},
+                "maxTokens": null,
             },
             "output": {"name": "Answer", "schema": true},
             "parent": ["turn-0", 1],

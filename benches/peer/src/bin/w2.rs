@@ -34,7 +34,8 @@ struct Bare;
 #[async_trait]
 impl ToolExecutor for Bare {
     async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
-        let args: Args = serde_json::from_str(&request.arguments).map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+        let args: Args = serde_json::from_str(&request.arguments)
+            .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
         Ok(request.succeed(body(&args)))
     }
 
@@ -55,17 +56,31 @@ async fn measure<F: Future<Output = usize>>(name: &str, iterations: usize, mut c
         nanos.push(started.elapsed().as_secs_f64() * 1e9 / iterations as f64);
     }
     nanos.sort_by(f64::total_cmp);
-    println!("{}", serde_json::json!({ "impl": name, "ns_per_call": nanos[LOOPS / 2], "min": nanos[0] }));
+    println!(
+        "{}",
+        serde_json::json!({ "impl": name, "ns_per_call": nanos[LOOPS / 2], "min": nanos[0] })
+    );
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let argument = |index, default| std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let argument = |index, default| {
+        std::env::args()
+            .nth(index)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
+    };
     let (tools, iterations) = (argument(1, 64), argument(2, 300_000));
 
     let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("w2"));
-    let all = (0..tools).map(|index| tool(&format!("tool_{index}"), |args: Args| async move { body(&args) }).pure().into());
-    registry.replace_source(&owner, all.collect()).expect("the names differ");
+    let all = (0..tools).map(|index| {
+        tool(&format!("tool_{index}"), |args: Args| async move { body(&args) })
+            .pure()
+            .into()
+    });
+    registry
+        .replace_source(&owner, all.collect())
+        .expect("the names differ");
     let dispatcher = ToolDispatcher::new(Arc::new(registry), ToolLimits::default());
 
     let request = ToolInvokeRequest {
@@ -79,7 +94,12 @@ async fn main() {
 
     measure("rockbot: bare dyn call with context", iterations, || {
         let (executor, request, cx) = (bare.clone(), request.clone(), cx.clone());
-        async move { executor.execute(request, &cx).await.map_or(0, |response| response.content.len()) }
+        async move {
+            executor
+                .execute(request, &cx)
+                .await
+                .map_or(0, |response| response.content.len())
+        }
     })
     .await;
     measure("rockbot: registry + guard + typed tool", iterations, || {

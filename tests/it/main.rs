@@ -1,3 +1,4 @@
 //! The integration tests: one binary, through the public surface only.
 
 mod agent;
+mod tidy;

@@ -29,6 +29,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+#[cfg(test)]
+mod fixture;
 mod offline;
 mod openai;
 pub mod settings;

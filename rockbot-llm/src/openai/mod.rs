@@ -175,12 +175,13 @@ impl OpenAiChat {
         let Some(first) = next(&mut response).await? else {
             return Err(Fault::Cut("before it began"));
         };
+        let mut size = first.len();
+        self.check_size(size)?;
         if first.trim_ascii_start().starts_with(b"{") {
             // The server does not stream; it sent the answer whole.
             let body = self.collect(first.into(), response).await?;
             return answer.whole(&body);
         }
-        let mut size = first.len();
         let mut fold = StreamFold::new(answer, self.limits.event);
         fold.push(&first)?;
         while !fold.is_done() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// What `--help` prints.
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 A chat with an agent in the terminal.
 
     chat [OPTIONS] [QUESTION]
@@ -33,18 +33,18 @@ The model is set in the environment:
 
 /// What the user asked for.
 #[derive(Debug)]
-pub struct Arguments {
-    pub question: Option<String>,
-    pub session: String,
-    pub data: PathBuf,
-    pub yes: bool,
-    pub trace: Trace,
-    pub help: bool,
+pub(crate) struct Arguments {
+    pub(crate) question: Option<String>,
+    pub(crate) session: String,
+    pub(crate) data: PathBuf,
+    pub(crate) yes: bool,
+    pub(crate) trace: Trace,
+    pub(crate) help: bool,
 }
 
 /// What to print from the journal.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Trace {
+pub(crate) enum Trace {
     Nothing,
     EachTurn,
     Only(String),
@@ -52,7 +52,7 @@ pub enum Trace {
 
 impl Arguments {
     /// Reads the command line; the error says which argument is wrong.
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
             question: None,
             session: "main".to_owned(),

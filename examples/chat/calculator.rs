@@ -10,7 +10,7 @@ struct Calculate {
 }
 
 /// The tool.
-pub fn calculator() -> Tool {
+pub(crate) fn calculator() -> Tool {
     tool("calculate", |args: Calculate| async move {
         evaluate(&args.expression).map(|value| value.to_string())
     })

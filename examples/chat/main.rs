@@ -68,6 +68,10 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let builder = AgentHost::builder("chat")
         .instructions(INSTRUCTIONS)
         .chat(ChatTiers::from_env_or_offline()?)
+        .budget(Budget {
+            max_model_calls: 15,
+            ..Budget::default()
+        })
         .data_dir(&arguments.data);
     Ok(tools
         .into_iter()

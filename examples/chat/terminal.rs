@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 const SHOWN: usize = 120;
 
 /// The terminal: lines come in on a thread of their own, so that waiting for one can be given up.
-pub struct Terminal {
+pub(crate) struct Terminal {
     lines: mpsc::Receiver<String>,
     interactive: bool,
     one_shot: bool,
@@ -20,7 +20,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// The terminal of this process. With `one_shot` nothing but the answer goes to standard output.
-    pub fn new(one_shot: bool) -> Self {
+    pub(crate) fn new(one_shot: bool) -> Self {
         let (sender, lines) = mpsc::channel(1);
         let interactive = std::io::stdin().is_terminal();
         if interactive || !one_shot {
@@ -38,14 +38,14 @@ impl Terminal {
     }
 
     /// Asks for the next line; `None` at the end of the input.
-    pub async fn prompt(&mut self, prompt: &str) -> Option<String> {
+    pub(crate) async fn prompt(&mut self, prompt: &str) -> Option<String> {
         eprint!("{prompt}");
         flush();
         self.lines.recv().await
     }
 
     /// Whether the person agrees to this tool call. Without a person the answer is no.
-    pub async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
+    pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
         eprintln!("\n? {} {}", ask.tool, clean(&ask.arguments));
         if self.one_shot && !self.interactive {
             eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
@@ -56,7 +56,7 @@ impl Terminal {
     }
 
     /// Shows what a turn reports.
-    pub fn show(&mut self, progress: &TurnProgress) {
+    pub(crate) fn show(&mut self, progress: &TurnProgress) {
         match progress {
             TurnProgress::Delta(text) if !self.one_shot => {
                 print!("{}", clean(text));
@@ -84,7 +84,7 @@ impl Terminal {
     }
 
     /// Shows the end of a turn. Returns whether it had an answer.
-    pub fn end(&mut self, outcome: &TurnOutcome) -> bool {
+    pub(crate) fn end(&mut self, outcome: &TurnOutcome) -> bool {
         if !outcome.is_answer() {
             self.begin(&format!("error: {}", clean(&outcome.text)));
         } else if self.shown == outcome.text {
@@ -96,10 +96,7 @@ impl Terminal {
         self.shown.clear();
         let (usage, tools) = (outcome.usage, outcome.calls.len());
         let calls = format!("{} model calls, {tools} tool calls", outcome.model_calls);
-        eprintln!(
-            "[{calls}, {} + {} tokens, turn {}]",
-            usage.input, usage.output, outcome.turn
-        );
+        eprintln!("[{calls}, {} + {}, turn {}]", usage.input, usage.output, outcome.turn);
         outcome.is_answer()
     }
 
@@ -118,12 +115,13 @@ impl Terminal {
 }
 
 /// Text as a terminal may show it: what a model or a tool writes must not control the screen.
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let control = |c: char| c.is_control() && c != '\n' && c != '\t';
     text.chars().map(|c| if control(c) { '\u{fffd}' } else { c }).collect()
 }
 
-fn cut(text: &str) -> String {
+/// One line of it, not too long.
+pub(crate) fn cut(text: &str) -> String {
     let line: String = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),

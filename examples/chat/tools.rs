@@ -21,7 +21,7 @@ struct ReadFile {
 }
 
 /// All tools; files are read below `root`.
-pub fn all(root: PathBuf) -> [Tool; 3] {
+pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
     let now = tool("now", |_: Now| async {
         chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string()
     });

@@ -14,10 +14,7 @@
 //! use rockbot_llm::ChatTiers;
 //!
 //! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
-//! let (model, note) = ChatTiers::from_env_or_offline()?;
-//! if let Some(note) = note {
-//!     eprintln!("{note}");
-//! }
+//! let model = ChatTiers::from_env_or_offline()?;
 //! let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
 //! let answer = model
 //!     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })

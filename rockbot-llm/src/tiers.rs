@@ -86,22 +86,19 @@ impl ChatTiers {
         Ok(tiers)
     }
 
-    /// [`ChatTiers::from_env`], or the [`OfflineModel`] when nothing is set; then with a note for people.
+    /// [`ChatTiers::from_env`], or the [`OfflineModel`] when nothing is set: it says with each answer what to set.
     ///
     /// # Errors
     ///
     /// Fails when something is set and cannot be used.
-    pub fn from_env_or_offline() -> Result<(Self, Option<String>), LlmConfigError> {
+    pub fn from_env_or_offline() -> Result<Self, LlmConfigError> {
         Self::or_offline(LlmSettings::from_env())
     }
 
-    fn or_offline(settings: Result<LlmSettings, LlmConfigError>) -> Result<(Self, Option<String>), LlmConfigError> {
+    fn or_offline(settings: Result<LlmSettings, LlmConfigError>) -> Result<Self, LlmConfigError> {
         match settings {
-            Ok(settings) => Ok((Self::from_settings(&settings)?, None)),
-            Err(error @ LlmConfigError::NothingConfigured) => {
-                let note = format!("{error}; until then the offline model answers, which is not an LLM");
-                Ok((Self::new(OfflineModel::new()), Some(note)))
-            }
+            Ok(settings) => Self::from_settings(&settings),
+            Err(LlmConfigError::NothingConfigured) => Ok(Self::new(OfflineModel::new())),
             Err(error) => Err(error),
         }
     }
@@ -273,17 +270,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_configured_means_offline_with_a_note() {
+    async fn nothing_configured_means_offline() {
         let read = |variables: &[(&str, &str)]| LlmSettings::read(None, variables.iter().copied());
-        let (tiers, note) = ChatTiers::or_offline(read(&[])).unwrap();
-        let note = note.unwrap();
-        assert!(
-            note.contains("set OPENAI_API_KEY") && note.contains("not an LLM"),
-            "{note}"
-        );
+        let tiers = ChatTiers::or_offline(read(&[])).unwrap();
         assert_eq!(tiers.chat(call(None)).await.unwrap().model.as_deref(), Some("offline"));
-        let (_, note) = ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "sk-1234")])).unwrap();
-        assert_eq!(note, None);
+        ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "sk-1234")])).unwrap();
         ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "two words")])).unwrap_err();
     }
 }

@@ -137,7 +137,14 @@ impl OpenAiChat {
             Some(_) if !is_json(&response) => self.read_stream(response, answer).await,
             _ => self.read_whole(response, answer).await,
         };
-        read.map_err(|fault| self.report.unusable(&fault).into())
+        read.map_err(|fault| {
+            let failure = Failure::from(self.report.unusable(&fault));
+            Failure {
+                // An answer that was too long once will be so again.
+                retry_helps: failure.retry_helps && !matches!(fault, Fault::TooLong(..)),
+                ..failure
+            }
+        })
     }
 
     async fn send(&self, body: Bytes) -> Result<Response, Failure> {

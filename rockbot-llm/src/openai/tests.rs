@@ -254,6 +254,22 @@ async fn what_is_no_answer_is_an_error_of_its_kind() {
 }
 
 #[tokio::test]
+async fn what_came_instead_of_an_answer_is_quoted() {
+    let message = async |body: &str| whole(body).await.unwrap_err().to_string();
+    let page = message("<html><title>Sign in</title></html>").await;
+    assert!(
+        page.contains("cannot be understood: it is not a chat completion (expected value"),
+        "{page}"
+    );
+    assert!(
+        page.contains("): a web page, \"Sign in\"; check that the client's endpoint names"),
+        "{page}"
+    );
+    let other = message(r#"{"message":"no such route"}"#).await;
+    assert!(other.contains(": it has no choices: no such route; check"), "{other}");
+}
+
+#[tokio::test]
 async fn errors_name_the_setting_and_never_the_key() {
     let check = async |status, body: &str, expected: &str| {
         let server = Server::start([Reply::json(status, body)]).await;

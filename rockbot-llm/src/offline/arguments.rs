@@ -127,18 +127,17 @@ fn is_file_name(word: &str) -> bool {
     has_extension || (word.len() > 1 && word.contains('/') && !word.contains("//"))
 }
 
+/// The numbers that words begin with, as in `20-sided` and `2.5km`; dates are none.
 fn numbers(text: &str) -> Vec<Number> {
-    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
-    let words = text.split(|c: char| !is_part(c) && !c.is_alphanumeric());
+    let is_digit = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+    let words = text.split(|c: char| !is_digit(c) && !c.is_alphanumeric());
     let number = |word: &str| {
-        let word = word.trim_end_matches(['.', '-']);
-        let whole = word.parse::<i64>().ok().map(Number::from);
-        whole.or_else(|| Number::from_f64(word.parse().ok()?))
+        let end = word.find(|c| !is_digit(c)).unwrap_or(word.len());
+        let digits = word[..end].trim_end_matches(['.', '-']);
+        let whole = digits.parse::<i64>().ok().map(Number::from);
+        whole.or_else(|| Number::from_f64(digits.parse().ok()?))
     };
-    words
-        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
-        .filter_map(number)
-        .collect()
+    words.filter_map(number).collect()
 }
 
 fn quotes(text: &str) -> Vec<&str> {
@@ -150,19 +149,13 @@ fn quotes(text: &str) -> Vec<&str> {
         let inside = &rest[c.len_utf8()..];
         let pair = PAIRS.iter().find(|(open, _)| *open == c);
         // An apostrophe inside a word opens nothing.
-        let end = pair
-            .filter(|_| !before.is_alphanumeric())
-            .and_then(|(_, close)| inside.find(*close));
-        match end {
-            Some(end) if end > 0 => {
-                found.push(&inside[..end]);
-                rest = &inside[end..];
-                rest = &rest[rest.chars().next().map_or(0, char::len_utf8)..];
-            }
-            _ => rest = inside,
-        }
+        let pair = pair.filter(|_| !before.is_alphanumeric());
+        let quoted = pair.and_then(|(_, close)| inside.split_once(*close));
+        found.extend(quoted.map(|(quoted, _)| quoted));
+        rest = quoted.map_or(inside, |(_, after)| after);
         before = c;
     }
+    found.retain(|quoted| !quoted.is_empty());
     found
 }
 
@@ -217,4 +210,34 @@ fn after_the_verb(question: &str, tool: &ToolRegistration) -> Option<String> {
         taken.pop();
     }
     (!taken.is_empty()).then(|| taken.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_at_the_start_of_words() {
+        let check = |text: &str, expected: &str| assert_eq!(serde_json::to_string(&numbers(text)).unwrap(), expected);
+        check(
+            "a 20-sided die, twice: 2, -3.5km and 1e9. GPT4 on 2026-11-21 - or not...",
+            "[20,2,-3.5,1]",
+        );
+        check("none", "[]");
+    }
+
+    #[test]
+    fn quotes_are_found_and_apostrophes_are_none() {
+        let text = "what's \"in a\" it's `b` “c” '' and 'd'";
+        assert_eq!(quotes(text), ["in a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_longest_expression_is_found() {
+        let check = |text: &str, expected: Option<&str>| assert_eq!(expression(text).as_deref(), expected);
+        check("What is (2 + 3) × 4?", Some("(2 + 3) * 4"));
+        check("work out 10/4.", Some("10/4"));
+        check("the 3rd of 4 people", None);
+        check("-5", None);
+    }
 }

@@ -109,11 +109,9 @@ fn results(request: &ChatRequest) -> Vec<&ChatMessage> {
 fn report(request: &ChatRequest, results: &[&ChatMessage]) -> String {
     let mut text = INTRODUCTION.to_owned();
     for result in results {
-        let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
-        let name = calls
-            .filter(|call| Some(&call.id) == result.tool_call_id.as_ref())
-            .last()
-            .map_or("the tool", |call| call.name.as_str());
+        let mut calls = request.messages.iter().flat_map(|message| &message.tool_calls).rev();
+        let call = calls.find(|call| Some(&call.id) == result.tool_call_id.as_ref());
+        let name = call.map_or("the tool", |call| call.name.as_str());
         // Writing to a string cannot fail.
         let _ = write!(text, "\n`{name}` says:\n{}", result.text());
     }

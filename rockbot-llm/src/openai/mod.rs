@@ -91,6 +91,9 @@ impl Default for Limits {
 /// As much of an error's body is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
+/// A limit beyond this is none; without a bound the clock would overflow.
+const LONGEST_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// How long the rest of a finished stream is awaited, so that its connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
@@ -137,7 +140,14 @@ impl OpenAiChat {
             Some(_) if !is_json(&response) => self.read_stream(response, answer).await,
             _ => self.read_whole(response, answer).await,
         };
-        read.map_err(|fault| self.report.unusable(&fault).into())
+        read.map_err(|fault| {
+            let failure = Failure::from(self.report.unusable(&fault));
+            Failure {
+                // An answer that was too long once will be so again.
+                retry_helps: failure.retry_helps && !matches!(fault, Fault::TooLong(..)),
+                ..failure
+            }
+        })
     }
 
     async fn send(&self, body: Bytes) -> Result<Response, Failure> {
@@ -218,7 +228,7 @@ impl OpenAiChat {
 
     /// When the call ends at the latest: at its deadline, or after this client's limit.
     fn until(&self, cx: &CallContext) -> Instant {
-        let own = Instant::now() + self.limits.call;
+        let own = Instant::now() + self.limits.call.min(LONGEST_CALL);
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
 

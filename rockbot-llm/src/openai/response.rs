@@ -9,9 +9,13 @@ use rockbot_core::chat::{
 use serde_json::value::RawValue;
 
 use super::calls::{CallAssembler, CallPiece};
+use super::classify::ErrorBody;
 use super::details::DetailAssembler;
 use super::think::{Piece, ThinkSplitter};
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText, WireUsage};
+
+/// As much of an answer that is none is looked at for a message.
+const MAX_QUOTED_BYTES: usize = 4096;
 
 /// What is wrong with an answer, before it is said which server gave it.
 #[derive(Debug, PartialEq, Eq)]
@@ -127,7 +131,7 @@ impl<'a> Assembler<'a> {
     pub(super) fn whole(mut self, body: &[u8]) -> Result<ChatResponse, Fault> {
         let answer = parse(body)?;
         let Some(choice) = self.start(answer, body)? else {
-            return Err(Fault::Malformed("it has no choices".into()));
+            return Err(Fault::Malformed(format!("it has no choices{}", quoted(body))));
         };
         let message = choice.message.or(choice.delta).unwrap_or_default();
         self.words(&message);
@@ -225,7 +229,19 @@ impl<'a> Assembler<'a> {
 }
 
 fn parse(json: &[u8]) -> Result<WireAnswer<'_>, Fault> {
-    serde_json::from_slice(json).map_err(|error| Fault::Malformed(format!("it is not a chat completion: {error}")))
+    serde_json::from_slice(json).map_err(|error| {
+        let sent = quoted(json);
+        Fault::Malformed(format!("it is not a chat completion ({error}){sent}"))
+    })
+}
+
+/// What the server sent instead, as far as it fits into a message.
+fn quoted(body: &[u8]) -> String {
+    let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
+    match ErrorBody::read(body).text {
+        text if text.is_empty() => text,
+        text => format!(": {text}"),
+    }
 }
 
 fn non_empty<'a>(text: &'a Option<WireText<'_>>) -> Option<&'a str> {

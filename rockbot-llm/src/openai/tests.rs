@@ -87,9 +87,9 @@ fn fold<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ChatResponse, 
 }
 
 #[track_caller]
-fn check_stream(events: &[&str], expected: Result<ChatResponse, Fault>) {
+fn check_stream(events: &[&str], expected: &Result<ChatResponse, Fault>) {
     let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    assert_eq!(fold([stream.as_bytes()]), expected);
+    assert_eq!(&fold([stream.as_bytes()]), expected);
 }
 
 fn malformed(why: &str) -> Result<ChatResponse, Fault> {
@@ -251,6 +251,22 @@ async fn what_is_no_answer_is_an_error_of_its_kind() {
     ] {
         assert_eq!(whole(body).await.unwrap_err().kind(), kind, "{body}");
     }
+}
+
+#[tokio::test]
+async fn what_came_instead_of_an_answer_is_quoted() {
+    let message = async |body: &str| whole(body).await.unwrap_err().to_string();
+    let page = message("<html><title>Sign in</title></html>").await;
+    assert!(
+        page.contains("cannot be understood: it is not a chat completion (expected value"),
+        "{page}"
+    );
+    assert!(
+        page.contains("): a web page, \"Sign in\"; check that the client's endpoint names"),
+        "{page}"
+    );
+    let other = message(r#"{"message":"no such route"}"#).await;
+    assert!(other.contains(": it has no choices: no such route; check"), "{other}");
 }
 
 #[tokio::test]
@@ -427,7 +443,7 @@ fn check_calls(deltas: &[&str], expected: &[ToolCall]) {
     let mut events: Vec<_> = deltas.iter().map(event).collect();
     events.push(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#.into());
     let events: Vec<_> = events.iter().map(String::as_str).collect();
-    check_stream(&events, Ok(ChatResponse::calls(expected.iter().cloned())));
+    check_stream(&events, &Ok(ChatResponse::calls(expected.iter().cloned())));
 }
 
 #[test]
@@ -508,14 +524,14 @@ fn a_piece_that_belongs_to_no_call_for_certain_is_an_error() {
             r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"g"}}]}}]}"#,
             r#"{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}"}}]}}]}"#,
         ],
-        malformed("a piece of a tool call does not say of which"),
+        &malformed("a piece of a tool call does not say of which"),
     );
     check_stream(
         &[
             r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}"#,
             "[DONE]",
         ],
-        malformed("a tool call has no name"),
+        &malformed("a tool call has no name"),
     );
 }
 
@@ -578,6 +594,21 @@ async fn a_stream_that_stays_broken_is_an_error() {
     let error = client.build().unwrap().chat(streamed().0).await.unwrap_err();
     assert_eq!(error.kind(), ChatErrorKind::CutStream);
     assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_would_come_again_is_not_tried_again() {
+    let long = format!("{{{}", " ".repeat(2000));
+    let no_credit = r#"{"error":{"message":"no","code":402}}"#;
+    for (body, kind) in [
+        (long.as_str(), ChatErrorKind::InvalidResponse),
+        (no_credit, ChatErrorKind::QuotaExceeded),
+    ] {
+        let server = Server::start([Reply::json(200, body)]).await;
+        let mut client = client(&server).retries(1);
+        client.limits.body = 1000;
+        assert_eq!(client.build().unwrap().chat(call()).await.unwrap_err().kind(), kind);
+    }
 }
 
 #[tokio::test]

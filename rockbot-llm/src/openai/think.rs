@@ -3,6 +3,9 @@
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
+/// A text that begins with more blanks than this begins with no block.
+const MAX_HELD_BYTES: usize = 256;
+
 /// Splits a text that arrives in pieces into reasoning and answer.
 #[derive(Debug, Default)]
 pub(super) struct ThinkSplitter {
@@ -67,7 +70,7 @@ impl ThinkSplitter {
                     self.stage = Stage::Thinking;
                     return Some(inside);
                 }
-                if OPEN.starts_with(word) {
+                if OPEN.starts_with(word) && text.len() <= MAX_HELD_BYTES {
                     self.held.push_str(text);
                     return None;
                 }
@@ -164,6 +167,8 @@ mod tests {
         check("  plain", "", "  plain");
         check("<thin", "", "<thin");
         check("<", "", "<");
+        let blanks = "\n".repeat(300);
+        check(&blanks, "", &blanks);
     }
 
     #[test]

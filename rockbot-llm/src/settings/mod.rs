@@ -218,58 +218,51 @@ impl Found {
         let text = endpoint.map_or(DEFAULT_ENDPOINT, |(_, setting)| setting.text());
         let is_openai = is_openai(text);
         // A key goes only where it was meant to go.
-        let key = self.find(TIER, Field::ApiKey, |origin| match endpoint.map(|(origin, _)| origin) {
-            Some(Origin::OpenAi) => origin != Origin::File,
-            Some(Origin::File | Origin::Rockbot) => origin != Origin::OpenAi || is_openai,
+        let key = self.find(TIER, Field::ApiKey, |origin| match endpoint {
+            Some((Origin::OpenAi, _)) => origin != Origin::File,
+            Some((Origin::File | Origin::Rockbot, _)) => origin != Origin::OpenAi || is_openai,
             None => true,
         });
         let model = self.find(TIER, Field::ModelId, |_| true);
-        let fallback = is_openai.then_some(DEFAULT_MODEL);
-        self.tier(TIER, text, endpoint.map(|found| found.1), key, model, fallback)
+        let default_model = is_openai.then_some(DEFAULT_MODEL);
+        self.tier(TIER, text, [endpoint, key, model].map(setting), default_model)
     }
 
     /// A tier beside Balanced: nothing when nothing is set, else what it lacks is Balanced's.
     fn beside(&self, tier: ModelTier, balanced: &TierSettings) -> Result<Option<TierSettings>, LlmConfigError> {
-        let find = |field| self.find(tier, field, |_| true);
-        let (endpoint, key, model) = (find(Field::Endpoint), find(Field::ApiKey), find(Field::ModelId));
+        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(tier, field, |_| true)));
         if endpoint.is_none() && key.is_none() && model.is_none() {
             return Ok(None);
         }
-        let text = endpoint.map_or(balanced.endpoint.as_str(), |(_, setting)| setting.text());
-        let mut balanced_key = None;
-        if let (None, None, Some(value)) = (endpoint, key, &balanced.api_key) {
-            balanced_key = Some(Setting {
-                name: balanced.names.api_key.clone().into_owned(),
-                value: value.clone(),
-            });
-        }
-        let key = key.or(balanced_key.as_ref().map(|key| (Origin::Rockbot, key)));
-        self.tier(tier, text, endpoint.map(|found| found.1), key, model, None)
-            .map(Some)
+        let balanced_key = balanced.api_key.as_ref().map(|value| Setting {
+            name: balanced.names.api_key.clone().into_owned(),
+            value: value.clone(),
+        });
+        // Balanced's key goes to Balanced's endpoint only.
+        let key = key.or(balanced_key.as_ref().filter(|_| endpoint.is_none()));
+        let text = endpoint.map_or(balanced.endpoint.as_str(), Setting::text);
+        self.tier(tier, text, [endpoint, key, model], None).map(Some)
     }
 
+    /// The checked settings of a tier, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
+    /// endpoint comes down to, whoever set it.
     fn tier(
         &self,
         tier: ModelTier,
         endpoint: &str,
-        endpoint_setting: Option<&Setting>,
-        key: Option<(Origin, &Setting)>,
-        model: Option<(Origin, &Setting)>,
+        settings: [Option<&Setting>; 3],
         default_model: Option<&str>,
     ) -> Result<TierSettings, LlmConfigError> {
-        let name =
-            |setting: Option<&Setting>, field| setting.map_or_else(|| self.to_set(tier, field), |it| it.name.clone());
-        let (key, model) = (key.map(|found| found.1), model.map(|found| found.1));
-        let names = SettingNames {
-            endpoint: name(endpoint_setting, Field::Endpoint).into(),
-            api_key: name(key, Field::ApiKey).into(),
-            model: name(model, Field::ModelId).into(),
+        let name = |field: Field| match settings[field as usize] {
+            Some(setting) => setting.name.clone(),
+            None => self.to_set(tier, field),
         };
+        let [_, key, model] = settings;
         let Some(url) = base_url(endpoint) else {
-            let setting = names.endpoint.into_owned();
+            let setting = name(Field::Endpoint);
             return Err(LlmConfigError::InvalidEndpoint { setting });
         };
-        let setting = names.api_key.clone().into_owned();
+        let setting = name(Field::ApiKey);
         match key {
             Some(key) if !is_key(key.text()) => return Err(LlmConfigError::InvalidKey { setting }),
             // Servers without keys stand in one's own network, where nobody bothers with certificates.
@@ -277,14 +270,18 @@ impl Found {
             _ => {}
         }
         let Some(model) = model.map(Setting::text).or(default_model) else {
-            let setting = names.model.into_owned();
+            let setting = name(Field::ModelId);
             return Err(LlmConfigError::NoModel { setting });
         };
         Ok(TierSettings {
             endpoint: endpoint.to_owned(),
             api_key: key.map(|key| key.value.clone()),
             model: model.to_owned(),
-            names,
+            names: SettingNames {
+                endpoint: name(Field::Endpoint).into(),
+                api_key: setting.into(),
+                model: name(Field::ModelId).into(),
+            },
         })
     }
 
@@ -296,6 +293,10 @@ impl Found {
             false => field.variable(tier),
         }
     }
+}
+
+fn setting(found: Option<(Origin, &Setting)>) -> Option<&Setting> {
+    found.map(|(_, setting)| setting)
 }
 
 fn is_openai(endpoint: &str) -> bool {

@@ -1,0 +1,3 @@
+//! Suites that every implementation of a contract passes: the framework's own, and yours.
+
+pub mod bus;

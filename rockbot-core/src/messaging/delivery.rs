@@ -54,7 +54,7 @@ impl Disposition {
     }
 }
 
-/// Receives the messages of a subscription. An async closure `|delivery| async { … }` is one.
+/// Receives the messages of a subscription. An async closure `|delivery: Delivery| async { … }` is one.
 ///
 /// A handler may be given a message more than once: after [`Disposition::Retry`], and after its process died.
 /// A handler that panics is given the message again, as if it had asked for it.

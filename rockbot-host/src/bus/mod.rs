@@ -43,17 +43,19 @@ const GRACE: Duration = Duration::from_secs(1);
 /// [`Bus::close`]. A subscription whose last consumer leaves ends: what it still held becomes dead letters.
 ///
 /// ```
-/// use rockbot_core::messaging::{Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt, Reach};
+/// use rockbot_core::messaging::{
+///     Delivery, Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt, Reach,
+/// };
 /// use rockbot_host::bus::InProcessBus;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rockbot_core::messaging::BusError> {
 /// let bus = InProcessBus::new();
-/// let subscription = bus.on("billing.#", "audit", |delivery| async move {
+/// let audit = |delivery: Delivery| async move {
 ///     println!("{} under {}", delivery.envelope.message_type, delivery.topic);
 ///     Disposition::Ack
-/// });
-/// let _subscription = subscription.await?;
+/// };
+/// let _subscription = bus.on("billing.#", "audit", audit).await?;
 /// let envelope = MessageEnvelope::new("billing.Invoice", r#"{"amount":7}"#);
 /// assert_eq!(bus.publish("billing.invoice", envelope.into()).await?, Reach::Subscribers);
 /// # Ok(())

@@ -57,6 +57,11 @@ impl Routes {
         known.insert(Arc::clone(&route.topic), Arc::clone(&route));
         Ok(route)
     }
+
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.0.load().known.read().unwrap().len()
+    }
 }
 
 impl Table {

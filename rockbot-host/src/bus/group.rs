@@ -104,8 +104,8 @@ impl Group {
         self.room.acquire().await.ok()
     }
 
-    /// Takes a message in. One that comes after the end is not taken, as if nobody had subscribed.
-    pub(super) fn push(&self, seat: SemaphorePermit<'_>, delivery: Delivery) {
+    /// Takes a message in. Returns whether it did: one that comes after the end finds nobody.
+    pub(super) fn push(&self, seat: SemaphorePermit<'_>, delivery: Delivery) -> bool {
         let key = self.options.partition_by.as_ref();
         let partition = key.and_then(|rule| rule.key(&delivery.envelope)).map(Arc::from);
         let item = Item {
@@ -115,12 +115,13 @@ impl Group {
         };
         let mut state = self.lock();
         if state.ended.is_some() {
-            return;
+            return false;
         }
         state.queue.push(item);
         drop(state);
         seat.forget();
         self.wake.notify_one();
+        true
     }
 
     /// Ends the subscription: its workers stop, and what it holds is given up.

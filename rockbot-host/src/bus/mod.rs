@@ -40,7 +40,8 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// A publisher waits while a subscription that the message reaches is full (or is refused, where the
 /// subscription says so); it delivers to all of them or to none. All tasks belong to the bus and end with
-/// [`Bus::close`]. A subscription whose last consumer leaves ends: what it still held becomes dead letters.
+/// [`Bus::close`], or with the last clone, which a handler that holds one never is. A subscription whose last
+/// consumer leaves ends: what it still held becomes dead letters.
 ///
 /// ```
 /// use rockbot_core::messaging::{
@@ -135,20 +136,20 @@ impl MessagePublisher for InProcessBus {
         let options = &self.shared.options;
         self.shared.check(&envelope)?;
         let route = self.shared.routes.find(topic)?;
-        let seats = seats::reserve(&route, options.publish_wait).await?;
-        let reach = if seats.is_empty() {
-            Reach::Nobody
-        } else {
-            Reach::Subscribers
-        };
-        for (group, seat) in seats {
+        let mut reach = Reach::Nobody;
+        for (group, seat) in seats::reserve(&route, options.publish_wait).await? {
             let delivery = Delivery {
                 topic: Arc::clone(&route.topic),
                 envelope: Arc::clone(&envelope),
                 attempt: 0,
                 trust: options.trust,
             };
-            group.push(seat, delivery);
+            if group.push(seat, delivery) {
+                reach = Reach::Subscribers;
+            }
+        }
+        if reach == Reach::Nobody && self.shared.is_closed() {
+            return Err(BusError::Closed);
         }
         Ok(reach)
     }

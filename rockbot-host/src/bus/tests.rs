@@ -109,6 +109,18 @@ async fn a_publisher_that_gives_up_has_delivered_to_nobody() {
     assert_eq!(seen.load(Ordering::Relaxed), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_publisher_that_waits_is_told_that_the_bus_closed() {
+    let bus = InProcessBus::new();
+    let gate = Gate::closed();
+    let options = SubscribeOptions::new().with_capacity(1);
+    let _subscription = bus.on_with("t", "s", options, gate.handler()).await.unwrap();
+    publish(&bus, "t", "1").await.unwrap();
+    let (second, report) = tokio::join!(publish(&bus, "t", "2"), bus.close(Duration::from_secs(1)));
+    assert!(matches!(second, Err(BusError::Closed)), "{second:?}");
+    assert_eq!(report.unfinished, 1);
+}
+
 /// Two topics reach the same two tiny subscriptions; every message passes, however publishers wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_publishers_pass_through_small_subscriptions() {

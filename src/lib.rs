@@ -1,1 +1,25 @@
-//! x
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub use rockbot_core as core;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub use rockbot_core::testing;
+pub use rockbot_host as host;
+#[cfg(feature = "llm")]
+#[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
+pub use rockbot_llm as llm;
+
+/// What most programs need, in one `use`.
+pub mod prelude {
+    pub use rockbot_core::chat::{ChatClient, ChatRequest, ChatResponse, ModelTier};
+    pub use rockbot_core::tool::{Effect, Json, State, Tool, ToolError, stateful_tool, tool};
+    pub use rockbot_core::turn::{Budget, BusyPolicy, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+    pub use rockbot_core::{BoxError, CallContext, SessionId};
+    pub use rockbot_host::{Agent, AgentHost, TurnError};
+    #[cfg(feature = "llm")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
+    pub use rockbot_llm::{ChatTiers, OfflineModel, OpenAiChat};
+    pub use schemars::{self, JsonSchema};
+    pub use serde::{self, Deserialize, Serialize};
+}

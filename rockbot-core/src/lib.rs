@@ -10,7 +10,7 @@
 //! * [`turn`]: what a turn is asked, reports and ends with, and the [`TurnJournal`](turn::TurnJournal)
 //! * [`messaging`]: messages, and the [`Bus`](messaging::Bus) that carries them
 //! * [`store`]: what an agent remembers
-//! * [`context`]: the [`CallContext`](context::CallContext) that travels with every call
+//! * [`context`]: the [`CallContext`] that travels with every call
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

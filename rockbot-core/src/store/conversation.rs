@@ -157,3 +157,32 @@ impl ConversationMemory for InMemoryConversationMemory {
             .collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::conformance;
+
+    fn entry(turn: &str) -> ConversationTurn {
+        ConversationTurn {
+            role: Role::User,
+            content: turn.to_owned(),
+            timestamp: Timestamp::default(),
+            turn: turn.into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn keeps_the_promises_of_a_conversation_memory() {
+        conformance::conversation_memory(async || InMemoryConversationMemory::new()).await;
+    }
+
+    #[tokio::test]
+    async fn a_full_window_drops_the_oldest_entries() {
+        let memory = InMemoryConversationMemory::with_window(2);
+        let (me, session) = (Principal::default(), SessionId::from("session"));
+        let entries = ["a", "b", "c"].map(entry).to_vec();
+        memory.append(&me, &session, entries).await.unwrap();
+        assert_eq!(memory.recent(&me, &session, 10).await.unwrap(), ["b", "c"].map(entry));
+    }
+}

@@ -1,3 +1,32 @@
 //! What tests of agents are made of: a scripted model, a mock tool, a manual clock, conformance suites.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rockbot_core::CallContext;
+//! use rockbot_core::chat::{ChatCall, ChatClient, ChatRequest};
+//! use rockbot_core::testing::ScriptedModel;
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rockbot_core::BoxError> {
+//! let model = ScriptedModel::new().calls("get_weather", json!({"city": "Oslo"})).says("It rains in Oslo.");
+//!
+//! let call = ChatCall { request: Arc::new(ChatRequest::default()), deltas: None, cx: CallContext::new("session") };
+//! assert_eq!(model.chat(call.clone()).await?.tool_calls[0].id, "call_1");
+//! assert_eq!(model.chat(call).await?.text, "It rains in Oslo.");
+//! model.assert_complete();
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod conformance;
+mod manual_clock;
+mod mock_tool;
+mod scripted_model;
+mod sequential_ids;
+
+pub use manual_clock::ManualClock;
+pub use mock_tool::{MockCall, MockToolHandle, mock_tool};
+pub use scripted_model::ScriptedModel;
+pub use sequential_ids::SequentialIds;

@@ -4,16 +4,20 @@
 
 mod approval;
 mod budget;
+mod claims;
 mod journal;
+mod memory_journal;
 mod outcome;
 mod progress;
 mod request;
 
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
+pub use claims::ClaimTable;
 pub use journal::{
     Acceptance, Claim, Fence, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
 };
+pub use memory_journal::InMemoryTurnJournal;
 pub use outcome::{FinishedCall, TurnFailure, TurnOutcome, TurnStatus};
 pub use progress::{ProgressSink, TurnProgress};
 pub use request::{BusyPolicy, TurnRequest};

@@ -63,6 +63,10 @@ pub enum TurnFailure {
     Interrupted,
     /// Its journal was written by a newer version.
     UnknownVersion,
+    /// Its journal or its conversation could not be read or written.
+    Storage,
+    /// The host broke down while it worked on it.
+    Internal,
 }
 
 /// A tool call that ended within a turn.

@@ -1,14 +1,4 @@
-//! What every bus does. An author of a bus runs the suite on it, each behaviour on a fresh one:
-//!
-//! ```ignore
-//! #[tokio::test]
-//! async fn conforms() {
-//!     conformance::bus::all(async || Arc::new(MyBus::connect("…").await)).await;
-//! }
-//! ```
-//!
-//! Topics and subscription names are made up for each run, so that a broker can be shared. The suite waits up to
-//! ten seconds for what must happen; on a bus without I/O, run it with paused time.
+//! The promises of [`Bus`] and [`DeadLetters`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +17,15 @@ use crate::{IdSource as _, RandomIds, Timestamp};
 /// How long the suite waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs every behaviour on a bus of its own.
-pub async fn all<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
+/// Checks that what `make` makes keeps the promises of [`Bus`] and [`DeadLetters`]; each on a bus of its own.
+///
+/// Topics and subscription names are made up for each run, so that a broker can be shared. The suite waits up to
+/// ten seconds for what must happen; on a bus without I/O, run it with paused time.
+///
+/// # Panics
+///
+/// Panics when a promise is broken.
+pub async fn bus<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
     a_message_arrives_as_it_was_sent(make().await).await;
     patterns_select_topics(make().await).await;
     each_name_gets_a_copy_and_shares_it(make().await).await;
@@ -49,7 +46,7 @@ pub async fn all<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
 }
 
 /// Nothing of an envelope is lost; the first delivery is attempt 1.
-pub async fn a_message_arrives_as_it_was_sent<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_message_arrives_as_it_was_sent<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let _subscription = bus
@@ -71,7 +68,7 @@ pub async fn a_message_arrives_as_it_was_sent<B: Bus + DeadLetters>(bus: Arc<B>)
 }
 
 /// `*` is one segment, `#` any number.
-pub async fn patterns_select_topics<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn patterns_select_topics<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (one, mut one_inbox) = inbox();
     let (any, mut any_inbox) = inbox();
@@ -91,7 +88,7 @@ pub async fn patterns_select_topics<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// Consumers of one name share its messages; another name gets all of them, too.
-pub async fn each_name_gets_a_copy_and_shares_it<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn each_name_gets_a_copy_and_shares_it<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (shared, mut shared_inbox) = inbox();
     let (other, mut other_inbox) = inbox();
@@ -115,7 +112,7 @@ pub async fn each_name_gets_a_copy_and_shares_it<B: Bus + DeadLetters>(bus: Arc<
 }
 
 /// A subscription handles one message at a time by default, in the order in which they were published.
-pub async fn one_at_a_time_means_in_order<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn one_at_a_time_means_in_order<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let alone = Arc::new(Semaphore::new(1));
@@ -137,7 +134,7 @@ pub async fn one_at_a_time_means_in_order<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// With a concurrency of three, three handlers run at once.
-pub async fn as_many_at_once_as_the_concurrency_says<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn as_many_at_once_as_the_concurrency_says<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (handler, mut inbox) = meeting(3);
     let options = SubscribeOptions::new().with_concurrency(3);
@@ -156,7 +153,7 @@ pub async fn as_many_at_once_as_the_concurrency_says<B: Bus + DeadLetters>(bus: 
 
 /// Messages of one partition are handled in order, one at a time, even when one of them has to be repeated;
 /// two partitions are handled at once.
-pub async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (handler, mut meetings) = meeting(2);
     let (seen, mut inbox) = inbox();
@@ -199,7 +196,7 @@ pub async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus:
 
 /// A message is delivered again as often as the policy says, then kept with the reason, the number of attempts
 /// and the last error.
-pub async fn a_failing_message_is_retried_then_kept<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_failing_message_is_retried_then_kept<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let handler = move |delivery: Delivery| {
@@ -226,7 +223,7 @@ pub async fn a_failing_message_is_retried_then_kept<B: Bus + DeadLetters>(bus: A
 }
 
 /// While a message waits an hour for its next attempt, those behind it are handled.
-pub async fn a_poison_message_holds_up_nobody<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_poison_message_holds_up_nobody<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let handler = move |delivery: Delivery| {
@@ -257,7 +254,7 @@ pub async fn a_poison_message_holds_up_nobody<B: Bus + DeadLetters>(bus: Arc<B>)
 }
 
 /// A message that can never be dealt with is kept without another attempt, and can be taken out once.
-pub async fn a_rejected_message_is_kept_at_once<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_rejected_message_is_kept_at_once<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let handler = |_| async { Disposition::dead_letter("it is not an invoice") };
     let (topic, name) = (names.topic("t"), names.name("s"));
@@ -274,7 +271,7 @@ pub async fn a_rejected_message_is_kept_at_once<B: Bus + DeadLetters>(bus: Arc<B
 }
 
 /// A handler that panics has failed: it gets the message again, and others after it.
-pub async fn a_panic_is_a_failure<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_panic_is_a_failure<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let handler = move |delivery: Delivery| {
@@ -300,7 +297,7 @@ pub async fn a_panic_is_a_failure<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// A header that claims more trust changes nothing.
-pub async fn trust_comes_from_the_channel<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn trust_comes_from_the_channel<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let topic = names.topic("t");
@@ -317,7 +314,7 @@ pub async fn trust_comes_from_the_channel<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// A second consumer cannot give a name another meaning.
-pub async fn a_name_stands_for_one_pattern<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_name_stands_for_one_pattern<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, _inbox) = inbox();
     let name = names.name("s");
@@ -327,7 +324,7 @@ pub async fn a_name_stands_for_one_pattern<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// Messages are published under one topic of words.
-pub async fn what_is_no_topic_is_refused<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn what_is_no_topic_is_refused<B: Bus + DeadLetters>(bus: Arc<B>) {
     for topic in ["", "a..b", "a.*", "#"] {
         let refused = bus.publish(topic, text("x").into()).await;
         let is_topic_error = |error: &BusError| {
@@ -341,7 +338,7 @@ pub async fn what_is_no_topic_is_refused<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// Closing waits for the handler that runs; afterwards no message arrives.
-pub async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (started, mut starts) = inbox();
     let (done, mut inbox) = inbox();
@@ -370,7 +367,7 @@ pub async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>
 
 /// What the bus holds is handled before it closes, and what the handlers publish meanwhile, too; then it takes
 /// nothing more.
-pub async fn closing_the_bus_lets_it_finish<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn closing_the_bus_lets_it_finish<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let (first, second) = (names.topic("first"), names.topic("second"));
@@ -400,7 +397,7 @@ pub async fn closing_the_bus_lets_it_finish<B: Bus + DeadLetters>(bus: Arc<B>) {
 }
 
 /// A handler that never ends is cancelled when the time is up, and its message is accounted for.
-pub async fn closing_the_bus_does_not_wait_for_ever<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn closing_the_bus_does_not_wait_for_ever<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (started, mut starts) = inbox();
     let handler = move |delivery: Delivery| {
@@ -422,7 +419,7 @@ pub async fn closing_the_bus_does_not_wait_for_ever<B: Bus + DeadLetters>(bus: A
 }
 
 /// A question gets its answer, or the error that was sent instead of one.
-pub async fn questions_are_answered<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn questions_are_answered<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let server = Arc::clone(&bus);
     let handler = move |delivery: Delivery| {

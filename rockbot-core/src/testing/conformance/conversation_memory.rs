@@ -1,0 +1,172 @@
+//! The promises of [`ConversationMemory`].
+
+use crate::chat::Role;
+use crate::store::{ConversationMemory, ConversationTurn};
+use crate::{Principal, SessionId, Timestamp, TurnId};
+
+/// Checks that what `make` makes keeps the promises of [`ConversationMemory`].
+///
+/// The memory must be empty and must keep at least 10 entries of a session.
+///
+/// # Panics
+///
+/// Panics when a promise is broken.
+pub async fn conversation_memory<M: ConversationMemory>(make: impl AsyncFn() -> M) {
+    returns_the_last_entries_oldest_first(&make().await).await;
+    does_not_add_a_turn_twice(&make().await).await;
+    keeps_sessions_and_principals_apart(&make().await).await;
+    forgets_one_session_only(&make().await).await;
+    lists_sessions_in_order(&make().await).await;
+}
+
+async fn returns_the_last_entries_oldest_first(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    assert_eq!(
+        recent(memory, &me, &session, 10).await,
+        [] as [&str; 0],
+        "an unknown session is empty"
+    );
+    append(memory, &me, &session, &[entry("t1", "a"), entry("t1", "b")]).await;
+    append(memory, &me, &session, &[entry("t2", "c")]).await;
+    assert_eq!(
+        recent(memory, &me, &session, 10).await,
+        ["a", "b", "c"],
+        "entries come in the order they were added"
+    );
+    assert_eq!(
+        recent(memory, &me, &session, 2).await,
+        ["b", "c"],
+        "a limit keeps the last entries"
+    );
+    assert_eq!(
+        recent(memory, &me, &session, 0).await,
+        [] as [&str; 0],
+        "a limit of 0 keeps none"
+    );
+    let whole = memory.recent(&me, &session, 1).await.expect("the memory can be read");
+    assert_eq!(whole, [entry("t2", "c")], "an entry comes back whole");
+}
+
+async fn does_not_add_a_turn_twice(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let turn = [entry("t1", "question"), entry("t1", "answer")];
+    append(memory, &me, &session, &turn).await;
+    append(memory, &me, &session, &turn).await;
+    assert_eq!(
+        recent(memory, &me, &session, 10).await,
+        ["question", "answer"],
+        "a turn stands there once"
+    );
+}
+
+async fn keeps_sessions_and_principals_apart(memory: &impl ConversationMemory) {
+    let owners = ["local", "other"].map(Principal::from);
+    for principal in &owners {
+        for session in hostile_ids() {
+            let text = format!("{principal} {session}");
+            append(memory, principal, &session, &[entry("t", &text)]).await;
+        }
+    }
+    for principal in &owners {
+        for session in hostile_ids() {
+            let text = format!("{principal} {session}");
+            let found = recent(memory, principal, &session, 10).await;
+            assert_eq!(found, [text], "sessions and principals must not share entries");
+        }
+    }
+}
+
+async fn forgets_one_session_only(memory: &impl ConversationMemory) {
+    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let sessions = hostile_ids();
+    for session in &sessions {
+        append(memory, &me, session, &[entry("t", "mine")]).await;
+        append(memory, &other, session, &[entry("t", "theirs")]).await;
+    }
+    let (forgotten, kept) = sessions.split_first().expect("there are several ids");
+    memory.clear(&me, forgotten).await.expect("the memory can be written");
+    memory
+        .clear(&me, &SessionId::from("unknown"))
+        .await
+        .expect("clearing an unknown session is no error");
+    assert_eq!(
+        recent(memory, &me, forgotten, 10).await,
+        [] as [&str; 0],
+        "a cleared session is empty"
+    );
+    assert_eq!(
+        recent(memory, &other, forgotten, 10).await,
+        ["theirs"],
+        "another principal's session is untouched"
+    );
+    for session in kept {
+        assert_eq!(
+            recent(memory, &me, session, 10).await,
+            ["mine"],
+            "another session is untouched"
+        );
+    }
+    let listed = memory.sessions(&me).await.expect("the memory can be read");
+    assert!(!listed.contains(forgotten), "a cleared session is not listed");
+}
+
+async fn lists_sessions_in_order(memory: &impl ConversationMemory) {
+    let me = Principal::from("me");
+    for session in hostile_ids() {
+        append(memory, &me, &session, &[entry("t", "text")]).await;
+    }
+    append(
+        memory,
+        &Principal::from("other"),
+        &SessionId::from("theirs"),
+        &[entry("t", "text")],
+    )
+    .await;
+    let mut expected = hostile_ids();
+    expected.sort();
+    let listed = memory.sessions(&me).await.expect("the memory can be read");
+    assert_eq!(
+        listed, expected,
+        "the sessions of one principal, in the order of their ids"
+    );
+}
+
+/// Ids that a careless store would confuse, or let out of its folder.
+fn hostile_ids() -> Vec<SessionId> {
+    let long = "x".repeat(300);
+    [
+        "a", "A", "a/b", "a_b", "a%2Fb", "../a", ".", "..", "CON", "a.", "a ", "ä", "a\u{308}", "a\nb", "a\0b", &long,
+    ]
+    .map(SessionId::from)
+    .to_vec()
+}
+
+fn entry(turn: &str, content: &str) -> ConversationTurn {
+    ConversationTurn {
+        role: Role::User,
+        content: content.to_owned(),
+        timestamp: Timestamp::from_millis(1_000),
+        turn: TurnId::from(turn),
+    }
+}
+
+async fn append(
+    memory: &impl ConversationMemory,
+    principal: &Principal,
+    session: &SessionId,
+    entries: &[ConversationTurn],
+) {
+    let added = memory.append(principal, session, entries.to_vec()).await;
+    added.expect("the memory can be written");
+}
+
+async fn recent(
+    memory: &impl ConversationMemory,
+    principal: &Principal,
+    session: &SessionId,
+    limit: usize,
+) -> Vec<String> {
+    let found = memory.recent(principal, session, limit).await;
+    let entries = found.expect("the memory can be read");
+    entries.into_iter().map(|entry| entry.content).collect()
+}

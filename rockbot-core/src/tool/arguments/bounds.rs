@@ -1,0 +1,73 @@
+//! What every call's arguments must satisfy before anything parses them.
+
+/// The longest arguments of a call, in bytes.
+pub const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
+
+/// The deepest nesting of a call's arguments; the arguments' own braces are the first level.
+pub const MAX_ARGUMENT_DEPTH: usize = 64;
+
+pub(super) fn check(arguments: &str) -> Result<(), String> {
+    if arguments.len() > MAX_ARGUMENT_BYTES {
+        let bytes = arguments.len();
+        return Err(format!(
+            "the arguments are {bytes} bytes long, {MAX_ARGUMENT_BYTES} are allowed: send less"
+        ));
+    }
+    check_start(arguments)?;
+    if is_too_deep(arguments.as_bytes()) {
+        return Err(format!(
+            "the arguments are nested deeper than {MAX_ARGUMENT_DEPTH} levels: send something flatter"
+        ));
+    }
+    Ok(())
+}
+
+fn check_start(arguments: &str) -> Result<(), String> {
+    let start = arguments
+        .bytes()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+    let given = match start {
+        Some(b'{') => return Ok(()),
+        None => {
+            return Err("the arguments are empty: send a JSON object, `{}` when there is nothing to say".to_owned());
+        }
+        Some(b'[') => "an array",
+        Some(b'"') => "a string: send the object itself, not its text in quotes",
+        Some(b'n') => "null",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'-' | b'0'..=b'9') => "a number",
+        Some(_) => "other text",
+    };
+    Err(format!("the arguments must be a JSON object, got {given}"))
+}
+
+fn is_too_deep(json: &[u8]) -> bool {
+    // Every level takes two brackets. What is not closed is no JSON, and the parser has a limit of its own.
+    if json.len() < 2 * (MAX_ARGUMENT_DEPTH + 1) {
+        return false;
+    }
+    let mut depth = 0_usize;
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_ARGUMENT_DEPTH {
+            return true;
+        }
+    }
+    false
+}
+
+fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The journal of a process: fast, and gone when the process ends.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::value::RawValue;
+
+use super::{Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunRecord, RunState, StoredRun, TurnJournal};
+use crate::{Clock, SystemClock, Timestamp, TurnId};
+
+/// How long a finished run's outcome is kept to answer redeliveries.
+const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A [`TurnJournal`] that keeps its runs in memory.
+///
+/// Redeliveries, claims and leases work as in every journal; a crash loses everything. Of a finished run only
+/// identity, digest and outcome are kept, for 24 hours.
+#[derive(Debug)]
+pub struct InMemoryTurnJournal {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    claims: ClaimTable,
+    runs: HashMap<TurnId, Run>,
+    /// The unfinished runs by the number of their acceptance.
+    unfinished: BTreeMap<u64, TurnId>,
+    /// The finished runs, the first finished first.
+    finished: VecDeque<(Timestamp, TurnId)>,
+    accepted: u64,
+}
+
+#[derive(Debug)]
+struct Run {
+    number: u64,
+    stored: StoredRun,
+}
+
+impl Default for InMemoryTurnJournal {
+    /// A journal on the operating system's clock.
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock))
+    }
+}
+
+impl InMemoryTurnJournal {
+    /// A journal that measures leases and the age of outcomes on `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn forget_old_outcomes(&mut self, now: Timestamp) {
+        while let Some((finished, run)) = self.finished.front()
+            && now.since(*finished) >= OUTCOMES_KEPT
+        {
+            self.runs.remove(run);
+            self.finished.pop_front();
+        }
+    }
+
+    fn insert(&mut self, accepted: RunAccepted) {
+        self.accepted += 1;
+        self.unfinished.insert(self.accepted, accepted.run.clone());
+        let run = Run {
+            number: self.accepted,
+            stored: StoredRun {
+                accepted,
+                records: Vec::new(),
+                state: RunState::Unfinished,
+            },
+        };
+        self.runs.insert(run.stored.accepted.run.clone(), run);
+    }
+}
+
+#[async_trait]
+impl TurnJournal for InMemoryTurnJournal {
+    async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.forget_old_outcomes(now);
+        if let Some(Run { stored, .. }) = state.runs.get(&accepted.run) {
+            if stored.accepted.digest != accepted.digest {
+                return Err(JournalError::Conflict {
+                    session: accepted.key.session.clone(),
+                    message: accepted.key.message.clone(),
+                });
+            }
+            return Ok(Acceptance::Known(stored.state.clone()));
+        }
+        state.insert(accepted.clone());
+        Ok(Acceptance::New(state.claims.accept(
+            accepted.run.clone(),
+            owner,
+            lease,
+            now,
+        )))
+    }
+
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError> {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.claims.check(claim, now)?;
+        if let Some(run) = state.runs.get_mut(claim.run()) {
+            run.stored.records.extend_from_slice(records);
+        }
+        Ok(())
+    }
+
+    async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError> {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.claims.check(&claim, now)?;
+        state.claims.forget(claim.run());
+        if let Some(Run { number, stored }) = state.runs.get_mut(claim.run()) {
+            let number = *number;
+            stored.records = Vec::new();
+            stored.accepted.body = RawValue::NULL.to_owned();
+            stored.state = RunState::Finished(outcome.to_owned());
+            state.unfinished.remove(&number);
+            state.finished.push_back((now, claim.run().clone()));
+        }
+        Ok(())
+    }
+
+    async fn claim(&self, run: &TurnId, owner: &str, lease: Duration) -> Result<Option<Claim>, JournalError> {
+        let now = self.clock.now();
+        Ok(self.lock().claims.claim(run, owner, lease, now))
+    }
+
+    async fn release(&self, claim: Claim) {
+        self.lock().claims.release(&claim);
+    }
+
+    async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
+        Ok(self.lock().runs.get(run).map(|run| run.stored.clone()))
+    }
+
+    async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
+        Ok(self.lock().unfinished.values().cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Digest;
+    use crate::testing::{ManualClock, conformance};
+    use crate::turn::RunKey;
+
+    #[tokio::test]
+    async fn keeps_the_promises_of_a_journal() {
+        conformance::turn_journal(async |clock| InMemoryTurnJournal::new(Arc::new(clock))).await;
+    }
+
+    #[tokio::test]
+    async fn an_outcome_is_forgotten_after_a_day() {
+        let clock = ManualClock::default();
+        let journal = InMemoryTurnJournal::new(Arc::new(clock.clone()));
+        let run = RunAccepted {
+            run: "run".into(),
+            key: RunKey {
+                principal: "local".into(),
+                source: String::new(),
+                session: "session".into(),
+                message: "message".into(),
+            },
+            digest: Digest::of(["text"]),
+            at: clock.now(),
+            body: RawValue::NULL.to_owned(),
+        };
+        let Acceptance::New(claim) = journal.accept(&run, "me", OUTCOMES_KEPT).await.unwrap() else {
+            panic!("the run is new")
+        };
+        journal.finish(claim, RawValue::TRUE).await.unwrap();
+        clock.advance(OUTCOMES_KEPT);
+        let again = journal.accept(&run, "me", OUTCOMES_KEPT).await.unwrap();
+        assert!(matches!(again, Acceptance::New(_)));
+    }
+}

@@ -1,0 +1,96 @@
+//! Asking the model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatRequest, ChatResponse, DeltaSink, ToolCall};
+use rockbot_core::tool::{ToolInvokeRequest, ToolView};
+use rockbot_core::turn::{BudgetLimit, JournalError, ProgressSink, TurnProgress};
+use tokio::time::{Instant, sleep_until};
+
+use super::Drive;
+use crate::turn::{CallFacts, Purpose, TurnEvent};
+
+/// The time for a last answer when the turn's own time is used up.
+const RESERVE: Duration = Duration::from_secs(30);
+
+impl Drive<'_> {
+    pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
+        self.flush().await?;
+        if matches!(purpose, Purpose::Conclude(_)) {
+            self.deadline = Instant::now() + RESERVE;
+            self.cx = self.cx.clone().with_deadline(self.deadline);
+        }
+        let call = self.chat_call(purpose);
+        let (live, driver, deadline) = (self.live, self.driver, self.deadline);
+        let event = tokio::select! {
+            biased;
+            // The step stands in the journal: a resume asks again.
+            () = driver.halt.cancelled() => return Ok(()),
+            () = live.stop().cancelled() => TurnEvent::Cancelled(live.reason()),
+            answer = driver.chat.ask(call) => self.answered(answer),
+            () = sleep_until(deadline) => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
+        };
+        self.feed(&event)
+    }
+
+    fn chat_call(&mut self, purpose: &Purpose) -> ChatCall {
+        self.view = self.view.extended(&self.driver.tools.registry().snapshot());
+        let request = self.turn.request();
+        let tools = if *purpose == Purpose::Answer {
+            self.view.clone()
+        } else {
+            ToolView::default()
+        };
+        // Some servers never call a tool once the answer's shape is fixed, so it is fixed only without tools.
+        let output = request.output.as_ref().filter(|_| tools.is_empty()).cloned();
+        let request = ChatRequest {
+            messages: self.turn.messages().to_vec(),
+            tools,
+            tier: request.tier,
+            output,
+            ..ChatRequest::default()
+        };
+        let progress = self.live.progress();
+        let deltas = progress.is_open().then(|| deltas(progress.clone()));
+        ChatCall {
+            request: Arc::new(request),
+            deltas,
+            cx: self.cx.clone(),
+        }
+    }
+
+    fn answered(&self, answer: Result<ChatResponse, ChatError>) -> TurnEvent {
+        match answer {
+            Ok(response) => {
+                let facts = response.tool_calls.iter().map(|call| self.facts(call)).collect();
+                TurnEvent::ModelAnswered { response, facts }
+            }
+            Err(error) => TurnEvent::ModelFailed {
+                kind: error.kind(),
+                message: error.to_string(),
+            },
+        }
+    }
+
+    fn facts(&self, call: &ToolCall) -> CallFacts {
+        let request = ToolInvokeRequest {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            arguments: call.arguments.clone(),
+            session_id: self.turn.request().session.clone(),
+        };
+        self.driver.tools.facts(&request)
+    }
+}
+
+/// Reports the pieces of an answer to whoever listens.
+fn deltas(progress: ProgressSink) -> DeltaSink {
+    DeltaSink::new(move |delta| match delta {
+        ChatDelta::Text(text) => progress.send(|| TurnProgress::Delta(text.to_owned())),
+        ChatDelta::Reasoning(text) => progress.send(|| TurnProgress::Reasoning(text.to_owned())),
+        ChatDelta::Reset => progress.send(|| TurnProgress::Retract),
+        // A call is reported when it runs: this one may still be cut.
+        _ => {}
+    })
+}

@@ -1,0 +1,176 @@
+//! The driver: the only code that performs what a turn decides.
+//!
+//! It feeds events to the [`Turn`], writes every event and decision to the journal before it acts on them,
+//! asks the model and calls tools. It decides nothing itself.
+
+mod ask;
+mod call;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rockbot_core::tool::ToolView;
+use rockbot_core::turn::{Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
+use rockbot_core::{CallContext, Clock};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::chat::ChatDoor;
+use crate::engine::LiveTurn;
+use crate::tool::ToolDispatcher;
+use crate::turn::{Turn, TurnEvent, TurnStep, record};
+
+/// What performing steps needs.
+#[derive(Debug)]
+pub(crate) struct TurnDriver {
+    pub(crate) chat: ChatDoor,
+    pub(crate) tools: ToolDispatcher,
+    pub(crate) journal: Arc<dyn TurnJournal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Fires when the host stops: turns end at their next journal point and are resumed later.
+    pub(crate) halt: CancellationToken,
+}
+
+/// What a drive begins with.
+pub(crate) enum First {
+    /// Something that happened.
+    Event(TurnEvent),
+    /// Steps that stand in the journal already.
+    Steps(Vec<TurnStep>),
+}
+
+impl TurnDriver {
+    /// Drives `turn` until it ends, parks, or the host stops.
+    pub(crate) async fn drive(
+        &self,
+        turn: &mut Turn,
+        claim: &Claim,
+        live: &LiveTurn,
+        first: First,
+    ) -> Result<(), JournalError> {
+        let mut drive = Drive::new(self, turn, claim, live);
+        match first {
+            First::Event(event) => drive.feed(&event)?,
+            First::Steps(steps) => drive.steps.extend(steps),
+        }
+        while let Some(step) = drive.steps.pop_front() {
+            if self.halt.is_cancelled() {
+                break;
+            }
+            drive.perform(step).await?;
+        }
+        drive.flush().await
+    }
+}
+
+/// One drive of a turn.
+struct Drive<'a> {
+    driver: &'a TurnDriver,
+    turn: &'a mut Turn,
+    claim: &'a Claim,
+    live: &'a LiveTurn,
+    cx: CallContext,
+    /// The tools as the model sees them: within a drive they are only added to.
+    view: ToolView,
+    deadline: Instant,
+    steps: VecDeque<TurnStep>,
+    /// What happened and is not in the journal yet. It is written before anything is done about it.
+    unwritten: Vec<RunRecord>,
+}
+
+impl<'a> Drive<'a> {
+    fn new(driver: &'a TurnDriver, turn: &'a mut Turn, claim: &'a Claim, live: &'a LiveTurn) -> Self {
+        let deadline = Instant::now() + turn.time_left();
+        let view = driver.tools.registry().snapshot().view().clone();
+        let cx = context(turn, live).with_deadline(deadline);
+        Self {
+            driver,
+            turn,
+            claim,
+            live,
+            cx,
+            view,
+            deadline,
+            steps: VecDeque::new(),
+            unwritten: Vec::new(),
+        }
+    }
+
+    async fn perform(&mut self, step: TurnStep) -> Result<(), JournalError> {
+        match step {
+            TurnStep::AskModel(purpose) => self.ask(&purpose).await,
+            TurnStep::CallTools(group) => self.call(&group).await,
+            TurnStep::AwaitApproval { asks, .. } => {
+                // Whoever decides must find the question in the journal.
+                self.flush().await?;
+                asks.into_iter()
+                    .for_each(|ask| self.live.progress().send(|| TurnProgress::ApprovalNeeded(ask)));
+                Ok(())
+            }
+            TurnStep::Emit(note) => {
+                self.live.progress().send(|| TurnProgress::Note(note));
+                Ok(())
+            }
+            TurnStep::Finish { .. } => Ok(()),
+        }
+    }
+
+    /// Tells the turn what happened, after what other messages said meanwhile.
+    fn feed(&mut self, event: &TurnEvent) -> Result<(), JournalError> {
+        for said in self.live.take_said() {
+            self.note(
+                &TurnEvent::UserSaid {
+                    turn: said.turn,
+                    text: said.text,
+                },
+                false,
+            )?;
+            // The sender may have stopped waiting; its message counts all the same.
+            let _ = said.taken.send(());
+        }
+        self.note(event, false)
+    }
+
+    /// Feeds one event; `critical` when a mutating call is about to start.
+    fn note(&mut self, event: &TurnEvent, critical: bool) -> Result<(), JournalError> {
+        let at = self.driver.clock.now();
+        let steps = self.turn.on(event, at);
+        let record = record(event, &steps, at, critical).map_err(|source| JournalError::Io {
+            context: "an event cannot be written as JSON".to_owned(),
+            source,
+        })?;
+        self.unwritten.push(record);
+        self.steps.extend(steps);
+        Ok(())
+    }
+
+    /// Writes what happened, all in one write.
+    async fn flush(&mut self) -> Result<(), JournalError> {
+        if !self.unwritten.is_empty() {
+            self.driver.journal.append(self.claim, &self.unwritten).await?;
+            self.unwritten.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The context of everything that is done for `turn`.
+pub(crate) fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
+    let request = turn.request();
+    let cx = CallContext::new(&request.session)
+        .with_principal(request.principal.clone())
+        .with_turn(turn.id().clone())
+        .with_door(request.door)
+        .with_priority(request.priority)
+        .with_trust(request.trust)
+        .with_cancellation(live.stop().clone())
+        .with_progress(live.progress().clone());
+    let cx = match &request.parent {
+        Some((parent, depth)) => cx.with_parent(parent.clone(), *depth),
+        None => cx,
+    };
+    match &request.trace {
+        Some(trace) => cx.with_trace(trace),
+        None => cx,
+    }
+}

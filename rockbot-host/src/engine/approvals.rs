@@ -1,0 +1,138 @@
+//! Decisions about parked turns, and the end of waiting for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, ProgressSink, TurnStatus};
+use rockbot_core::{Timestamp, TurnId};
+
+use super::{LiveTurn, News, TurnEngine, TurnError};
+use crate::driver::First;
+use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};
+
+/// The clock is looked at this often while a turn waits, so that a clock that was set and a machine that slept
+/// are noticed.
+const LOOK: Duration = Duration::from_secs(60);
+
+impl TurnEngine {
+    /// Applies a person's decision. Once this returns it stands in the journal; when it was the last one that the
+    /// turn waited for, the turn goes on.
+    pub(crate) async fn decide(self: &Arc<Self>, decision: Approval) -> Result<(), TurnError> {
+        let id = decision.turn.clone();
+        let missing = TurnError::NoSuchApproval {
+            turn: id.clone(),
+            call: decision.call.clone(),
+        };
+        let asked = |ask: &ApprovalRequest| ask.call == decision.call && ask.args_hash == decision.args_hash;
+        let event = TurnEvent::ApprovalDecided(decision.clone());
+        match self.unpark(&id, &event, |turn| waits_for(turn, asked)).await? {
+            true => Ok(()),
+            false => Err(missing),
+        }
+    }
+
+    /// Ends a turn, whether it works or waits for a person.
+    pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
+        let live = self.find(id).ok_or_else(|| TurnError::NotFound(id.clone()))?;
+        live.cancel(CancelReason::Caller);
+        let event = TurnEvent::Cancelled(CancelReason::Caller);
+        self.unpark(id, &event, |turn| turn.parked_until().is_some())
+            .await
+            .map(drop)
+    }
+
+    /// The questions that parked turns of this host wait for.
+    pub(crate) fn asks(&self) -> Vec<ApprovalRequest> {
+        let parked = |live: &Arc<LiveTurn>| match live.news() {
+            News::Parked(outcome) => match &outcome.status {
+                TurnStatus::Parked(asks) => asks.clone(),
+                _ => Vec::new(),
+            },
+            News::Working | News::Ended(_) | News::Halted => Vec::new(),
+        };
+        let mut asks: Vec<_> = self.lock().values().flat_map(parked).collect();
+        asks.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
+        asks
+    }
+
+    /// Lets `event` happen to a parked turn, if `fits` holds for it. Returns whether it did.
+    async fn unpark(
+        self: &Arc<Self>,
+        id: &TurnId,
+        event: &TurnEvent,
+        fits: impl FnOnce(&Turn) -> bool,
+    ) -> Result<bool, TurnError> {
+        let Some((claim, mut turn)) = self.take_over(id).await? else {
+            return Ok(false);
+        };
+        if !fits(&turn) {
+            self.driver.journal.release(claim).await;
+            return Ok(false);
+        }
+        let steps = match self.write(&claim, &mut turn, event).await {
+            Ok(steps) => steps,
+            Err(error) => {
+                self.driver.journal.release(claim).await;
+                return Err(error.into());
+            }
+        };
+        let live = self
+            .find(id)
+            .unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
+        self.enlist(&live);
+        if turn.parked_until().is_some() {
+            self.park(&live, claim, &turn).await;
+            return Ok(true);
+        }
+        live.open_mailbox();
+        let entry = self.sessions.enter(&live, BusyPolicy::Queue);
+        let engine = self.clone();
+        self.spawn(async move {
+            engine
+                .run_seated(live, claim, turn, entry, Some(First::Steps(steps)))
+                .await
+        });
+        Ok(true)
+    }
+
+    async fn write(&self, claim: &Claim, turn: &mut Turn, event: &TurnEvent) -> Result<Vec<TurnStep>, JournalError> {
+        let at = self.driver.clock.now();
+        let steps = turn.on(event, at);
+        let record = record(event, &steps, at, false).map_err(|source| JournalError::Io {
+            context: "a decision cannot be written as JSON".to_owned(),
+            source,
+        })?;
+        self.driver.journal.append(claim, &[record]).await?;
+        Ok(steps)
+    }
+
+    /// Refuses what nobody decided about by `until`.
+    pub(super) fn expire_at(self: &Arc<Self>, live: Arc<LiveTurn>, until: Timestamp) {
+        let engine = self.clone();
+        self.spawn(async move {
+            while let Some(left) = left(until, engine.driver.clock.now()) {
+                tokio::select! {
+                    () = engine.driver.halt.cancelled() => return,
+                    () = live.resumed() => return,
+                    () = tokio::time::sleep(left.min(LOOK)) => {}
+                }
+            }
+            let event = TurnEvent::ApprovalExpired;
+            let still = |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
+            if let Err(error) = engine.unpark(live.id(), &event, still).await {
+                tracing::error!(turn = %live.id(), %error, "an approval that expired could not be recorded");
+            }
+        });
+    }
+}
+
+fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
+    Some(until.since(now)).filter(|left| !left.is_zero())
+}
+
+fn waits_for(turn: &Turn, asked: impl Fn(&ApprovalRequest) -> bool) -> bool {
+    match turn.outcome().map(|outcome| outcome.status) {
+        Some(TurnStatus::Parked(asks)) => asks.iter().any(asked),
+        _ => false,
+    }
+}

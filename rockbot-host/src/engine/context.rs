@@ -1,0 +1,44 @@
+//! What the model is shown at the start of a turn.
+
+use rockbot_core::chat::{ChatMessage, OutputSchema, Provenance, Role};
+use rockbot_core::store::{ConversationTurn, StoreError};
+use rockbot_core::turn::TurnRequest;
+
+use super::TurnEngine;
+
+/// How many entries of the conversation the model is shown.
+const CONTEXT_TURNS: usize = 20;
+
+impl TurnEngine {
+    /// The instructions, the conversation so far, and the message. What stays the same comes first, so that
+    /// providers can keep it cached.
+    pub(super) async fn context(&self, request: &TurnRequest) -> Result<Vec<ChatMessage>, StoreError> {
+        let past = self
+            .memory
+            .recent(&request.principal, &request.session, CONTEXT_TURNS)
+            .await?;
+        let mut messages = Vec::with_capacity(past.len() + 3);
+        messages.push(ChatMessage::system(&*self.instructions));
+        messages.extend(past.into_iter().map(message));
+        messages.extend(request.output.as_ref().map(shape));
+        messages.push(ChatMessage::user(&*request.text));
+        Ok(messages)
+    }
+}
+
+fn message(entry: ConversationTurn) -> ChatMessage {
+    let provenance = if entry.role == Role::User {
+        Provenance::USER
+    } else {
+        Provenance::MODEL
+    };
+    ChatMessage::text_of(entry.role, entry.content, provenance)
+}
+
+fn shape(output: &OutputSchema) -> ChatMessage {
+    let text = format!(
+        "Give the answer to the next message as JSON that fits this schema, and nothing else: {}",
+        output.schema
+    );
+    ChatMessage::text_of(Role::User, text, Provenance::HOST)
+}

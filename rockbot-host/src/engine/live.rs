@@ -1,0 +1,155 @@
+//! A turn that this process works on, or that waits here for a person.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rockbot_core::TurnId;
+use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::turn::CancelReason;
+
+/// What others can see of a turn and do to it while it runs.
+#[derive(Debug)]
+pub(crate) struct LiveTurn {
+    id: TurnId,
+    request: Arc<TurnRequest>,
+    progress: ProgressSink,
+    stop: CancellationToken,
+    reason: OnceLock<CancelReason>,
+    /// What other messages want to say to it; `None` once it takes no more.
+    mailbox: Mutex<Option<Vec<Said>>>,
+    news: watch::Sender<News>,
+}
+
+/// Where a turn stands, for those who wait for it.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum News {
+    /// It works, or waits for its session.
+    #[default]
+    Working,
+    /// It waits for a person.
+    Parked(Arc<TurnOutcome>),
+    /// It ended.
+    Ended(Arc<TurnOutcome>),
+    /// The host stopped; the turn goes on when it starts again.
+    Halted,
+}
+
+/// A message for a running turn.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) turn: TurnId,
+    pub(crate) text: String,
+    /// Told once the message stands in the running turn's journal; dropped when that turn ended first.
+    pub(crate) taken: oneshot::Sender<()>,
+}
+
+impl LiveTurn {
+    pub(crate) fn new(request: Arc<TurnRequest>, progress: ProgressSink) -> Arc<Self> {
+        Arc::new(Self {
+            id: request.turn_id(),
+            request,
+            progress,
+            stop: CancellationToken::new(),
+            reason: OnceLock::new(),
+            mailbox: Mutex::new(Some(Vec::new())),
+            news: watch::Sender::new(News::Working),
+        })
+    }
+
+    pub(crate) fn id(&self) -> &TurnId {
+        &self.id
+    }
+
+    pub(crate) fn request(&self) -> &Arc<TurnRequest> {
+        &self.request
+    }
+
+    pub(crate) fn progress(&self) -> &ProgressSink {
+        &self.progress
+    }
+
+    /// Fires when the turn is no longer wanted.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Why the turn is no longer wanted.
+    pub(crate) fn reason(&self) -> CancelReason {
+        self.reason.get().copied().unwrap_or(CancelReason::Caller)
+    }
+
+    /// Ends the turn; the first reason counts.
+    pub(crate) fn cancel(&self, reason: CancelReason) {
+        let _ = self.reason.set(reason);
+        self.stop.cancel();
+    }
+
+    /// Hands a message to the turn; gives it back when the turn takes no more.
+    pub(crate) fn say(&self, said: Said) -> Result<(), Said> {
+        match &mut *self.mailbox() {
+            Some(mailbox) => {
+                mailbox.push(said);
+                Ok(())
+            }
+            None => Err(said),
+        }
+    }
+
+    /// The messages that came since the last time.
+    pub(crate) fn take_said(&self) -> Vec<Said> {
+        self.mailbox().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes no more messages. Those that were not taken learn it by their sender being dropped.
+    pub(crate) fn close_mailbox(&self) {
+        *self.mailbox() = None;
+    }
+
+    /// Takes messages again: the turn goes on after it was parked.
+    pub(crate) fn open_mailbox(&self) {
+        self.mailbox().get_or_insert_default();
+        self.news.send_replace(News::Working);
+    }
+
+    /// Tells those who wait where the turn stands.
+    pub(crate) fn publish(&self, news: News) {
+        if let News::Ended(outcome) = &news {
+            self.progress.send(|| TurnProgress::Final((**outcome).clone()));
+        }
+        self.news.send_replace(news);
+    }
+
+    /// The next news but [`News::Working`].
+    pub(crate) async fn settled(&self) -> News {
+        self.wait(|news| !matches!(news, News::Working)).await
+    }
+
+    /// The end of the turn; it may be long after it was parked.
+    pub(crate) async fn ended(&self) -> News {
+        self.wait(|news| matches!(news, News::Ended(_) | News::Halted)).await
+    }
+
+    /// Where the turn stands now.
+    pub(crate) fn news(&self) -> News {
+        self.news.borrow().clone()
+    }
+
+    /// Resolves when a parked turn no longer waits.
+    pub(crate) async fn resumed(&self) {
+        self.wait(|news| !matches!(news, News::Parked(_))).await;
+    }
+
+    async fn wait(&self, enough: impl FnMut(&News) -> bool) -> News {
+        let mut news = self.news.subscribe();
+        let found = news.wait_for(enough).await.map(|news| news.clone());
+        // The sender lives as long as `self`.
+        found.unwrap_or(News::Halted)
+    }
+
+    fn mailbox(&self) -> MutexGuard<'_, Option<Vec<Said>>> {
+        // No code that can panic runs under the lock.
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,183 @@
+//! The turn engine: the one door for all work of an agent.
+//!
+//! A message is accepted into the journal, waits for its session, is driven to its end, and gets exactly one
+//! final reply. A turn outlives whoever asked for it: it ends with the host, and goes on when the host starts
+//! again.
+
+mod approvals;
+mod context;
+mod error;
+mod live;
+mod resume;
+mod run;
+mod service;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rockbot_core::store::ConversationMemory;
+use rockbot_core::turn::{Acceptance, ProgressSink, RunState, TurnOutcome, TurnRequest};
+use rockbot_core::{TurnId, turn::JournalError};
+use serde_json::value::RawValue;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use error::TurnError;
+pub(crate) use live::{LiveTurn, News, Said};
+pub use service::{TurnCall, TurnService};
+
+use crate::driver::TurnDriver;
+use crate::session::Sessions;
+use crate::turn::{AcceptedTurn, FORMAT_VERSION, PolicySnapshot};
+
+/// How long this process may stay silent about a turn before another one may take it over. It writes at every
+/// step, and no step takes longer than a model's answer.
+const LEASE: Duration = Duration::from_secs(60 * 60);
+
+/// Runs turns.
+#[derive(Debug)]
+pub(crate) struct TurnEngine {
+    pub(crate) driver: TurnDriver,
+    pub(crate) memory: Arc<dyn ConversationMemory>,
+    pub(crate) instructions: Arc<str>,
+    pub(crate) policy: PolicySnapshot,
+    /// How this process is named in claims.
+    pub(crate) owner: String,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
+    pub(crate) tasks: TaskTracker,
+    /// Fires when tasks that have not ended by themselves are given up.
+    pub(crate) abort: CancellationToken,
+}
+
+impl TurnEngine {
+    pub(crate) fn new(
+        driver: TurnDriver,
+        memory: Arc<dyn ConversationMemory>,
+        instructions: Arc<str>,
+        policy: PolicySnapshot,
+        owner: String,
+    ) -> Self {
+        let (sessions, live, tasks) = (Arc::default(), Mutex::default(), TaskTracker::new());
+        Self {
+            driver,
+            memory,
+            instructions,
+            policy,
+            owner,
+            sessions,
+            live,
+            tasks,
+            abort: CancellationToken::new(),
+        }
+    }
+
+    /// Runs `task` until it ends or the host gives its tasks up.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let abort = self.abort.clone();
+        self.tasks.spawn(async move {
+            abort.run_until_cancelled(task).await;
+        })
+    }
+
+    /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
+    ///
+    /// A message that was accepted before leads to the same turn again, whether it ended, runs or was
+    /// interrupted.
+    pub(crate) async fn submit(
+        self: &Arc<Self>,
+        request: TurnRequest,
+        progress: ProgressSink,
+    ) -> Result<Arc<LiveTurn>, TurnError> {
+        if self.driver.halt.is_cancelled() {
+            return Err(TurnError::Halted);
+        }
+        let budget = request.budget.unwrap_or(self.policy.budget);
+        let policy = PolicySnapshot { budget, ..self.policy };
+        let request = Arc::new(request);
+        let accepted = AcceptedTurn {
+            version: FORMAT_VERSION,
+            request: request.clone(),
+            policy,
+        };
+        let run = accepted.to_run(self.driver.clock.now()).map_err(unwritable)?;
+        let live = LiveTurn::new(request, progress);
+        match self.driver.journal.accept(&run, &self.owner, LEASE).await? {
+            Acceptance::New(claim) => {
+                self.enlist(&live);
+                let entry = self.sessions.enter(&live, live.request().busy);
+                let (engine, task_live) = (self.clone(), live.clone());
+                self.spawn(async move { engine.run_new(task_live, claim, policy, run.at, entry).await });
+                Ok(live)
+            }
+            Acceptance::Known(RunState::Finished(outcome)) => {
+                live.publish(News::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+                Ok(live)
+            }
+            // Somebody runs it, or a crash interrupted it.
+            _ => self.rejoin(live).await,
+        }
+    }
+
+    /// A turn that runs here, or goes on here.
+    async fn rejoin(self: &Arc<Self>, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
+        if let Some(running) = self.find(live.id()) {
+            return Ok(running);
+        }
+        let id = live.id().clone();
+        match self.resume(&id, live.progress().clone()).await? {
+            Some((resumed, _)) => Ok(resumed),
+            None => Err(TurnError::Elsewhere(id)),
+        }
+    }
+
+    /// The end of a turn, however long it takes.
+    pub(crate) async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
+        if let Some(live) = self.find(turn) {
+            return match live.ended().await {
+                News::Ended(outcome) => Ok((*outcome).clone()),
+                News::Working | News::Parked(_) | News::Halted => Err(TurnError::Halted),
+            };
+        }
+        match self.driver.journal.read(turn).await? {
+            Some(run) => match run.state {
+                RunState::Finished(outcome) => Ok(read_outcome(turn, &outcome)),
+                _ => Err(TurnError::Interrupted(turn.clone())),
+            },
+            None => Err(TurnError::NotFound(turn.clone())),
+        }
+    }
+
+    /// The turn, if this process works on it or it waits here for a person.
+    pub(crate) fn find(&self, turn: &TurnId) -> Option<Arc<LiveTurn>> {
+        self.lock().get(turn).cloned()
+    }
+
+    fn enlist(&self, live: &Arc<LiveTurn>) {
+        self.lock().insert(live.id().clone(), live.clone());
+    }
+
+    fn strike(&self, turn: &TurnId) {
+        self.lock().remove(turn);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, Arc<LiveTurn>>> {
+        // No code that can panic runs under the lock.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcome as the journal keeps it; one that cannot be read is an honest failure.
+fn read_outcome(turn: &TurnId, outcome: &RawValue) -> TurnOutcome {
+    serde_json::from_str(outcome.get()).unwrap_or_else(|_| crate::turn::Turn::unreadable(turn.clone()))
+}
+
+fn unwritable(error: serde_json::Error) -> TurnError {
+    JournalError::Io {
+        context: "the request cannot be written as JSON".to_owned(),
+        source: error.into(),
+    }
+    .into()
+}

@@ -1,0 +1,74 @@
+//! Turns as a tower service.
+
+use std::sync::Arc;
+
+use rockbot_core::BoxError;
+use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
+
+use super::{LiveTurn, News, TurnEngine, TurnError};
+use crate::layer::{Layers, Stack, call};
+use crate::turn::CancelReason;
+
+/// A message and whoever listens to its turn: what tower layers on turns see.
+#[derive(Debug, Clone)]
+pub struct TurnCall {
+    /// The message.
+    pub request: TurnRequest,
+    /// Whoever listens.
+    pub progress: ProgressSink,
+}
+
+/// Runs turns: the user's layers, then the engine.
+///
+/// A call resolves when the turn has ended or waits for a person. Dropping a call cancels its turn; what a
+/// mutating tool call does by then is still waited for and recorded.
+#[derive(Debug, Clone)]
+pub struct TurnService {
+    engine: Arc<TurnEngine>,
+    stack: Option<Stack<TurnCall, TurnOutcome>>,
+}
+
+impl TurnService {
+    pub(crate) fn new(engine: Arc<TurnEngine>, layers: Layers<TurnCall, TurnOutcome>) -> Self {
+        let stack = layers.around(&engine, |engine, turn: TurnCall| async move {
+            run(&engine, turn).await.map_err(BoxError::from)
+        });
+        Self { engine, stack }
+    }
+
+    /// Runs one turn.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the message cannot be accepted, the host stops, or a layer fails. A turn that ends without an
+    /// answer is an outcome, not an error.
+    pub async fn call(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
+        match &self.stack {
+            None => run(&self.engine, turn).await,
+            Some(stack) => call(stack, turn).await.map_err(TurnError::from),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<TurnEngine> {
+        &self.engine
+    }
+}
+
+async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
+    let caller = Caller(engine.submit(turn.request, turn.progress).await?);
+    match caller.0.settled().await {
+        News::Ended(outcome) | News::Parked(outcome) => Ok((*outcome).clone()),
+        News::Working | News::Halted => Err(TurnError::Halted),
+    }
+}
+
+/// Somebody who waits for a turn: gone before its end, the turn is cancelled.
+struct Caller(Arc<LiveTurn>);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if matches!(self.0.news(), News::Working) {
+            self.0.cancel(CancelReason::Caller);
+        }
+    }
+}

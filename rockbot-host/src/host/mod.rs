@@ -1,0 +1,108 @@
+//! The agent host: everything together, in one process.
+
+mod builder;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::TurnId;
+use rockbot_core::tool::ToolRegistry;
+use rockbot_core::turn::{JournalError, StoredRun, TurnJournal};
+
+pub use builder::{AgentHostBuilder, BuildError};
+
+use crate::agent::Agent;
+use crate::engine::{TurnError, TurnService};
+
+/// How long [`AgentHost::run_until`] lets running turns reach a journal point.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// An agent and everything that it needs.
+///
+/// A host lives in whatever tokio runtime builds and uses it; two hosts can live in one process.
+#[derive(Debug)]
+pub struct AgentHost {
+    agent: Agent,
+    turns: TurnService,
+    registry: Arc<dyn ToolRegistry>,
+    journal: Arc<dyn TurnJournal>,
+}
+
+impl AgentHost {
+    /// Begins a host whose agent is called `name`.
+    pub fn builder(name: &str) -> AgentHostBuilder {
+        AgentHostBuilder::new(name)
+    }
+
+    /// Begins a host that keeps nothing on disk: its turns and conversations end with the process.
+    pub fn in_memory() -> AgentHostBuilder {
+        AgentHostBuilder::new("agent")
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// The tools.
+    pub fn tools(&self) -> &Arc<dyn ToolRegistry> {
+        &self.registry
+    }
+
+    /// Turns as a tower service, for those who want to put it behind a server of their own.
+    pub fn turns(&self) -> &TurnService {
+        &self.turns
+    }
+
+    /// Goes on with the turns that the end of an earlier process interrupted. Returns those that run again; wait
+    /// for their answers with [`Agent::outcome`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when the journal cannot be read.
+    pub async fn resume(&self) -> Result<Vec<TurnId>, TurnError> {
+        self.turns.engine().resume_all().await
+    }
+
+    /// What the journal tells of a turn.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the journal cannot be read.
+    pub async fn trace(&self, turn: &TurnId) -> Result<Option<StoredRun>, JournalError> {
+        self.journal.read(turn).await
+    }
+
+    /// Resumes interrupted turns, runs until `stop` resolves, and shuts down.
+    ///
+    /// # Errors
+    ///
+    /// Fails when interrupted turns cannot be read.
+    pub async fn run_until(&self, stop: impl Future) -> Result<(), TurnError> {
+        self.resume().await?;
+        stop.await;
+        self.shutdown(DRAIN).await;
+        Ok(())
+    }
+
+    /// Stops: takes no more messages, and gives running turns up to `deadline` to reach a journal point, from
+    /// where the next process goes on with them. Calling it again does no harm.
+    pub async fn shutdown(&self, deadline: Duration) {
+        let engine = self.turns.engine();
+        engine.driver.halt.cancel();
+        engine.tasks.close();
+        if tokio::time::timeout(deadline, engine.tasks.wait()).await.is_err() {
+            engine.abort.cancel();
+        }
+    }
+}
+
+impl Drop for AgentHost {
+    fn drop(&mut self) {
+        // Every task belongs to the host and ends with it.
+        let engine = self.turns.engine();
+        engine.driver.halt.cancel();
+        engine.abort.cancel();
+    }
+}

@@ -1,0 +1,69 @@
+//! One sync of the disk for everybody who waits for one.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+/// Syncs what was written; writers that come while a sync runs share the next one.
+#[derive(Debug, Default)]
+pub(super) struct GroupCommit {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The sync that will begin when the running one ends.
+    next: Option<Round>,
+    running: bool,
+}
+
+type Verdict = Option<Result<(), Arc<io::Error>>>;
+
+/// A sync that is to come: everybody who waits holds a receiver.
+#[derive(Debug, Clone)]
+struct Round(watch::Sender<Verdict>);
+
+impl GroupCommit {
+    /// Resolves once everything that was written to `file` before this call is safe on the disk.
+    ///
+    /// The work is done by whoever comes first; a caller that stops waiting holds up nobody, since a sync that
+    /// has begun runs on a blocking thread.
+    pub(super) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
+        let (mut verdict, leads) = self.join();
+        if leads {
+            let this = self.clone();
+            tokio::task::spawn_blocking(move || this.lead(&file));
+        }
+        let ended = verdict.wait_for(Option::is_some).await;
+        let verdict = ended.map_err(|_| io::Error::other("the sync was given up"))?.clone();
+        verdict
+            .unwrap_or(Ok(()))
+            .map_err(|error| io::Error::new(error.kind(), error))
+    }
+
+    /// Joins the next round; the first to do so while none runs leads.
+    fn join(&self) -> (watch::Receiver<Verdict>, bool) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = state.next.get_or_insert_with(|| Round(watch::Sender::new(None)));
+        let receiver = round.0.subscribe();
+        let leads = !std::mem::replace(&mut state.running, true);
+        (receiver, leads)
+    }
+
+    /// Runs rounds until nobody waits.
+    fn lead(&self, file: &File) {
+        while let Some(round) = self.next_round() {
+            let result = file.sync_data().map_err(Arc::new);
+            round.0.send_replace(Some(result));
+        }
+    }
+
+    fn next_round(&self) -> Option<Round> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = state.next.take();
+        state.running = round.is_some();
+        round
+    }
+}

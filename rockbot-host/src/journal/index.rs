@@ -1,0 +1,120 @@
+//! Which lines tell of which run.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rockbot_core::{Digest, Timestamp, TurnId};
+
+use super::line::Line;
+use super::segment::Place;
+
+/// How long the outcome of a finished run answers redeliveries, in milliseconds.
+pub(super) const KEEP_MILLIS: u64 = 24 * 60 * 60 * 1000;
+
+/// Where everything is.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    open: HashMap<TurnId, OpenRun>,
+    ended: HashMap<TurnId, EndedRun>,
+    /// The unfinished runs in the order in which they were accepted.
+    order: BTreeMap<u64, TurnId>,
+    accepted: u64,
+}
+
+/// A run that has not ended.
+#[derive(Debug)]
+pub(super) struct OpenRun {
+    pub(super) digest: Digest,
+    /// The lines, the accepted one first.
+    pub(super) lines: Vec<Place>,
+    order: u64,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndedRun {
+    pub(super) digest: Digest,
+    pub(super) accepted: Place,
+    pub(super) finished: Place,
+    pub(super) at: Timestamp,
+}
+
+impl Index {
+    /// Takes in a line that was read from a segment. A line of a run that nobody accepted is ignored.
+    pub(super) fn take_in(&mut self, place: Place, line: &Line) {
+        match line {
+            Line::Accepted(accepted) => self.accept(&accepted.run, accepted.digest, place),
+            Line::Record { run, .. } => self.record(run, place),
+            Line::Finished { run, digest, at, .. } => self.finish(run, *digest, *at, place),
+        }
+    }
+
+    pub(super) fn accept(&mut self, run: &TurnId, digest: Digest, place: Place) {
+        let order = self.accepted;
+        self.accepted += 1;
+        let known = self.open.insert(
+            run.clone(),
+            OpenRun {
+                digest,
+                lines: vec![place],
+                order,
+            },
+        );
+        // A run that compaction carried forward is accepted again: its newer lines count.
+        if let Some(known) = known {
+            self.order.remove(&known.order);
+        }
+        self.order.insert(order, run.clone());
+    }
+
+    pub(super) fn record(&mut self, run: &TurnId, place: Place) {
+        if let Some(open) = self.open.get_mut(run) {
+            open.lines.push(place);
+        }
+    }
+
+    pub(super) fn finish(&mut self, run: &TurnId, digest: Digest, at: Timestamp, place: Place) {
+        let open = self.open.remove(run);
+        let accepted = open
+            .as_ref()
+            .and_then(|open| open.lines.first().copied())
+            .unwrap_or(place);
+        if let Some(open) = open {
+            self.order.remove(&open.order);
+        }
+        self.ended.insert(
+            run.clone(),
+            EndedRun {
+                digest,
+                accepted,
+                finished: place,
+                at,
+            },
+        );
+    }
+
+    pub(super) fn open(&self, run: &TurnId) -> Option<&OpenRun> {
+        self.open.get(run)
+    }
+
+    pub(super) fn ended(&self, run: &TurnId) -> Option<EndedRun> {
+        self.ended.get(run).copied()
+    }
+
+    /// The unfinished runs, oldest first.
+    pub(super) fn unfinished(&self) -> Vec<TurnId> {
+        self.order.values().cloned().collect()
+    }
+
+    /// Forgets runs that ended too long ago. Returns the segments that something still needs.
+    pub(super) fn expire(&mut self, now: Timestamp) -> impl Iterator<Item = u32> {
+        self.ended
+            .retain(|_, ended| now.as_millis().saturating_sub(ended.at.as_millis()) < KEEP_MILLIS);
+        self.ended.values().map(|ended| ended.finished.segment)
+    }
+
+    /// The unfinished runs that have lines in `segment`.
+    pub(super) fn open_in(&self, segment: u32) -> Vec<TurnId> {
+        let has_line = |run: &&TurnId| self.open[*run].lines.iter().any(|place| place.segment == segment);
+        self.order.values().filter(has_line).cloned().collect()
+    }
+}

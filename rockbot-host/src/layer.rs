@@ -1,0 +1,65 @@
+//! Where tower layers of a user meet the framework's own services.
+
+use std::sync::Arc;
+
+use rockbot_core::BoxError;
+use tower::util::{BoxCloneSyncService, MapErrLayer};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+
+/// The service that layers wrap. Inside a stack every error is a [`BoxError`], as tower's own middleware makes it.
+pub type Stack<Request, Response> = BoxCloneSyncService<Request, Response, BoxError>;
+
+type Wrap<Request, Response> = Box<dyn FnOnce(Stack<Request, Response>) -> Stack<Request, Response> + Send>;
+
+/// Layers in the order in which they were added: the first one added sees the request first.
+pub(crate) struct Layers<Request, Response>(Vec<Wrap<Request, Response>>);
+
+impl<Request, Response> Default for Layers<Request, Response> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response> {
+    pub(crate) fn add<L>(&mut self, layer: L)
+    where
+        L: Layer<Stack<Request, Response>> + Send + 'static,
+        L::Service:
+            Service<Request, Response = Response, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
+    {
+        self.0.push(Box::new(move |inner| {
+            let stack = ServiceBuilder::new()
+                .layer(MapErrLayer::new(Into::into))
+                .layer(layer)
+                .service(inner);
+            BoxCloneSyncService::new(stack)
+        }));
+    }
+
+    /// Puts the layers around `base`. Without layers there is no stack, and calls go to `base` directly.
+    pub(crate) fn around<B, F, Fut>(self, base: &Arc<B>, call: F) -> Option<Stack<Request, Response>>
+    where
+        B: Send + Sync + 'static,
+        F: Fn(Arc<B>, Request) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<Response, BoxError>> + Send + 'static,
+    {
+        if self.0.is_empty() {
+            return None;
+        }
+        let base = base.clone();
+        let service = BoxCloneSyncService::new(service_fn(move |request| call(base.clone(), request)));
+        Some(self.0.into_iter().rev().fold(service, |inner, wrap| wrap(inner)))
+    }
+}
+
+/// Calls a stack once, honouring its readiness.
+pub(crate) async fn call<Request, Response>(
+    stack: &Stack<Request, Response>,
+    request: Request,
+) -> Result<Response, BoxError>
+where
+    Request: Send + 'static,
+    Response: Send + 'static,
+{
+    stack.clone().oneshot(request).await
+}

@@ -1,0 +1,135 @@
+//! One turn at a time in a session; different sessions run side by side.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rockbot_core::turn::{BusyPolicy, TurnRequest};
+use rockbot_core::{Principal, SessionId};
+use tokio::sync::oneshot;
+
+use crate::engine::{LiveTurn, Said};
+use crate::turn::CancelReason;
+
+/// The sessions that have something to do.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<Key, Slot>>);
+
+type Key = (Principal, SessionId);
+
+/// A busy session.
+#[derive(Debug)]
+struct Slot {
+    running: Arc<LiveTurn>,
+    waiting: VecDeque<Waiting>,
+}
+
+type Waiting = (Arc<LiveTurn>, oneshot::Sender<Seat>);
+
+/// How a turn got into its session.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// It can run.
+    Seated(Seat),
+    /// It waits; the seat comes when it is its turn.
+    Waiting(oneshot::Receiver<Seat>),
+    /// Its message was handed to the running turn; the receiver tells whether that turn took it.
+    Said {
+        running: Arc<LiveTurn>,
+        taken: oneshot::Receiver<()>,
+    },
+}
+
+/// The right to run in a session; dropping it lets the next turn run.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    sessions: Arc<Sessions>,
+    key: Key,
+}
+
+impl Sessions {
+    /// Enters the session of `turn`, in the way that `policy` says.
+    pub(crate) fn enter(self: &Arc<Self>, turn: &Arc<LiveTurn>, policy: BusyPolicy) -> Entry {
+        let key = key(turn.request());
+        let mut slots = self.lock();
+        let Some(slot) = slots.get_mut(&key) else {
+            slots.insert(
+                key.clone(),
+                Slot {
+                    running: turn.clone(),
+                    waiting: VecDeque::new(),
+                },
+            );
+            return Entry::Seated(Seat {
+                sessions: self.clone(),
+                key,
+            });
+        };
+        match policy {
+            BusyPolicy::Queue => slot.wait(turn, VecDeque::push_back),
+            BusyPolicy::Supersede => {
+                slot.running.cancel(CancelReason::Superseded);
+                slot.wait(turn, VecDeque::push_front)
+            }
+            BusyPolicy::Steer => slot.say(turn),
+        }
+    }
+
+    /// Lets the next turn of the session run, or forgets the session.
+    fn leave(self: &Arc<Self>, key: &Key) {
+        let mut slots = self.lock();
+        let Some(slot) = slots.get_mut(key) else {
+            return;
+        };
+        let Some((next, wake)) = slot.waiting.pop_front() else {
+            slots.remove(key);
+            return;
+        };
+        slot.running = next;
+        drop(slots);
+        // Sent without the lock: a seat that nobody takes any more is dropped here, and leaves in its turn.
+        drop(wake.send(Seat {
+            sessions: self.clone(),
+            key: key.clone(),
+        }));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Slot>> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn wait(&mut self, turn: &Arc<LiveTurn>, push: impl FnOnce(&mut VecDeque<Waiting>, Waiting)) -> Entry {
+        let (wake, seat) = oneshot::channel();
+        push(&mut self.waiting, (turn.clone(), wake));
+        Entry::Waiting(seat)
+    }
+
+    /// Hands the message to the running turn, or waits when that one takes no more.
+    fn say(&mut self, turn: &Arc<LiveTurn>) -> Entry {
+        let (taken, was_taken) = oneshot::channel();
+        let said = Said {
+            turn: turn.id().clone(),
+            text: turn.request().text.clone(),
+            taken,
+        };
+        match self.running.say(said) {
+            Ok(()) => Entry::Said {
+                running: self.running.clone(),
+                taken: was_taken,
+            },
+            Err(_) => self.wait(turn, VecDeque::push_back),
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.sessions.leave(&self.key);
+    }
+}
+
+fn key(request: &TurnRequest) -> Key {
+    (request.principal.clone(), request.session.clone())
+}

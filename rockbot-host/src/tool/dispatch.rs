@@ -1,0 +1,346 @@
+//! The guard around every tool call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rockbot_core::tool::{
+    Effect, Recovery, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvocation, ToolInvokeRequest,
+    ToolInvokeResponse, ToolRegistry, ToolSnapshot,
+};
+use rockbot_core::{BoxError, CallContext, CallId, ToolName};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use super::isolate::{Isolate, Isolated, message};
+use super::meters::{MeterBook, Meters};
+use crate::layer::{Layers, Stack, call};
+use crate::turn::CallFacts;
+
+/// How long and how many tool calls may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// How long a call may take when its tool says nothing else. Default 60 seconds.
+    pub time_limit: Duration,
+    /// How many calls may run at once in this host; further ones wait. Default 64.
+    pub max_concurrency: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            time_limit: Duration::from_secs(60),
+            max_concurrency: 64,
+        }
+    }
+}
+
+/// Calls tools: the one way from a name and arguments to a response, for every door.
+///
+/// A call goes through the user's layers, and then through one fused guard: look the tool up, check the grant
+/// and the arguments, wait for a free place, run under the time limit, catch panics, measure. Whatever goes
+/// wrong is a response that the model can act on.
+#[derive(Debug)]
+pub struct ToolDispatcher {
+    guard: Arc<Guard>,
+    stack: Option<Stack<ToolInvocation, ToolInvokeResponse>>,
+}
+
+impl ToolDispatcher {
+    /// Calls the tools of `registry` within `limits`.
+    pub fn new(registry: Arc<dyn ToolRegistry>, limits: ToolLimits) -> Self {
+        Self::with_layers(registry, limits, Layers::default())
+    }
+
+    pub(crate) fn with_layers(
+        registry: Arc<dyn ToolRegistry>,
+        limits: ToolLimits,
+        layers: Layers<ToolInvocation, ToolInvokeResponse>,
+    ) -> Self {
+        let guard = Arc::new(Guard {
+            registry,
+            time_limit: limits.time_limit,
+            permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+            table: ArcSwap::default(),
+            meters: MeterBook::default(),
+        });
+        let stack = layers.around(&guard, |guard, invocation: ToolInvocation| async move {
+            Ok::<_, BoxError>(guard.call(invocation.request, &invocation.cx).await)
+        });
+        Self { guard, stack }
+    }
+
+    /// The tools.
+    pub fn registry(&self) -> &Arc<dyn ToolRegistry> {
+        &self.guard.registry
+    }
+
+    /// Calls a tool. Never fails: a failure is a response with `is_error`.
+    pub async fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
+        let Some(stack) = &self.stack else {
+            return self.guard.call(request, cx).await;
+        };
+        let invocation = ToolInvocation {
+            request: request.clone(),
+            cx: cx.clone(),
+        };
+        call(stack, invocation)
+            .await
+            .unwrap_or_else(|error| request.fail(&layer_error(error)))
+    }
+
+    /// What is known of a call before it runs. A tool that does not exist changes nothing.
+    pub fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
+        let table = self.guard.table();
+        let Some(tool) = table.tools.get(&request.tool_name) else {
+            return CallFacts {
+                effect: Effect::Pure,
+                needs_approval: false,
+            };
+        };
+        let registration = tool.entry.registration();
+        let effect = tool.entry.executor().effect_of(request).unwrap_or(registration.effect);
+        CallFacts {
+            effect,
+            needs_approval: registration.hints.needs_approval,
+        }
+    }
+
+    /// Asks the tool what became of an interrupted call, within the time limit of a call.
+    pub async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
+        let table = self.guard.table();
+        let Some(tool) = table.tools.get(&request.tool_name) else {
+            return Recovery::Unknown;
+        };
+        let asking = tool.entry.executor().recover(request, cx);
+        match Isolate::new(asking, Instant::now(), tool.time_limit).await {
+            Isolated::Done(recovery) => recovery,
+            Isolated::TimedOut | Isolated::Panicked(_) => Recovery::Unknown,
+        }
+    }
+}
+
+/// What a layer's error means to the model: a stock time-out layer's error is a time-out.
+fn layer_error(error: BoxError) -> ToolError {
+    if error.is::<tower::timeout::error::Elapsed>() {
+        return ToolError::new(ToolErrorCode::Timeout, "the tool took too long").with_source(error);
+    }
+    ToolError::from(error)
+}
+
+#[derive(Debug)]
+struct Guard {
+    registry: Arc<dyn ToolRegistry>,
+    time_limit: Duration,
+    permits: Semaphore,
+    /// The tools of the registry's newest snapshot that was seen, each with what its calls need.
+    table: ArcSwap<Table>,
+    meters: MeterBook,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    snapshot: Arc<ToolSnapshot>,
+    tools: HashMap<ToolName, Arc<GuardedTool>>,
+}
+
+#[derive(Debug)]
+struct GuardedTool {
+    entry: Arc<ToolEntry>,
+    time_limit: Duration,
+    permits: Option<Semaphore>,
+    meters: Arc<Meters>,
+}
+
+impl Guard {
+    async fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
+        let started = Instant::now();
+        let Some(tool) = self.find(&request.tool_name) else {
+            return self.not_found(request, started);
+        };
+        let response = match self.check(&tool, &request, cx) {
+            Ok(()) => self.run(&tool, request, cx, started).await,
+            Err(error) => request.fail(&error),
+        };
+        tool.meters.record(&response, started.elapsed());
+        response
+    }
+
+    fn check(&self, tool: &GuardedTool, request: &ToolInvokeRequest, cx: &CallContext) -> Result<(), ToolError> {
+        let name = &request.tool_name;
+        if tool.entry.registration().hints.needs_approval
+            && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments)
+        {
+            let message = format!("`{name}` needs the user's approval for each call, and this call has none");
+            return Err(ToolError::new(ToolErrorCode::ApprovalRequired, message));
+        }
+        if tool.entry.executor().checks_arguments() {
+            return Ok(());
+        }
+        let checked = tool.entry.arguments().check(&request.arguments);
+        checked.map(drop).map_err(|error| error.into_tool_error(name))
+    }
+
+    async fn run(
+        &self,
+        tool: &GuardedTool,
+        request: ToolInvokeRequest,
+        cx: &CallContext,
+        called: Instant,
+    ) -> ToolInvokeResponse {
+        let places = (acquire(tool.permits.as_ref()).await, acquire(Some(&self.permits)).await);
+        // The time spent in the waiting line is not the tool's.
+        let started = if places.0.waited || places.1.waited {
+            Instant::now()
+        } else {
+            called
+        };
+        let deadline = cx
+            .deadline()
+            .map(|deadline| deadline.saturating_duration_since(started));
+        let limit = deadline.map_or(tool.time_limit, |left| left.min(tool.time_limit));
+        // The identity of the call outlives the request, which the executor takes.
+        let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
+        let ended = match isolate(&**tool.entry.executor(), request, cx, started, limit).await {
+            Isolated::Done(Ok(response)) => Ok(response),
+            Isolated::Done(Err(error)) => Err(error),
+            Isolated::TimedOut => Err(timed_out(limit, tool.entry.registration().effect)),
+            Isolated::Panicked(message) => {
+                tracing::error!(tool = %name, %message, "a tool panicked");
+                Err(ToolError::execution_failed("the tool broke down; try another way"))
+            }
+        };
+        answer(call, name, ended)
+    }
+
+    fn not_found(&self, request: ToolInvokeRequest, started: Instant) -> ToolInvokeResponse {
+        let names: Vec<_> = self
+            .registry
+            .snapshot()
+            .entries()
+            .iter()
+            .map(|entry| entry.registration().name.to_string())
+            .take(40)
+            .collect();
+        let name = &request.tool_name;
+        let message = format!("there is no tool `{name}`. The tools are: {}", names.join(", "));
+        let response = request.fail(&ToolError::new(ToolErrorCode::ToolNotFound, message));
+        self.meters
+            .of(&ToolName::from("_unknown"))
+            .record(&response, started.elapsed());
+        response
+    }
+
+    fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
+        let table = self.table.load();
+        if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
+            return table.tools.get(name).cloned();
+        }
+        self.table().tools.get(name).cloned()
+    }
+
+    /// The table of the registry's newest snapshot. Tools that did not change keep their places and meters.
+    fn table(&self) -> Arc<Table> {
+        let table = self.table.load_full();
+        let snapshot = self.registry.snapshot();
+        if Arc::ptr_eq(&table.snapshot, &snapshot) {
+            return table;
+        }
+        let guarded = |entry: &Arc<ToolEntry>| {
+            let name = &entry.registration().name;
+            let same = table
+                .tools
+                .get(name)
+                .filter(|known| Arc::ptr_eq(&known.entry, entry))
+                .cloned();
+            (name.clone(), same.unwrap_or_else(|| Arc::new(self.guarded(entry))))
+        };
+        let tools = snapshot.entries().iter().map(guarded).collect();
+        let table = Arc::new(Table { snapshot, tools });
+        self.table.store(table.clone());
+        table
+    }
+
+    fn guarded(&self, entry: &Arc<ToolEntry>) -> GuardedTool {
+        let registration = entry.registration();
+        let places = |calls: u32| Semaphore::new((calls as usize).clamp(1, Semaphore::MAX_PERMITS));
+        GuardedTool {
+            entry: entry.clone(),
+            time_limit: registration.hints.time_limit.unwrap_or(self.time_limit),
+            permits: registration.hints.max_concurrency.map(places),
+            meters: self.meters.of(&registration.name),
+        }
+    }
+}
+
+/// Starts the call; an executor may panic even before it returns a future.
+async fn isolate(
+    executor: &dyn ToolExecutor,
+    request: ToolInvokeRequest,
+    cx: &CallContext,
+    started: Instant,
+    limit: Duration,
+) -> Isolated<Result<ToolInvokeResponse, ToolError>> {
+    let start = std::panic::AssertUnwindSafe(|| executor.execute(request, cx));
+    match std::panic::catch_unwind(start) {
+        Ok(running) => Isolate::new(running, started, limit).await,
+        Err(panic) => Isolated::Panicked(message(&*panic)),
+    }
+}
+
+/// The response to the call that was made: an executor's own ids are not trusted.
+fn answer(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, ToolError>) -> ToolInvokeResponse {
+    match ended {
+        Ok(response) => ToolInvokeResponse {
+            tool_call_id: call,
+            tool_name: name,
+            ..response
+        },
+        Err(error) => ToolInvokeResponse {
+            tool_call_id: call,
+            tool_name: name,
+            content: error.to_string(),
+            is_error: true,
+            code: Some(error.code()),
+        },
+    }
+}
+
+/// A place among the calls that may run at once.
+struct Place<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
+    waited: bool,
+}
+
+/// A free place. Without a limit, or with a place free, nobody waits.
+async fn acquire(places: Option<&Semaphore>) -> Place<'_> {
+    let Some(places) = places else {
+        return Place {
+            _permit: None,
+            waited: false,
+        };
+    };
+    match places.try_acquire() {
+        Ok(permit) => Place {
+            _permit: Some(permit),
+            waited: false,
+        },
+        // Nobody closes these semaphores; if it happened, a call without a place is the lesser evil.
+        Err(_) => Place {
+            _permit: places.acquire().await.ok(),
+            waited: true,
+        },
+    }
+}
+
+fn timed_out(limit: Duration, effect: Effect) -> ToolError {
+    let advice = match effect {
+        Effect::Pure | Effect::Idempotent => "it may be tried again, perhaps with less to do",
+        Effect::Mutating => "it may or may not have taken effect, so check before you try it again",
+    };
+    ToolError::new(
+        ToolErrorCode::Timeout,
+        format!("the tool timed out after {limit:?}; {advice}"),
+    )
+}

@@ -1,0 +1,150 @@
+//! What happens to a turn and what the turn wants done: the vocabulary of the machine and of the journal.
+
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse};
+use rockbot_core::tool::{Effect, ToolInvokeResponse};
+use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnStatus};
+use rockbot_core::{CallId, Timestamp, TurnId};
+use serde::{Deserialize, Serialize};
+
+/// Something that happened to a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnEvent {
+    /// Its session is free; this is the context for the model, the message itself included.
+    Started {
+        /// The messages as the model will see them.
+        context: Vec<ChatMessage>,
+    },
+    /// The model answered.
+    ModelAnswered {
+        /// Its answer.
+        response: ChatResponse,
+        /// What is known of each tool call of the answer, in the same order.
+        facts: Vec<CallFacts>,
+    },
+    /// The model could not be asked.
+    ModelFailed {
+        /// Why.
+        kind: ChatErrorKind,
+        /// The error's own words.
+        message: String,
+    },
+    /// A tool call is about to run.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+    },
+    /// A tool call ended.
+    ToolReturned(ToolInvokeResponse),
+    /// A person decided about a call.
+    ApprovalDecided(Approval),
+    /// Nobody decided in time.
+    ApprovalExpired,
+    /// Another message of the session joined this turn.
+    UserSaid {
+        /// The joining message's own turn.
+        turn: TurnId,
+        /// What it says.
+        text: String,
+    },
+    /// A limit was reached that the turn cannot see by itself.
+    BudgetSpent(BudgetLimit),
+    /// The turn is no longer wanted.
+    Cancelled(CancelReason),
+    /// The turn goes on after its process ended.
+    Resumed {
+        /// What became of mutating calls that were running when it ended.
+        recovered: Vec<ToolInvokeResponse>,
+    },
+}
+
+/// Why a turn is no longer wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// The caller went away.
+    Caller,
+    /// A newer message took its place.
+    Superseded,
+}
+
+/// What the registry knew of a call when the model asked for it. Kept, so that a resume decides as before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallFacts {
+    /// What the call changes.
+    pub effect: Effect,
+    /// Whether a person must approve it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
+}
+
+/// Something that the turn wants done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnStep {
+    /// Ask the model.
+    AskModel(Purpose),
+    /// Run these calls, all at once.
+    CallTools(Vec<CallId>),
+    /// Wait for a person.
+    AwaitApproval {
+        /// The calls to decide about.
+        asks: Vec<ApprovalRequest>,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Tell whoever listens.
+    Emit(String),
+    /// End the turn.
+    Finish {
+        /// How.
+        status: TurnStatus,
+        /// The final reply.
+        text: String,
+    },
+}
+
+/// What the model is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Purpose {
+    /// The next step towards the answer, with tools.
+    Answer,
+    /// A last answer from what is there, without tools: a limit was reached.
+    Conclude(BudgetLimit),
+    /// The answer once more, without tools, in the shape that was asked for.
+    Shape {
+        /// What was wrong with the shape of the last answer.
+        problem: String,
+    },
+}
+
+/// The settings of a turn, as they were when it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PolicySnapshot {
+    /// What it may spend.
+    pub budget: Budget,
+    /// How often it may be resumed after its process ended before it gives up. Default 3.
+    pub max_resumes: u32,
+    /// How long it waits for a person. Default 7 days.
+    pub approval_expiry: Duration,
+    /// How often a model may try to give its answer the right shape. Default 2.
+    pub max_shape_attempts: u32,
+}
+
+impl Default for PolicySnapshot {
+    fn default() -> Self {
+        Self {
+            budget: Budget::default(),
+            max_resumes: 3,
+            approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
+            max_shape_attempts: 2,
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The state machine of a turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Usage};
+use rockbot_core::tool::{ToolErrorCode, ToolInvokeResponse};
+use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
+use rockbot_core::{CallId, Timestamp, TurnId};
+
+use super::call::{CallState, CallStatus};
+use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
+use super::policy::{answer, approval, budget, ending, identity, parallel, resume, steer};
+
+/// A turn in progress.
+///
+/// [`Turn::on`] does three things, and a replay from a journal does the first and the last of them: it takes in
+/// what happened, decides, and notes what it decided.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    id: TurnId,
+    request: Arc<TurnRequest>,
+    policy: PolicySnapshot,
+    messages: Vec<Arc<ChatMessage>>,
+    phase: Phase,
+    /// The calls of the model's last answer, in its order.
+    calls: Vec<CallState>,
+    finished: Vec<FinishedCall>,
+    /// What other messages of the session said, until the model is asked next.
+    said: Vec<String>,
+    joined: Vec<TurnId>,
+    joined_texts: Vec<String>,
+    /// Why the turn ends once the running calls have ended.
+    ending: Option<Ending>,
+    usage: Usage,
+    model_calls: u32,
+    tool_calls: u32,
+    shape_attempts: u32,
+    resumes: u32,
+    worked: Duration,
+    last: Timestamp,
+}
+
+/// What a turn waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Phase {
+    /// Its session to be free.
+    Accepted,
+    /// The model.
+    Asking(Purpose),
+    /// These calls.
+    Calling(Vec<CallId>),
+    /// A person, until then.
+    Parked(Timestamp),
+    /// Nothing any more.
+    Done { status: TurnStatus, text: String },
+}
+
+/// Why a turn ends before its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Limit(BudgetLimit),
+    Cancelled(CancelReason),
+}
+
+impl Turn {
+    /// A turn that was accepted at `at`. Its first event is [`TurnEvent::Started`].
+    pub fn new(request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
+        Self {
+            id: request.turn_id(),
+            request,
+            policy,
+            messages: Vec::new(),
+            phase: Phase::Accepted,
+            calls: Vec::new(),
+            finished: Vec::new(),
+            said: Vec::new(),
+            joined: Vec::new(),
+            joined_texts: Vec::new(),
+            ending: None,
+            usage: Usage::default(),
+            model_calls: 0,
+            tool_calls: 0,
+            shape_attempts: 0,
+            resumes: 0,
+            worked: Duration::ZERO,
+            last: at,
+        }
+    }
+
+    /// Takes in what happened at `at` and decides what to do.
+    pub fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
+        self.take_in(event, at);
+        let steps = self.decide(event, at);
+        self.note(&steps);
+        steps
+    }
+
+    /// Takes in what happened and what was decided then, without deciding again: one record of a replay.
+    pub fn replay(&mut self, event: &TurnEvent, steps: &[TurnStep], at: Timestamp) {
+        self.take_in(event, at);
+        self.note(steps);
+    }
+
+    fn take_in(&mut self, event: &TurnEvent, at: Timestamp) {
+        self.count_work(event, at);
+        match event {
+            TurnEvent::Started { context } => self.messages = context.iter().cloned().map(Arc::new).collect(),
+            TurnEvent::ModelAnswered { response, facts } => self.take_answer(response, facts),
+            TurnEvent::ToolStarted { call } => self.take_started(call),
+            TurnEvent::ToolReturned(response) => self.take_returned(response),
+            TurnEvent::ApprovalDecided(approval) => self.take_approval(approval),
+            TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
+            TurnEvent::UserSaid { turn, text } => {
+                self.said.push(text.clone());
+                self.joined_texts.push(text.clone());
+                self.joined.push(turn.clone());
+            }
+            TurnEvent::BudgetSpent(limit) => self.ending = self.ending.or(Some(Ending::Limit(*limit))),
+            TurnEvent::Cancelled(reason) => self.ending = Some(Ending::Cancelled(*reason)),
+            TurnEvent::Resumed { recovered } => {
+                self.resumes += 1;
+                recovered.iter().for_each(|response| self.take_returned(response));
+            }
+            TurnEvent::ModelFailed { .. } => {}
+        }
+    }
+
+    fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
+        match (&self.phase, event) {
+            (Phase::Done { .. }, _) | (_, TurnEvent::ToolStarted { .. } | TurnEvent::UserSaid { .. }) => vec![],
+            (_, TurnEvent::Resumed { .. }) => self.go_on(at),
+            (_, TurnEvent::Started { .. }) => vec![self.ask()],
+            (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
+            (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message }) => match purpose {
+                Purpose::Conclude(limit) => vec![ending::without_model(*limit, &self.finished)],
+                Purpose::Answer | Purpose::Shape { .. } => vec![ending::model_failed(*kind, message)],
+            },
+            (Phase::Parked(_), _) => self.call_or_park(at),
+            (Phase::Calling(group), _) if self.is_running(group) => vec![],
+            (Phase::Accepted | Phase::Asking(_) | Phase::Calling(_), _) => self.after_calls(),
+        }
+    }
+
+    fn note(&mut self, steps: &[TurnStep]) {
+        for step in steps {
+            match step {
+                TurnStep::AskModel(purpose) => {
+                    self.close_calls();
+                    self.messages.extend(steer::messages(&mut self.said).map(Arc::new));
+                    self.messages.extend(answer::instruction(purpose).map(Arc::new));
+                    self.model_calls += 1;
+                    self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+                    self.phase = Phase::Asking(purpose.clone());
+                }
+                TurnStep::CallTools(group) => {
+                    self.tool_calls += u32::try_from(group.len()).unwrap_or(u32::MAX);
+                    self.phase = Phase::Calling(group.clone());
+                }
+                TurnStep::AwaitApproval { until, .. } => self.phase = Phase::Parked(*until),
+                TurnStep::Emit(_) => {}
+                TurnStep::Finish { status, text } => {
+                    self.close_calls();
+                    self.phase = Phase::Done {
+                        status: status.clone(),
+                        text: text.clone(),
+                    };
+                }
+            }
+        }
+    }
+
+    /// After the process ended: what was being done is done again, unless it happened too often.
+    fn go_on(&self, at: Timestamp) -> Vec<TurnStep> {
+        if self.resumes > self.policy.max_resumes {
+            return vec![resume::give_up(self.resumes, &self.finished_calls())];
+        }
+        match &self.phase {
+            Phase::Asking(purpose) => vec![TurnStep::AskModel(purpose.clone())],
+            Phase::Calling(group) => {
+                let left = resume::unfinished(group, &self.calls);
+                if left.is_empty() {
+                    self.after_calls()
+                } else {
+                    vec![TurnStep::CallTools(left)]
+                }
+            }
+            Phase::Parked(_) => self.call_or_park(at),
+            Phase::Accepted | Phase::Done { .. } => vec![],
+        }
+    }
+
+    fn answered(&self, purpose: &Purpose, response: &ChatResponse, at: Timestamp) -> Vec<TurnStep> {
+        if !self.calls.is_empty() {
+            return self.call_or_park(at);
+        }
+        match purpose {
+            Purpose::Conclude(limit) => vec![ending::concluded(*limit, &response.text, &self.finished)],
+            // A message joined while the model wrote: its answer comes first.
+            Purpose::Answer if !self.said.is_empty() => vec![self.ask()],
+            Purpose::Answer | Purpose::Shape { .. } => {
+                let left = self.policy.max_shape_attempts.saturating_sub(self.shape_attempts);
+                answer::settle(response, self.request.output.as_ref(), left)
+            }
+        }
+    }
+
+    /// Runs the calls of the model's answer, or first asks a person.
+    fn call_or_park(&self, at: Timestamp) -> Vec<TurnStep> {
+        if self.ending.is_some() {
+            return self.after_calls();
+        }
+        let asks = approval::asks(&self.id, &self.calls);
+        if asks.is_empty() {
+            return self.after_calls();
+        }
+        let until = match self.phase {
+            Phase::Parked(until) => until,
+            _ => at.after(self.policy.approval_expiry),
+        };
+        vec![TurnStep::AwaitApproval { asks, until }]
+    }
+
+    /// The next group of calls, or what follows when all have ended.
+    fn after_calls(&self) -> Vec<TurnStep> {
+        if let Some(ending) = self.ending {
+            return self.end(ending);
+        }
+        let group = parallel::next_group(&self.calls);
+        if group.is_empty() {
+            return vec![self.ask()];
+        }
+        let budget = &self.policy.budget;
+        if let Some(limit) = budget::tool_calls(budget, self.tool_calls, group.len()) {
+            return self.end(Ending::Limit(limit));
+        }
+        vec![TurnStep::CallTools(group)]
+    }
+
+    /// Ends the turn before its answer.
+    fn end(&self, ending: Ending) -> Vec<TurnStep> {
+        match (ending, &self.phase) {
+            (Ending::Cancelled(reason), _) => vec![ending::cancelled(reason, &self.finished_calls())],
+            (Ending::Limit(limit), Phase::Asking(Purpose::Conclude(_))) => {
+                vec![ending::without_model(limit, &self.finished_calls())]
+            }
+            (Ending::Limit(limit), _) => vec![TurnStep::AskModel(Purpose::Conclude(limit))],
+        }
+    }
+
+    /// Asks the model for the next step, unless a limit is reached.
+    fn ask(&self) -> TurnStep {
+        let limit = budget::model_calls(&self.policy.budget, self.model_calls, &self.usage);
+        TurnStep::AskModel(limit.map_or(Purpose::Answer, Purpose::Conclude))
+    }
+
+    fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {
+        self.usage += response.usage.unwrap_or_default();
+        // The arguments of an answer that did not finish may be cut.
+        let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
+        let may_call = complete && matches!(self.phase, Phase::Asking(Purpose::Answer));
+        let wanted = if may_call { response.tool_calls.as_slice() } else { &[] };
+        let calls = identity::unique(wanted, &self.finished);
+        self.calls = calls
+            .zip(facts)
+            .map(|(call, facts)| CallState::new(call, *facts))
+            .collect();
+        let message = ChatMessage {
+            tool_calls: self.calls.iter().map(|state| state.call.clone()).collect(),
+            ..response.to_message()
+        };
+        self.messages.push(Arc::new(message));
+    }
+
+    fn take_started(&mut self, id: &CallId) {
+        if let Some(state) = self.find(id)
+            && let CallStatus::Waiting { granted } = state.status
+        {
+            state.status = CallStatus::Started { granted };
+        }
+    }
+
+    fn take_returned(&mut self, response: &ToolInvokeResponse) {
+        if let Some(state) = self.find(&response.tool_call_id)
+            && !state.is_finished()
+        {
+            state.status = CallStatus::Finished(response.clone());
+        }
+    }
+
+    fn take_approval(&mut self, decision: &Approval) {
+        let session = self.request.session.clone();
+        if let Some(state) = self.find(&decision.call) {
+            approval::decide(state, decision, &session);
+        }
+    }
+
+    /// Moves the results of the last answer's calls into the conversation, in the order of the calls. A call
+    /// that has not run by now never will.
+    fn close_calls(&mut self) {
+        for mut state in self.calls.drain(..) {
+            self.finished.extend(state.finished());
+            if !state.is_finished() {
+                state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
+            }
+            if let CallStatus::Finished(response) = state.status {
+                self.messages
+                    .push(Arc::new(ChatMessage::tool(response.tool_call_id, response.content)));
+            }
+        }
+    }
+
+    /// Counts the time since the last event as work, unless the turn was parked or its process was gone.
+    fn count_work(&mut self, event: &TurnEvent, at: Timestamp) {
+        let idle =
+            matches!(self.phase, Phase::Accepted | Phase::Parked(_)) || matches!(event, TurnEvent::Resumed { .. });
+        if !idle {
+            self.worked += at.since(self.last);
+        }
+        self.last = at;
+    }
+
+    fn is_running(&self, group: &[CallId]) -> bool {
+        !resume::unfinished(group, &self.calls).is_empty()
+    }
+
+    fn find(&mut self, id: &CallId) -> Option<&mut CallState> {
+        self.calls.iter_mut().find(|state| state.call.id == *id)
+    }
+
+    fn finished_calls(&self) -> Vec<FinishedCall> {
+        let current = self.calls.iter().filter_map(CallState::finished);
+        self.finished.iter().cloned().chain(current).collect()
+    }
+
+    /// The turn's id.
+    pub fn id(&self) -> &TurnId {
+        &self.id
+    }
+
+    /// What started it.
+    pub fn request(&self) -> &Arc<TurnRequest> {
+        &self.request
+    }
+
+    /// The conversation as the model sees it.
+    pub fn messages(&self) -> &[Arc<ChatMessage>] {
+        &self.messages
+    }
+
+    /// What people said in this turn: its message, and those that joined it.
+    pub fn said_by_user(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.request.text.as_str()).chain(self.joined_texts.iter().map(String::as_str))
+    }
+
+    /// The calls of the model's last answer that have not been handed back to it.
+    pub fn calls(&self) -> &[CallState] {
+        &self.calls
+    }
+
+    /// The turns of messages that joined this one.
+    pub fn joined(&self) -> &[TurnId] {
+        &self.joined
+    }
+
+    /// Whether it has not begun: it waits for its session.
+    pub fn is_new(&self) -> bool {
+        self.phase == Phase::Accepted
+    }
+
+    /// Until when it waits for a person, if it does.
+    pub fn parked_until(&self) -> Option<Timestamp> {
+        match self.phase {
+            Phase::Parked(until) => Some(until),
+            _ => None,
+        }
+    }
+
+    /// How long it may still work.
+    pub fn time_left(&self) -> Duration {
+        self.policy.budget.max_wall_clock.saturating_sub(self.worked)
+    }
+
+    /// The end of the turn, or where it waits for a person; `None` while it works.
+    pub fn outcome(&self) -> Option<TurnOutcome> {
+        let (status, text) = match &self.phase {
+            Phase::Done { status, text } => (status.clone(), text.clone()),
+            Phase::Parked(_) => {
+                let asks = approval::asks(&self.id, &self.calls);
+                let text = approval::waiting_text(&asks);
+                (TurnStatus::Parked(asks), text)
+            }
+            Phase::Accepted | Phase::Asking(_) | Phase::Calling(_) => return None,
+        };
+        let (turn, usage, model_calls) = (self.id.clone(), self.usage, self.model_calls);
+        Some(TurnOutcome {
+            turn,
+            status,
+            text,
+            usage,
+            model_calls,
+            calls: self.finished_calls(),
+        })
+    }
+
+    /// The end of a turn that its journal cannot tell how to go on with.
+    pub fn unreadable(id: TurnId) -> TurnOutcome {
+        TurnOutcome {
+            turn: id,
+            status: TurnStatus::Failed(TurnFailure::UnknownVersion),
+            text: resume::UNKNOWN_VERSION.to_owned(),
+            usage: Usage::default(),
+            model_calls: 0,
+            calls: Vec::new(),
+        }
+    }
+}

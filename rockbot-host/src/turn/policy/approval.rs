@@ -1,0 +1,46 @@
+//! Which calls wait for a person, and what a decision means.
+//!
+//! A decision counts only for the exact call and arguments that were shown. All calls of an answer wait until
+//! every one that needs a decision has it, so that they still run in the model's order.
+
+use rockbot_core::tool::ToolErrorCode;
+use rockbot_core::turn::{Approval, ApprovalRequest};
+use rockbot_core::{SessionId, TurnId};
+
+use crate::turn::{CallState, CallStatus};
+
+/// The calls that nobody has decided about.
+pub(in crate::turn) fn asks(turn: &TurnId, calls: &[CallState]) -> Vec<ApprovalRequest> {
+    calls
+        .iter()
+        .filter(|call| call.is_undecided())
+        .map(|call| call.ask(turn))
+        .collect()
+}
+
+/// Applies a decision; one about other arguments changes nothing.
+pub(in crate::turn) fn decide(call: &mut CallState, decision: &Approval, session: &SessionId) {
+    if !call.is_undecided() || decision.args_hash != call.args_hash() {
+        return;
+    }
+    if decision.approved {
+        call.status = CallStatus::Waiting { granted: true };
+    } else {
+        let reason = decision.reason.as_deref().unwrap_or("no reason was given");
+        let message = format!("the user refused this call: {reason}. Do not try it again; go on without it.");
+        call.refuse(ToolErrorCode::Denied, &message, session);
+    }
+}
+
+/// Refuses every call that nobody decided about in time.
+pub(in crate::turn) fn expire(calls: &mut [CallState], session: &SessionId) {
+    let message = "nobody approved this call in time. Do not try it again; tell the user that it was not done.";
+    let undecided = calls.iter_mut().filter(|call| call.is_undecided());
+    undecided.for_each(|call| call.refuse(ToolErrorCode::Denied, message, session));
+}
+
+/// What a waiting turn says.
+pub(in crate::turn) fn waiting_text(asks: &[ApprovalRequest]) -> String {
+    let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
+    format!("Waiting for approval of {}.", tools.join(", "))
+}

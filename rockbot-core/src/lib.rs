@@ -21,6 +21,7 @@ pub mod context;
 mod digest;
 mod id;
 pub mod messaging;
+mod rfc3339;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
@@ -31,7 +32,7 @@ pub mod turn;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use digest::Digest;
-pub use id::{CallId, IdSource, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
+pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 
 /// An error of any type, as tower's own middleware produces it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

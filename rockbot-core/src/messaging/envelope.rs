@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Headers, headers, wire};
+use super::{Headers, headers};
 use crate::{CallContext, Clock as _, IdSource as _, MessageId, RandomIds, SystemClock, Timestamp};
 
 /// A type that travels as the body of a message.
@@ -52,10 +52,10 @@ pub struct MessageEnvelope {
     #[serde(default)]
     pub source: Arc<str>,
     /// The body: JSON text, unless sender and receiver agree otherwise.
-    #[serde(with = "wire::base64")]
+    #[serde(with = "super::base64")]
     pub body: Bytes,
     /// When it was made.
-    #[serde(with = "wire::rfc3339")]
+    #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
     /// Which request this belongs to: an answer carries the id that came with the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@
 //! These are contracts: the in-process bus is in `rockbot-host`, brokers are in crates of their own, and
 //! `testing::conformance::bus` is the suite that all of them pass.
 
+mod base64;
 mod bus;
 mod dead_letter;
 mod delivery;
@@ -18,7 +19,6 @@ mod options;
 mod request;
 mod subscription;
 mod topic;
-mod wire;
 
 pub use bus::{
     Bus, CloseReport, MessagePublisher, MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach,

@@ -1,18 +1,15 @@
-//! One subscription: the messages that its consumers share, and the consumers at work.
+//! One subscription: the messages that its consumers share, and what becomes of each.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::FutureExt as _;
 use rockbot_core::messaging::{
-    BusError, DeadLetterReason, Delivery, DeliveryHandler, Disposition, SubscribeOptions, TopicPattern, WhenFull,
+    BusError, DeadLetterReason, Delivery, Disposition, SubscribeOptions, TopicPattern, WhenFull,
 };
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::task::coop;
 use tokio::time::{self, Instant};
 
+use super::consumer::Consumer;
 use super::dead_letters::DeadLetterStore;
 use super::queue::{Item, Next, Queue};
 
@@ -131,7 +128,7 @@ impl Group {
         state.ended = Some(reason);
         drop(state);
         self.room.close();
-        self.wake.notify_waiters();
+        self.wake_all();
         left.into_iter().for_each(|item| self.give_up(item, reason));
     }
 
@@ -156,7 +153,7 @@ impl Group {
     }
 
     /// The next message for a consumer; `None` when the consumer has to stop.
-    async fn next(&self, consumer: &Consumer) -> Option<Item> {
+    pub(super) async fn next(&self, consumer: &Consumer) -> Option<Item> {
         // A queue that never runs dry must not keep other tasks from running.
         coop::consume_budget().await;
         loop {
@@ -191,7 +188,8 @@ impl Group {
         Some(next)
     }
 
-    fn settle(&self, mut item: Item, verdict: Disposition) {
+    /// Does what the handler said.
+    pub(super) fn settle(&self, mut item: Item, verdict: Disposition) {
         let partition = item.partition.clone();
         match verdict {
             Disposition::Ack => {}
@@ -208,6 +206,17 @@ impl Group {
             }
         }
         self.finish(partition.as_ref());
+    }
+
+    /// Keeps a message whose handler was cancelled.
+    pub(super) fn abandon(&self, mut item: Item) {
+        "the handler was cancelled when the bus closed".clone_into(&mut item.last_error);
+        self.give_up(item, DeadLetterReason::Closed);
+    }
+
+    /// Lets every worker look whether it has to stop.
+    pub(super) fn wake_all(&self) {
+        self.wake.notify_waiters();
     }
 
     /// Queues a message for another attempt, or returns it with the reason why there is none.
@@ -247,77 +256,4 @@ impl Group {
         // No code that can panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// One consumer of a subscription: as many workers as its concurrency says.
-#[derive(Debug)]
-pub(super) struct Consumer {
-    group: Arc<Group>,
-    stopped: AtomicBool,
-}
-
-impl Consumer {
-    pub(super) fn new(group: Arc<Group>) -> Self {
-        Self {
-            group,
-            stopped: AtomicBool::new(false),
-        }
-    }
-
-    pub(super) fn group(&self) -> &Arc<Group> {
-        &self.group
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
-
-    /// Makes the workers stop after what they are doing. Returns whether they were at work before.
-    pub(super) fn stop(&self) -> bool {
-        let was_working = !self.stopped.swap(true, Ordering::AcqRel);
-        self.group.wake.notify_waiters();
-        was_working
-    }
-
-    /// Handles messages until the consumer stops or the subscription ends.
-    pub(super) async fn work(self: Arc<Self>, handler: Arc<dyn DeliveryHandler>) {
-        while let Some(item) = self.group.next(&self).await {
-            let delivery = item.delivery.clone();
-            let running = Running {
-                group: &self.group,
-                item: Some(item),
-            };
-            let verdict = AssertUnwindSafe(handler.handle(delivery)).catch_unwind().await;
-            running.settle(verdict.unwrap_or_else(|panic| Disposition::retry(describe(&*panic))));
-        }
-    }
-}
-
-/// A message that is being handled. When its worker is cancelled, it is a dead letter.
-struct Running<'a> {
-    group: &'a Group,
-    item: Option<Item>,
-}
-
-impl Running<'_> {
-    fn settle(mut self, verdict: Disposition) {
-        if let Some(item) = self.item.take() {
-            self.group.settle(item, verdict);
-        }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        if let Some(mut item) = self.item.take() {
-            "the handler was cancelled when the bus closed".clone_into(&mut item.last_error);
-            self.group.give_up(item, DeadLetterReason::Closed);
-        }
-    }
-}
-
-fn describe(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the handler panicked: {}", text.unwrap_or("no message"))
 }

@@ -4,6 +4,7 @@
 //! all the same: it was handled, or it is a dead letter with the reason, or it reached nobody and its publisher
 //! was told so.
 
+mod consumer;
 mod dead_letters;
 mod group;
 mod queue;
@@ -29,8 +30,9 @@ use tokio::task::{JoinSet, coop};
 use tokio::time;
 use tokio_util::task::TaskTracker;
 
+use consumer::Consumer;
 use dead_letters::DeadLetterStore;
-use group::{Consumer, Group};
+use group::Group;
 use routes::Routes;
 
 /// How long cancelled handlers may take to notice, once a closing bus has run out of time.

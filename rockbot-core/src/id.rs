@@ -87,6 +87,8 @@ ids! {
     CallId;
     /// On whose behalf work is done. Stores never read across principals.
     Principal;
+    /// One entry of long-term memory.
+    MemoryId;
     /// A tool's name, unique in its registry: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     ToolName;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rockbot_core::chat::OutputSchema;
 use rockbot_core::store::ConversationMemory;
-use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{IdSource, MessageId, Principal, SessionId, TurnId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use stream::TurnStream;
 
 use crate::engine::{TurnCall, TurnError, TurnService};
-use stream::Queue;
+use stream::{Queue, Reports};
 
 /// An agent of this process: cheap to clone, usable from any task.
 ///
@@ -87,8 +87,8 @@ impl Agent {
     /// As [`Agent::run`], seeing what happens while it happens.
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
         let queue = Arc::new(Queue::default());
-        let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), queue.sink());
-        let reports = queue.clone();
+        let reports = Reports::to(&queue);
+        let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), reports.sink());
         let running = self.turns.engine().spawn(async move {
             let ended = match turns.call(TurnCall { request, progress }).await {
                 // Its reports go on once somebody decides.
@@ -96,7 +96,7 @@ impl Agent {
                 ended => ended,
             };
             // A turn that had ended before has nobody to report to; its end is told here.
-            reports.push(ended.map(TurnProgress::Final));
+            reports.end(ended);
         });
         TurnStream::new(queue, AbortOnDropHandle::new(running))
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
-use rockbot_core::turn::{ProgressSink, TurnProgress};
+use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::engine::TurnError;
@@ -31,6 +31,10 @@ struct State {
     closed: bool,
     reader: Option<Waker>,
 }
+
+/// Tells the reader about a turn, also when the task that would tell its end is given up.
+#[derive(Debug)]
+pub(super) struct Reports(Arc<Queue>);
 
 impl TurnStream {
     pub(super) fn new(queue: Arc<Queue>, running: AbortOnDropHandle<()>) -> Self {
@@ -57,15 +61,33 @@ impl Stream for TurnStream {
     }
 }
 
-impl Queue {
-    /// A sink that fills this queue.
-    pub(super) fn sink(self: &Arc<Self>) -> ProgressSink {
-        let queue = self.clone();
+impl Reports {
+    pub(super) fn to(queue: &Arc<Queue>) -> Self {
+        Self(queue.clone())
+    }
+
+    /// A sink that fills the queue.
+    pub(super) fn sink(&self) -> ProgressSink {
+        let queue = self.0.clone();
         ProgressSink::new(move |progress| queue.push(Ok(progress)))
     }
 
+    /// How the turn ended.
+    pub(super) fn end(&self, ended: Result<TurnOutcome, TurnError>) {
+        self.0.push(ended.map(TurnProgress::Final));
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        // After the end this adds nothing.
+        self.0.push(Err(TurnError::Halted));
+    }
+}
+
+impl Queue {
     /// Adds `item`; after the last one, or an error, nothing is added any more.
-    pub(super) fn push(&self, item: Result<TurnProgress, TurnError>) {
+    fn push(&self, item: Result<TurnProgress, TurnError>) {
         let mut state = self.lock();
         if state.closed {
             return;

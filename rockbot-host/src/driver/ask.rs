@@ -19,7 +19,11 @@ impl Drive<'_> {
         self.flush().await?;
         if matches!(purpose, Purpose::Conclude(_)) {
             self.deadline = Instant::now() + RESERVE;
-            self.cx = self.cx.clone().with_deadline(self.deadline);
+            self.cx = self.lasting.clone().with_deadline(self.deadline);
+        }
+        // A model that is asked now might still answer before anybody looks at the time.
+        if Instant::now() >= self.deadline {
+            return self.feed(&TurnEvent::BudgetSpent(BudgetLimit::WallClock));
         }
         let call = self.chat_call(purpose);
         let (live, driver, deadline) = (self.live, self.driver, self.deadline);

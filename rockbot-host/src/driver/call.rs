@@ -48,7 +48,6 @@ impl Drive<'_> {
             stopped = true;
             self.feed(&stop)?;
             self.flush().await?;
-            // What a mutating call does must be known, so it is waited for: its own time limit holds.
             if !must_finish {
                 return self.abandon(&calls).await;
             }
@@ -110,9 +109,14 @@ impl Drive<'_> {
 
     /// The turn's context; a call that a person approved carries its grant.
     fn context_of(&self, call: &CallState) -> CallContext {
+        // What a mutating call does must be known, so only its own time limit holds.
+        let cx = match call.facts.effect {
+            Effect::Pure | Effect::Idempotent => self.cx.clone(),
+            Effect::Mutating => self.lasting.clone(),
+        };
         match call.grant() {
-            Some(grant) => self.cx.clone().with_grants([grant]),
-            None => self.cx.clone(),
+            Some(grant) => cx.with_grants([grant]),
+            None => cx,
         }
     }
 }

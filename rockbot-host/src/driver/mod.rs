@@ -69,7 +69,10 @@ struct Drive<'a> {
     turn: &'a mut Turn,
     claim: &'a Claim,
     live: &'a LiveTurn,
+    /// Of what ends with the turn's time.
     cx: CallContext,
+    /// Of mutating calls, which may outlast the turn's time.
+    lasting: CallContext,
     /// The tools as the model sees them: within a drive they are only added to.
     view: ToolView,
     deadline: Instant,
@@ -82,13 +85,14 @@ impl<'a> Drive<'a> {
     fn new(driver: &'a TurnDriver, turn: &'a mut Turn, claim: &'a Claim, live: &'a LiveTurn) -> Self {
         let deadline = Instant::now() + turn.time_left();
         let view = driver.tools.registry().snapshot().view().clone();
-        let cx = context(turn, live).with_deadline(deadline);
+        let lasting = context(turn, live);
         Self {
             driver,
             turn,
             claim,
             live,
-            cx,
+            cx: lasting.clone().with_deadline(deadline),
+            lasting,
             view,
             deadline,
             steps: VecDeque::new(),
@@ -115,8 +119,12 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Tells the turn what happened, after what other messages said meanwhile.
+    /// Tells the turn what happened, after what other messages said meanwhile: unless it will never ask the model
+    /// what they want, then they find out and become turns of their own.
     fn feed(&mut self, event: &TurnEvent) -> Result<(), JournalError> {
+        if !self.turn.hears(event) {
+            self.live.close_mailbox();
+        }
         for said in self.live.take_said() {
             self.note(
                 &TurnEvent::UserSaid {

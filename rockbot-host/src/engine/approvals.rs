@@ -62,6 +62,7 @@ impl TurnEngine {
         event: &TurnEvent,
         fits: impl FnOnce(&Turn) -> bool,
     ) -> Result<bool, TurnError> {
+        let _alone = self.unparking.lock().await;
         let Some((claim, mut turn)) = self.take_over(id).await? else {
             return Ok(false);
         };
@@ -112,7 +113,7 @@ impl TurnEngine {
         self.spawn(async move {
             while let Some(left) = left(until, engine.driver.clock.now()) {
                 tokio::select! {
-                    () = engine.driver.halt.cancelled() => return,
+                    () = engine.driver.halt.cancelled() => return engine.leave(&live),
                     () = live.resumed() => return,
                     () = tokio::time::sleep(left.min(LOOK)) => {}
                 }

@@ -47,6 +47,8 @@ pub(crate) struct TurnEngine {
     pub(crate) owner: String,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
+    /// Held while something happens to a parked turn, so that decisions made at once all find their turn.
+    pub(crate) unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
     /// Fires when tasks that have not ended by themselves are given up.
     pub(crate) abort: CancellationToken,
@@ -69,6 +71,7 @@ impl TurnEngine {
             owner,
             sessions,
             live,
+            unparking: tokio::sync::Mutex::default(),
             tasks,
             abort: CancellationToken::new(),
         }
@@ -155,6 +158,20 @@ impl TurnEngine {
     /// The turn, if this process works on it or it waits here for a person.
     pub(crate) fn find(&self, turn: &TurnId) -> Option<Arc<LiveTurn>> {
         self.lock().get(turn).cloned()
+    }
+
+    /// Tells those who wait for a turn that this process works on it no more.
+    fn leave(&self, live: &LiveTurn) {
+        self.strike(live.id());
+        live.publish(News::Halted);
+    }
+
+    /// Gives up all turns and tasks: nothing here works any more.
+    pub(crate) fn give_up(&self) {
+        self.driver.halt.cancel();
+        self.abort.cancel();
+        let left: Vec<_> = self.lock().values().cloned().collect();
+        left.iter().for_each(|live| self.leave(live));
     }
 
     fn enlist(&self, live: &Arc<LiveTurn>) {

@@ -183,8 +183,7 @@ impl TurnEngine {
     /// Leaves a turn where it is: it goes on when the host starts again.
     async fn halted(&self, live: &Arc<LiveTurn>, claim: Claim) {
         self.driver.journal.release(claim).await;
-        self.strike(live.id());
-        live.publish(News::Halted);
+        self.leave(live);
     }
 
     async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), StoreError> {
@@ -210,20 +209,13 @@ struct Leaving {
 impl Drop for Leaving {
     fn drop(&mut self) {
         if matches!(self.live.news(), News::Working) {
-            self.engine.strike(self.live.id());
-            self.live.publish(News::Halted);
+            self.engine.leave(&self.live);
         }
     }
 }
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {
     tracing::error!(turn = %turn.id(), %error, "a turn failed");
-    TurnOutcome {
-        turn: turn.id().clone(),
-        status: TurnStatus::Failed(failure),
-        text: format!("This request could not be finished: {error}"),
-        usage: Usage::default(),
-        model_calls: 0,
-        calls: Vec::new(),
-    }
+    let text = format!("This request could not be finished: {error}");
+    turn.ended_with(TurnStatus::Failed(failure), text)
 }

@@ -1,7 +1,9 @@
 //! Turns as a tower service.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
 
@@ -45,7 +47,10 @@ impl TurnService {
     pub async fn call(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         match &self.stack {
             None => run(&self.engine, turn).await,
-            Some(stack) => call(stack, turn).await.map_err(TurnError::from),
+            Some(stack) => match AssertUnwindSafe(call(stack, turn)).catch_unwind().await {
+                Ok(ended) => ended.map_err(TurnError::from),
+                Err(_) => Err(TurnError::Layer("it broke down; its log says why".into())),
+            },
         }
     }
 

@@ -92,17 +92,14 @@ impl AgentHost {
         let engine = self.turns.engine();
         engine.driver.halt.cancel();
         engine.tasks.close();
-        if tokio::time::timeout(deadline, engine.tasks.wait()).await.is_err() {
-            engine.abort.cancel();
-        }
+        let _ = tokio::time::timeout(deadline, engine.tasks.wait()).await;
+        engine.give_up();
     }
 }
 
 impl Drop for AgentHost {
     fn drop(&mut self) {
         // Every task belongs to the host and ends with it.
-        let engine = self.turns.engine();
-        engine.driver.halt.cancel();
-        engine.abort.cancel();
+        self.turns.engine().give_up();
     }
 }

@@ -67,7 +67,7 @@ impl Sessions {
         match policy {
             BusyPolicy::Queue => slot.wait(turn, VecDeque::push_back),
             BusyPolicy::Supersede => {
-                slot.running.cancel(CancelReason::Superseded);
+                slot.supersede();
                 slot.wait(turn, VecDeque::push_front)
             }
             BusyPolicy::Steer => slot.say(turn),
@@ -104,6 +104,14 @@ impl Slot {
         let (wake, seat) = oneshot::channel();
         push(&mut self.waiting, (turn.clone(), wake));
         Entry::Waiting(seat)
+    }
+
+    /// Ends the running turn, and those that wait only to take its place.
+    fn supersede(&self) {
+        let waiting = self.waiting.iter().map(|(turn, _)| turn);
+        let successors = waiting.filter(|turn| turn.request().busy == BusyPolicy::Supersede);
+        let unwanted = successors.chain([&self.running]);
+        unwanted.for_each(|turn| turn.cancel(CancelReason::Superseded));
     }
 
     /// Hands the message to the running turn, or waits when that one takes no more.

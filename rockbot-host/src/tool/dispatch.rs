@@ -1,10 +1,12 @@
 //! The guard around every tool call.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt;
 use rockbot_core::tool::{
     Effect, Recovery, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvocation, ToolInvokeRequest,
     ToolInvokeResponse, ToolRegistry, ToolSnapshot,
@@ -85,9 +87,13 @@ impl ToolDispatcher {
             request: request.clone(),
             cx: cx.clone(),
         };
-        call(stack, invocation)
-            .await
-            .unwrap_or_else(|error| request.fail(&layer_error(error)))
+        // A layer is a user's code as much as a tool is.
+        let error = match AssertUnwindSafe(call(stack, invocation)).catch_unwind().await {
+            Ok(Ok(response)) => return response,
+            Ok(Err(error)) => layer_error(error),
+            Err(panic) => broke_down(&request.tool_name, &message(&*panic)),
+        };
+        request.fail(&error)
     }
 
     /// What is known of a call before it runs. A tool that does not exist changes nothing.
@@ -100,7 +106,8 @@ impl ToolDispatcher {
             };
         };
         let registration = tool.entry.registration();
-        let effect = tool.entry.executor().effect_of(request).unwrap_or(registration.effect);
+        let own = AssertUnwindSafe(|| tool.entry.executor().effect_of(request));
+        let effect = catch_unwind(own).ok().flatten().unwrap_or(registration.effect);
         CallFacts {
             effect,
             needs_approval: registration.hints.needs_approval,
@@ -206,10 +213,7 @@ impl Guard {
             Isolated::Done(Ok(response)) => Ok(response),
             Isolated::Done(Err(error)) => Err(error),
             Isolated::TimedOut => Err(timed_out(limit, tool.entry.registration().effect)),
-            Isolated::Panicked(message) => {
-                tracing::error!(tool = %name, %message, "a tool panicked");
-                Err(ToolError::execution_failed("the tool broke down; try another way"))
-            }
+            Isolated::Panicked(message) => Err(broke_down(&name, &message)),
         };
         answer(call, name, ended)
     }
@@ -282,8 +286,8 @@ async fn isolate(
     started: Instant,
     limit: Duration,
 ) -> Isolated<Result<ToolInvokeResponse, ToolError>> {
-    let start = std::panic::AssertUnwindSafe(|| executor.execute(request, cx));
-    match std::panic::catch_unwind(start) {
+    let start = AssertUnwindSafe(|| executor.execute(request, cx));
+    match catch_unwind(start) {
         Ok(running) => Isolate::new(running, started, limit).await,
         Err(panic) => Isolated::Panicked(message(&*panic)),
     }
@@ -332,6 +336,11 @@ async fn acquire(places: Option<&Semaphore>) -> Place<'_> {
             waited: true,
         },
     }
+}
+
+fn broke_down(tool: &ToolName, message: &str) -> ToolError {
+    tracing::error!(%tool, %message, "a tool panicked");
+    ToolError::execution_failed("the tool broke down; try another way")
 }
 
 fn timed_out(limit: Duration, effect: Effect) -> ToolError {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Role, Usage};
 use rockbot_core::tool::{ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -163,7 +163,7 @@ impl Turn {
                     self.close_calls();
                     self.phase = Phase::Done {
                         status: status.clone(),
-                        text: text.clone(),
+                        text: text.clone().unwrap_or_else(|| self.last_answer()),
                     };
                 }
             }
@@ -320,6 +320,16 @@ impl Turn {
         self.last = at;
     }
 
+    /// What the model said last.
+    fn last_answer(&self) -> String {
+        let said = self
+            .messages
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::Assistant);
+        said.map(|message| message.text().into_owned()).unwrap_or_default()
+    }
+
     fn is_running(&self, group: &[CallId]) -> bool {
         !resume::unfinished(group, &self.calls).is_empty()
     }
@@ -368,6 +378,21 @@ impl Turn {
         self.phase == Phase::Accepted
     }
 
+    /// Whether a message that joins just before `event` will reach the model.
+    pub fn hears(&self, event: &TurnEvent) -> bool {
+        let ends = matches!(
+            event,
+            TurnEvent::ModelFailed { .. } | TurnEvent::BudgetSpent(_) | TurnEvent::Cancelled(_)
+        );
+        let listens = match &self.phase {
+            Phase::Accepted | Phase::Asking(Purpose::Answer) | Phase::Calling(_) => self.ending.is_none(),
+            Phase::Asking(Purpose::Conclude(_) | Purpose::Shape { .. }) | Phase::Parked(_) | Phase::Done { .. } => {
+                false
+            }
+        };
+        listens && !ends
+    }
+
     /// Until when it waits for a person, if it does.
     pub fn parked_until(&self) -> Option<Timestamp> {
         match self.phase {
@@ -392,15 +417,19 @@ impl Turn {
             }
             Phase::Accepted | Phase::Asking(_) | Phase::Calling(_) => return None,
         };
-        let (turn, usage, model_calls) = (self.id.clone(), self.usage, self.model_calls);
-        Some(TurnOutcome {
-            turn,
+        Some(self.ended_with(status, text))
+    }
+
+    /// The outcome of a turn that ended like this, with what it did and cost so far.
+    pub fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
+        TurnOutcome {
+            turn: self.id.clone(),
             status,
             text,
-            usage,
-            model_calls,
+            usage: self.usage,
+            model_calls: self.model_calls,
             calls: self.finished_calls(),
-        })
+        }
     }
 
     /// The end of a turn that its journal cannot tell how to go on with.

@@ -1,0 +1,122 @@
+//! What the integration tests share.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt;
+use rockbot_core::chat::{ChatRequest, ChatResponse, Role, ToolCall};
+use rockbot_core::testing::ScriptedModel;
+use rockbot_core::tool::{Tool, ToolInvokeRequest, tool};
+use rockbot_core::turn::{TurnOutcome, TurnProgress, TurnStatus};
+use rockbot_host::{AgentHost, AgentHostBuilder, TurnError, TurnStream};
+
+/// A host in memory that asks `model`.
+pub(crate) fn host_of(model: &ScriptedModel) -> AgentHostBuilder {
+    AgentHost::in_memory().chat(model.clone())
+}
+
+/// Lets every other task run until it waits for something.
+pub(crate) async fn settle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An answer that calls tools under these ids.
+pub(crate) fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> ChatResponse {
+    ChatResponse::calls(calls.into_iter().map(|(id, tool, arguments)| ToolCall {
+        id: id.into(),
+        name: tool.into(),
+        arguments: arguments.into(),
+    }))
+}
+
+/// A request to a tool.
+pub(crate) fn request(call: &str, tool: &str, arguments: &str) -> ToolInvokeRequest {
+    ToolInvokeRequest {
+        tool_call_id: call.into(),
+        tool_name: tool.into(),
+        arguments: arguments.into(),
+        session_id: "session".into(),
+    }
+}
+
+/// The messages of a request as `role: text` lines.
+pub(crate) fn transcript(request: &ChatRequest) -> Vec<String> {
+    let line = |role: Role, text: &str| format!("{}: {text}", format!("{role:?}").to_lowercase());
+    request
+        .messages
+        .iter()
+        .map(|message| line(message.role, &message.text()))
+        .collect()
+}
+
+/// What the model was told about its calls, as `id: text` lines.
+pub(crate) fn results(request: &ChatRequest) -> Vec<String> {
+    let result = |message: &Arc<rockbot_core::chat::ChatMessage>| {
+        let id = message.tool_call_id.clone()?;
+        Some(format!("{id}: {}", message.text()))
+    };
+    request.messages.iter().filter_map(result).collect()
+}
+
+/// The end of a turn that has no answer.
+#[track_caller]
+pub(crate) fn unanswered(ended: Result<TurnOutcome, TurnError>) -> TurnOutcome {
+    match ended {
+        Err(TurnError::Unanswered(outcome)) => *outcome,
+        other => panic!("the turn should have ended without an answer, got {other:?}"),
+    }
+}
+
+/// Everything that a stream reports, to its end.
+pub(crate) async fn collect(stream: TurnStream) -> Vec<TurnProgress> {
+    stream.map(|item| item.expect("the stream ends well")).collect().await
+}
+
+/// How a stream ended.
+pub(crate) async fn end_of(stream: TurnStream) -> TurnOutcome {
+    let reports = collect(stream).await;
+    let finals = reports.iter().filter(|report| matches!(report, TurnProgress::Final(_)));
+    assert_eq!(finals.count(), 1, "exactly one final reply");
+    match reports.into_iter().next_back() {
+        Some(TurnProgress::Final(outcome)) => outcome,
+        other => panic!("the final reply comes last, got {other:?}"),
+    }
+}
+
+/// Status and text of an outcome.
+pub(crate) fn ending(outcome: &TurnOutcome) -> (&TurnStatus, &str) {
+    (&outcome.status, &outcome.text)
+}
+
+/// Any arguments.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+pub(crate) struct Anything {
+    #[serde(default)]
+    pub(crate) n: i64,
+}
+
+/// A pure tool that notes each call.
+pub(crate) fn noting_tool(name: &'static str) -> (Tool, Notes) {
+    let notes = Notes::default();
+    let taken = notes.clone();
+    let noting = tool(name, move |Anything { n }: Anything| {
+        taken.add(format!("{name} {n}"));
+        async move { format!("{name} is done") }
+    });
+    (noting.description("Notes that it was called.").pure(), notes)
+}
+
+/// A list that copies share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    pub(crate) fn add(&self, note: impl Into<String>) {
+        self.0.lock().unwrap().push(note.into());
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}

@@ -87,6 +87,8 @@ ids! {
     CallId;
     /// On whose behalf work is done. Stores never read across principals.
     Principal;
+    /// One entry of long-term memory.
+    MemoryId;
     /// A tool's name, unique in its registry: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     ToolName;
 }
@@ -128,5 +130,51 @@ pub struct RandomIds;
 impl IdSource for RandomIds {
     fn next_id(&self) -> String {
         uuid::Uuid::new_v4().simple().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::testing::SequentialIds;
+
+    #[test]
+    fn an_id_is_its_text_in_json_and_as_a_key() {
+        let id = SessionId::from("a \"b\"");
+        assert_eq!(serde_json::to_string(&id).unwrap(), r#""a \"b\"""#);
+        assert_eq!(serde_json::from_str::<SessionId>(r#""a \"b\"""#).unwrap(), id);
+        assert_eq!(
+            (id.to_string().as_str(), format!("{id:?}").as_str()),
+            ("a \"b\"", r#""a \"b\"""#)
+        );
+        assert!(HashSet::from([id]).contains("a \"b\""));
+    }
+
+    #[test]
+    fn a_tool_name_is_what_every_provider_accepts() {
+        for name in ["a", "A-z_0", &"x".repeat(64)] {
+            assert!(ToolName::from(name).is_valid(), "{name:?}");
+        }
+        for name in ["", "a b", "a.b", "ä", "a\n", "a/b", &"x".repeat(65)] {
+            assert!(!ToolName::from(name).is_valid(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn random_ids_differ_and_sequential_ids_count() {
+        let random: HashSet<_> = (0..1_000).map(|_| RandomIds.next_id()).collect();
+        assert_eq!(random.len(), 1_000);
+        assert!(
+            random
+                .iter()
+                .all(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        );
+        let ids = SequentialIds::new();
+        assert_eq!(
+            [ids.next_id(), ids.clone().next_id(), ids.next_id()],
+            ["id-1", "id-2", "id-3"]
+        );
     }
 }

@@ -8,6 +8,7 @@
 //! * [`chat`]: what is asked of a model, and the [`ChatClient`](chat::ChatClient) that asks it
 //! * [`tool`]: tools, their registry, their arguments and results
 //! * [`turn`]: what a turn is asked, reports and ends with, and the [`TurnJournal`](turn::TurnJournal)
+//! * [`messaging`]: messages, and the [`Bus`](messaging::Bus) that carries them
 //! * [`store`]: what an agent remembers
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
@@ -19,6 +20,8 @@ pub mod clock;
 pub mod context;
 mod digest;
 mod id;
+pub mod messaging;
+mod rfc3339;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
@@ -29,7 +32,7 @@ pub mod turn;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use digest::Digest;
-pub use id::{CallId, IdSource, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
+pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 
 /// An error of any type, as tower's own middleware produces it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

@@ -1,1 +1,39 @@
-//! x
+//! Model clients of the rockbot agent framework.
+//!
+//! * [`OpenAiChat`] asks servers that speak OpenAI's chat completions: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama
+//! * [`ChatTiers`] hands each call to the model that its tier deserves
+//! * [`LlmSettings`] reads which models those are, from a file and the environment
+//! * [`OfflineModel`] stands in where there is no model at all, and says so
+//!
+//! All of them are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
+//! [`settings`].
+//!
+//! ```no_run
+//! use rockbot_core::CallContext;
+//! use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest};
+//! use rockbot_llm::ChatTiers;
+//!
+//! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = ChatTiers::from_env_or_offline()?;
+//! let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
+//! let answer = model
+//!     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })
+//!     .await?;
+//! println!("{}", answer.text);
+//! # Ok(())
+//! # }
+//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+#[cfg(test)]
+mod fixture;
+mod offline;
+mod openai;
+pub mod settings;
+mod tiers;
+
+pub use offline::OfflineModel;
+pub use openai::{OpenAiChat, OpenAiChatBuilder, SettingNames};
+pub use settings::{LlmConfigError, LlmSettings, TierSettings};
+pub use tiers::ChatTiers;

@@ -1,4 +1,5 @@
 //! The integration tests: one binary, through the public surface only.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod agent;
 mod approvals;
@@ -10,4 +11,5 @@ mod layers;
 mod parallel;
 mod sessions;
 mod support;
+mod tidy;
 mod tools;

@@ -3,5 +3,33 @@
 //! Every operation takes the [`Principal`](crate::Principal) on whose behalf it is done; nothing is ever read across principals.
 
 mod conversation;
+mod conversation_log;
+mod feedback;
+mod long_term;
+mod path;
+mod per_principal;
+mod rules;
+mod skill;
+mod skill_usage;
+mod working;
 
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError};
+pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
+pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
+pub use long_term::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry};
+pub use path::{PathError, StorePath};
+pub use rules::{InMemoryRulesStore, Rule, RulesStore};
+pub use skill::{InMemorySkillStore, Skill, SkillStore};
+pub use skill_usage::{InMemorySkillUsageStore, SkillUsage, SkillUsageStore};
+pub use working::{DEFAULT_TTL, InMemoryWorkingMemory, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote};
+
+use crate::chat::Provenance;
+use crate::context::Trust;
+
+/// Where a text came from that another program stored, which did not say.
+fn unknown_provenance() -> Provenance {
+    Provenance {
+        source: "unknown".into(),
+        trust: Trust::Untrusted,
+    }
+}

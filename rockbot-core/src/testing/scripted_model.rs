@@ -235,6 +235,8 @@ mod tests {
 
     use super::*;
     use crate::CallContext;
+    use crate::chat::Reasoning;
+    use crate::testing::conformance;
 
     fn ask(deltas: Option<DeltaSink>) -> ChatCall {
         ChatCall {
@@ -281,6 +283,24 @@ mod tests {
         );
         model.assert_complete();
         assert_eq!(model.requests().len(), 5);
+    }
+
+    #[tokio::test]
+    async fn keeps_the_promises_of_a_chat_client() {
+        let response = ChatResponse {
+            text: "let me look".to_owned(),
+            reasoning: Some(Reasoning {
+                text: "no idea".to_owned(),
+                details: None,
+            }),
+            ..ScriptedModel::new()
+                .calls("look", json!({}))
+                .chat(ask(None))
+                .await
+                .unwrap()
+        };
+        let make = async || ScriptedModel::new().answers(response.clone());
+        conformance::chat_client(make, ChatRequest::default()).await;
     }
 
     #[tokio::test]

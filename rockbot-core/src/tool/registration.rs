@@ -22,7 +22,7 @@ pub enum Effect {
 
 /// What the host should know about a tool besides its effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
     /// Whether each call must be approved first.
     pub needs_approval: bool,

@@ -352,3 +352,182 @@ fn parse<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     ArgumentSchema::check_bounds(arguments).map_err(|error| error.to_string())?;
     serde_json::from_str(arguments).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::io;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::{ToolErrorCode, ToolHints};
+
+    /// Books a table.
+    ///
+    /// It is paid on the spot.
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Book {
+        /// How many come.
+        guests: u8,
+        /// What they want to eat.
+        #[serde(default)]
+        dishes: Vec<String>,
+    }
+
+    async fn call_as(tool: &Tool, arguments: &str, cx: &CallContext) -> Result<String, ToolError> {
+        let request = ToolInvokeRequest {
+            tool_call_id: "call_1".into(),
+            tool_name: tool.registration.name.clone(),
+            arguments: arguments.into(),
+            session_id: cx.session().clone(),
+        };
+        let response = tool.executor.execute(request.clone(), cx).await?;
+        assert_eq!(response, request.succeed(response.content.clone()));
+        Ok(response.content)
+    }
+
+    async fn call(tool: &Tool, arguments: &str) -> Result<String, ToolError> {
+        call_as(tool, arguments, &CallContext::new("session")).await
+    }
+
+    #[test]
+    fn a_tool_describes_itself_by_the_doc_comments_of_its_arguments() {
+        let tool = tool("book", |_: Book| async { "" });
+        let schema = json!({
+            "type": "object",
+            "description": "Books a table.\n\nIt is paid on the spot.",
+            "properties": {
+                "guests": {"description": "How many come.", "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255},
+                "dishes": {"description": "What they want to eat.", "type": "array", "items": {"type": "string"}, "default": []},
+            },
+            "required": ["guests"],
+        });
+        let description = "Books a table.\n\nIt is paid on the spot.";
+        assert_eq!(tool.registration, ToolRegistration::new("book", description, schema));
+        assert!(tool.executor.checks_arguments());
+    }
+
+    #[test]
+    fn setters_change_what_the_host_knows() {
+        let tool = tool("book", |_: Book| async { "" })
+            .description("Books.")
+            .source("restaurant")
+            .idempotent()
+            .needs_approval()
+            .time_limit(Duration::from_secs(5))
+            .max_concurrency(2);
+        let registration = ToolRegistration {
+            source: "restaurant".to_owned(),
+            effect: Effect::Idempotent,
+            hints: ToolHints {
+                needs_approval: true,
+                time_limit: Some(Duration::from_secs(5)),
+                max_concurrency: Some(2),
+            },
+            ..ToolRegistration::new("book", "Books.", tool.registration.parameters_schema.clone())
+        };
+        assert_eq!(tool.registration, registration);
+    }
+
+    #[tokio::test]
+    async fn a_tool_gets_its_arguments_and_the_context() {
+        let tool = tool("book", |args: Book, cx: CallContext| async move {
+            format!("{} of {} eat {:?}", args.guests, cx.session(), args.dishes)
+        });
+        let cx = CallContext::new("family");
+        let output = call_as(&tool, r#"{"guests": 3, "dishes": ["soup"], "more": 1}"#, &cx).await;
+        assert_eq!(output.unwrap(), r#"3 of family eat ["soup"]"#);
+    }
+
+    #[tokio::test]
+    async fn calls_share_the_state() {
+        let tool = stateful_tool(
+            "book",
+            AtomicU32::new(0),
+            |sum: State<AtomicU32>, args: Book| async move {
+                let guests = u32::from(args.guests);
+                (sum.fetch_add(guests, Ordering::Relaxed) + guests).to_string()
+            },
+        );
+        assert_eq!(call(&tool, r#"{"guests": 2}"#).await.unwrap(), "2");
+        assert_eq!(call(&tool.clone(), r#"{"guests": 3}"#).await.unwrap(), "5");
+    }
+
+    #[tokio::test]
+    async fn output_can_be_json() {
+        let tool = tool("book", |args: Book| async move {
+            Ok::<_, BoxError>(Json(json!({"guests": args.guests})))
+        });
+        assert_eq!(call(&tool, r#"{"guests": 2}"#).await.unwrap(), r#"{"guests":2}"#);
+    }
+
+    #[tokio::test]
+    async fn any_error_becomes_a_failed_execution_and_keeps_its_source() {
+        let tool = tool("book", |_: Book| async {
+            Err::<String, _>(io::Error::other("the door is locked"))
+        });
+        let error = call(&tool, r#"{"guests": 2}"#).await.unwrap_err();
+        assert_eq!(
+            (error.code(), error.message()),
+            (ToolErrorCode::ExecutionFailed, "the door is locked")
+        );
+        assert!(error.source().is_some_and(<dyn Error>::is::<io::Error>));
+    }
+
+    #[tokio::test]
+    async fn a_tool_error_keeps_its_code_even_in_a_box() {
+        let denied = || ToolError::new(ToolErrorCode::Denied, "members only").with_retryable(true);
+        for tool in [
+            tool("book", move |_: Book| async move { Err::<String, _>(denied()) }),
+            tool("book", move |_: Book| async move {
+                Err::<String, BoxError>(denied().into())
+            }),
+        ] {
+            let error = call(&tool, r#"{"guests": 2}"#).await.unwrap_err();
+            assert_eq!((error.code(), error.message()), (ToolErrorCode::Denied, "members only"));
+            assert!(error.is_retryable());
+        }
+    }
+
+    #[tokio::test]
+    async fn wrong_arguments_are_explained_and_the_tool_is_not_called() {
+        let tool = stateful_tool(
+            "book",
+            AtomicU32::new(0),
+            |calls: State<AtomicU32>, _: Book| async move { calls.fetch_add(1, Ordering::Relaxed).to_string() },
+        );
+        let expected = "\nExpected: {\"dishes\"?: string[], \"guests\": integer (0..=255)}\n\
+            Call the tool again with corrected arguments.";
+        for (arguments, problem) in [
+            (
+                r#"{"guest": 2}"#,
+                "`guests` is required and missing; did you mean it by `guest`?",
+            ),
+            (
+                r#"{"guests": "two"}"#,
+                "`guests` must be an integer, got the string \"two\"",
+            ),
+            (r#"{"guests": 256}"#, "`guests` must be at most 255, got 256"),
+            ("[2, []]", "the arguments must be a JSON object, got an array"),
+            // JSON Schema takes this for an integer, serde does not: then serde has the word.
+            (
+                r#"{"guests": 2.0}"#,
+                "invalid type: floating point `2.0`, expected u8 at line 1 column 14",
+            ),
+        ] {
+            let error = call(&tool, arguments).await.unwrap_err();
+            assert_eq!(error.code(), ToolErrorCode::InvalidArguments);
+            assert_eq!(
+                error.message(),
+                format!("invalid arguments for `book`:\n- {problem}{expected}")
+            );
+        }
+        assert_eq!(
+            call(&tool, r#"{"guests": 2}"#).await.unwrap(),
+            "0",
+            "this is the first call"
+        );
+    }
+}

@@ -74,3 +74,99 @@ impl ToolView {
         Self::new(snapshot.generation(), entries)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::testing::mock_tool;
+    use crate::tool::{InMemoryToolRegistry, Owner, ToolRegistry};
+
+    fn add(registry: &InMemoryToolRegistry, owner: &Owner, name: &str, description: &str) {
+        let tool = mock_tool(name).0.description(description);
+        registry.register(owner, tool.into()).unwrap();
+    }
+
+    /// Names and descriptions, read from the JSON that a model gets.
+    fn shown(view: &ToolView) -> Vec<(String, String)> {
+        let definitions: Vec<Value> = serde_json::from_slice(view.json()).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let shown: Vec<_> = definitions.iter().map(|tool| &tool["function"]).collect();
+        assert!(
+            view.names()
+                .eq(shown.iter().map(|function| function["name"].as_str().unwrap()))
+        );
+        shown
+            .iter()
+            .map(|function| (text(&function["name"]), text(&function["description"])))
+            .collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected
+            .iter()
+            .map(|(name, description)| ((*name).to_owned(), (*description).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn a_view_only_grows_and_changed_definitions_wait() {
+        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("owner"));
+        for name in ["m", "n", "o"] {
+            add(&registry, &owner, name, "old");
+        }
+        let view = registry.snapshot().view().clone();
+        assert_eq!(shown(&view), pairs(&[("m", "old"), ("n", "old"), ("o", "old")]));
+
+        for name in ["m", "n"] {
+            registry.unregister(&owner, &name.into()).unwrap();
+        }
+        add(&registry, &owner, "n", "new");
+        add(&registry, &owner, "z", "new");
+        add(&registry, &owner, "a", "new");
+        let snapshot = registry.snapshot();
+        let grown = view.extended(&snapshot);
+        let expected = [("m", "old"), ("n", "old"), ("o", "old"), ("a", "new"), ("z", "new")];
+        assert_eq!(
+            shown(&grown),
+            pairs(&expected),
+            "what is gone or changed stays, what is new comes last"
+        );
+        let unclosed = view.json().len() - 1;
+        assert_eq!(
+            view.json()[..unclosed],
+            grown.json()[..unclosed],
+            "the cached beginning stays valid"
+        );
+        assert_eq!(grown.generation(), snapshot.generation());
+
+        let next_turn = [("a", "new"), ("n", "new"), ("o", "old"), ("z", "new")];
+        assert_eq!(shown(snapshot.view()), pairs(&next_turn));
+    }
+
+    #[test]
+    fn nothing_changes_while_the_registry_does_not() {
+        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("owner"));
+        add(&registry, &owner, "a", "old");
+        let snapshot = registry.snapshot();
+        let extended = snapshot.view().extended(&snapshot);
+        assert_eq!(
+            extended.json().as_ptr(),
+            snapshot.view().json().as_ptr(),
+            "the text is shared, not made again"
+        );
+        assert_eq!(snapshot.view().json().as_ptr(), snapshot.view().json().as_ptr());
+    }
+
+    #[test]
+    fn no_tools_are_no_text() {
+        let empty = ToolView::default();
+        assert!(empty.is_empty() && empty.json().is_empty());
+        assert!(InMemoryToolRegistry::new().snapshot().view().json().is_empty());
+
+        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("owner"));
+        add(&registry, &owner, "a", "new");
+        assert_eq!(shown(&empty.extended(&registry.snapshot())), pairs(&[("a", "new")]));
+    }
+}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The limits of a turn. When one is reached the turn ends gracefully: one last answer without tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Budget {
     /// How many times the model may be asked. Default 50.
     pub max_model_calls: u32,

@@ -89,6 +89,8 @@ impl TurnEngine {
     /// Runs `task` until it ends or the host gives its tasks up.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let abort = self.abort.clone();
+        // A turn's future is large, and spawning moves what it is given several times.
+        let task = Box::pin(task);
         self.tasks.spawn(async move {
             abort.run_until_cancelled(task).await;
         })

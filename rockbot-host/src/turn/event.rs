@@ -103,8 +103,9 @@ pub enum TurnStep {
     Finish {
         /// How.
         status: TurnStatus,
-        /// The final reply.
-        text: String,
+        /// The final reply; `None` when it is the model's last answer as it stands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
     },
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Role, Usage};
 use rockbot_core::tool::{ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -163,7 +163,7 @@ impl Turn {
                     self.close_calls();
                     self.phase = Phase::Done {
                         status: status.clone(),
-                        text: text.clone(),
+                        text: text.clone().unwrap_or_else(|| self.last_answer()),
                     };
                 }
             }
@@ -318,6 +318,16 @@ impl Turn {
             self.worked += at.since(self.last);
         }
         self.last = at;
+    }
+
+    /// What the model said last.
+    fn last_answer(&self) -> String {
+        let said = self
+            .messages
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::Assistant);
+        said.map(|message| message.text().into_owned()).unwrap_or_default()
     }
 
     fn is_running(&self, group: &[CallId]) -> bool {

@@ -13,10 +13,28 @@
 //! # }
 //! ```
 
+mod bus;
+mod chat_client;
+mod conversation_log;
 mod conversation_memory;
+mod feedback_store;
+mod long_term_memory;
+mod rules_store;
+mod skill_store;
+mod skill_usage_store;
 mod tool_registry;
 mod turn_journal;
+mod working_memory;
 
+pub use bus::bus;
+pub use chat_client::chat_client;
+pub use conversation_log::conversation_log;
 pub use conversation_memory::conversation_memory;
+pub use feedback_store::feedback_store;
+pub use long_term_memory::long_term_memory;
+pub use rules_store::rules_store;
+pub use skill_store::skill_store;
+pub use skill_usage_store::skill_usage_store;
 pub use tool_registry::tool_registry;
 pub use turn_journal::turn_journal;
+pub use working_memory::working_memory;

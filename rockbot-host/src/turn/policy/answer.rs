@@ -14,17 +14,18 @@ pub(in crate::turn) fn settle(response: &ChatResponse, shape: Option<&OutputSche
     let Some(shape) = shape else {
         return answered(response);
     };
-    match problem(&response.text, shape) {
+    let json = json_of(&response.text);
+    match problem(json, shape) {
         None => vec![TurnStep::Finish {
             status: TurnStatus::Answered,
-            text: json_of(&response.text).to_owned(),
+            text: (json != response.text).then(|| json.to_owned()),
         }],
         Some(problem) if tries_left > 0 => vec![TurnStep::AskModel(Purpose::Shape { problem })],
         Some(problem) => {
             let text = format!("The model's answer does not have the shape `{}`: {problem}", shape.name);
             vec![TurnStep::Finish {
                 status: TurnStatus::Failed(TurnFailure::Output),
-                text,
+                text: Some(text),
             }]
         }
     }
@@ -63,7 +64,7 @@ fn answered(response: &ChatResponse) -> Vec<TurnStep> {
     let note = cut.then(|| TurnStep::Emit("the answer was cut at the model's longest length".to_owned()));
     let finish = TurnStep::Finish {
         status: TurnStatus::Answered,
-        text: response.text.clone(),
+        text: None,
     };
     note.into_iter().chain([finish]).collect()
 }
@@ -77,13 +78,13 @@ fn no_answer(finish: FinishReason) -> TurnStep {
     let text = format!("The model gave no answer: {why}.");
     TurnStep::Finish {
         status: TurnStatus::Failed(TurnFailure::NoAnswer),
-        text,
+        text: Some(text),
     }
 }
 
-/// What keeps `text` from having the shape, if anything.
-fn problem(text: &str, shape: &OutputSchema) -> Option<String> {
+/// What keeps `json` from having the shape, if anything.
+fn problem(json: &str, shape: &OutputSchema) -> Option<String> {
     // A schema beyond our bounds cannot be checked here; deserializing will tell.
     let schema = ArgumentSchema::compile(&shape.schema).ok()?;
-    schema.check(json_of(text)).err().map(|error| error.to_string())
+    schema.check(json).err().map(|error| error.to_string())
 }

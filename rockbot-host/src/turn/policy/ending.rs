@@ -15,7 +15,7 @@ pub(in crate::turn) fn concluded(limit: BudgetLimit, text: &str, finished: &[Fin
     }
     TurnStep::Finish {
         status: TurnStatus::Partial(limit),
-        text: text.to_owned(),
+        text: None,
     }
 }
 
@@ -27,7 +27,7 @@ pub(in crate::turn) fn without_model(limit: BudgetLimit, finished: &[FinishedCal
     );
     TurnStep::Finish {
         status: TurnStatus::Partial(limit),
-        text,
+        text: Some(text),
     }
 }
 
@@ -36,7 +36,7 @@ pub(in crate::turn) fn model_failed(kind: ChatErrorKind, message: &str) -> TurnS
     let text = format!("The model could not be asked: {message}");
     TurnStep::Finish {
         status: TurnStatus::Failed(TurnFailure::Model(kind)),
-        text,
+        text: Some(text),
     }
 }
 
@@ -47,7 +47,10 @@ pub(in crate::turn) fn cancelled(reason: CancelReason, finished: &[FinishedCall]
         CancelReason::Caller => (TurnStatus::Cancelled, "it was cancelled"),
     };
     let text = format!("This request was not finished: {why}. {}", finished_text(finished));
-    TurnStep::Finish { status, text }
+    TurnStep::Finish {
+        status,
+        text: Some(text),
+    }
 }
 
 /// What was done, in words.

@@ -42,6 +42,6 @@ pub(in crate::turn) fn give_up(resumes: u32, finished: &[FinishedCall]) -> TurnS
     );
     TurnStep::Finish {
         status: TurnStatus::Failed(TurnFailure::Interrupted),
-        text,
+        text: Some(text),
     }
 }

@@ -1,0 +1,72 @@
+//! What the benches and the drivers share: the work, its floor, a mock model server, and CPU time.
+
+pub mod dispatch;
+pub mod floor;
+pub mod load;
+pub mod mock;
+pub mod ours;
+
+use serde::Deserialize;
+
+/// The arguments of every tool.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub struct Args {
+    /// a small integer
+    pub a: i64,
+    /// some text
+    pub b: String,
+}
+
+/// The body of every tool.
+pub fn work(args: &Args) -> String {
+    format!("result {} len {}", args.a, args.b.len())
+}
+
+/// What the user says.
+pub const USER: &str = "Please work out the answer with the tools and report it.";
+
+/// A system prompt of 1 KiB.
+pub fn instructions() -> String {
+    let mut text = String::from("You are a helpful agent. ");
+    while text.len() < 1024 {
+        text.push_str("Follow the rules of the house. ");
+    }
+    text
+}
+
+/// What tool number `index` says of itself.
+pub fn description(index: usize) -> String {
+    format!("Tool number {index}: does a small deterministic thing with its two arguments and returns a short text.")
+}
+
+/// CPU seconds of the calling thread so far.
+pub fn thread_seconds() -> f64 {
+    // SAFETY: `clock_gettime` fills the struct that it is given; both its fields are plain numbers.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time);
+        time
+    };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// CPU seconds of this process so far, and the most memory it had, in MiB.
+pub fn process_usage() -> (f64, f64) {
+    // SAFETY: `getrusage` fills the struct that it is given; all its fields are plain numbers.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    (
+        seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        usage.ru_maxrss as f64 / 1024.0,
+    )
+}
+
+/// The middle one of some figures.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}

@@ -1,0 +1,84 @@
+//! The same work with rockbot: the turn engine, its journal on disk, typed tools, the OpenAI-compatible client.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::tool::tool;
+use rockbot_core::turn::TurnProgress;
+use rockbot_core::{Principal, Secret, SessionId};
+use rockbot_host::{Agent, AgentHost};
+use rockbot_llm::OpenAiChat;
+
+use crate::{Args, USER, description, instructions, work};
+
+/// How many tool calls have run.
+pub static TOOL_RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// This workload is about the loop: nothing is remembered.
+#[derive(Debug)]
+struct NoMemory;
+
+#[async_trait]
+impl ConversationMemory for NoMemory {
+    async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn clear(&self, _: &Principal, _: &SessionId) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn sessions(&self, _: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`; in memory when
+/// `IN_MEMORY` is set in the environment.
+pub fn host(base: &str, tools: usize, data: &Path) -> AgentHost {
+    let chat = OpenAiChat::builder(base, "mock-1")
+        .api_key(Secret::from("test"))
+        .build()
+        .expect("the endpoint is a URL");
+    let mut builder = AgentHost::builder("bench")
+        .instructions(instructions())
+        .chat(chat)
+        .memory(NoMemory);
+    if std::env::var_os("IN_MEMORY").is_none() {
+        builder = builder.data_dir(data);
+    }
+    let tools = (0..tools).map(|index| {
+        let run = |args: Args| async move {
+            TOOL_RUNS.fetch_add(1, Ordering::Relaxed);
+            work(&args)
+        };
+        tool(&format!("tool_{index}"), run)
+            .pure()
+            .description(description(index))
+    });
+    tools
+        .fold(builder, |builder, tool| builder.tool(tool))
+        .build()
+        .expect("the host is complete")
+}
+
+/// One conversation, up to its last answer.
+pub async fn conversation(agent: &Agent, session: String, stream: bool) -> String {
+    if !stream {
+        return agent.ask(session, USER).await.expect("an answer").text;
+    }
+    let mut turn = agent.stream(session, USER);
+    let mut text = String::new();
+    while let Some(progress) = turn.next().await {
+        match progress.expect("progress") {
+            TurnProgress::Delta(delta) => text.push_str(&delta),
+            TurnProgress::Final(outcome) => assert_eq!(outcome.text, text, "the pieces make the answer"),
+            _ => {}
+        }
+    }
+    text
+}

@@ -1,0 +1,89 @@
+//! The command line of the chat.
+
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+A chat with an agent in the terminal.
+
+    chat [OPTIONS] [QUESTION]
+
+With a question the answer is printed alone on standard output, everything else on standard error, and the
+exit code is not zero when there is no answer. Without one you talk to the agent line by line.
+
+Options:
+    --session NAME   talk in this session (default: main)
+    --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: data/chat)
+    --yes            approve every tool call without asking
+    --trace          after each answer, print the turn from its journal
+    --trace=TURN     print this turn from the journal, and end
+    --help           print this
+
+Lines that begin with a slash:
+    /tools           what the agent can do
+    /sessions        the conversations of this run
+    /session NAME    go to another conversation, or begin it
+    /reset           forget this conversation
+    /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer.
+
+The model is set in the environment:
+    OPENAI_API_KEY, and if need be OPENAI_BASE_URL and OPENAI_MODEL; or for each tier
+    ROCKBOT_LLM__BALANCED__ENDPOINT, ROCKBOT_LLM__BALANCED__APIKEY, ROCKBOT_LLM__BALANCED__MODELID.
+    With none of them a built-in offline model answers, which is not an LLM.";
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    pub(crate) question: Option<String>,
+    pub(crate) session: String,
+    pub(crate) data: PathBuf,
+    pub(crate) yes: bool,
+    pub(crate) trace: Trace,
+    pub(crate) help: bool,
+}
+
+/// What to print from the journal.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Trace {
+    Nothing,
+    EachTurn,
+    Only(String),
+}
+
+impl Arguments {
+    /// Reads the command line; the error says which argument is wrong.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self {
+            question: None,
+            session: "main".to_owned(),
+            data: PathBuf::from("data/chat"),
+            yes: false,
+            trace: Trace::Nothing,
+            help: false,
+        };
+        let mut question = Vec::new();
+        while let Some(word) = words.next() {
+            let mut value = || {
+                words
+                    .next()
+                    .ok_or_else(|| format!("`{word}` needs a value; see --help"))
+            };
+            match word.as_str() {
+                "--session" => arguments.session = value()?,
+                "--data" => arguments.data = value()?.into(),
+                "--yes" => arguments.yes = true,
+                "--trace" => arguments.trace = Trace::EachTurn,
+                "--help" | "-h" => arguments.help = true,
+                other => match other.strip_prefix("--trace=") {
+                    Some(turn) => arguments.trace = Trace::Only(turn.to_owned()),
+                    None if other.starts_with("--") => return Err(format!("there is no option `{other}`; see --help")),
+                    None => question.push(word),
+                },
+            }
+        }
+        if !question.is_empty() {
+            arguments.question = Some(question.join(" "));
+        }
+        Ok(arguments)
+    }
+}

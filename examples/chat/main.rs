@@ -1,0 +1,178 @@
+//! A terminal host: streams answers, shows tool calls while they run, asks before those that need approval.
+//!
+//! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a key.
+
+mod arguments;
+mod calculator;
+mod terminal;
+mod tools;
+mod trace;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use arguments::{Arguments, HELP, Trace};
+use futures_util::StreamExt;
+use rockbot::core::TurnId;
+use rockbot::prelude::*;
+use terminal::Terminal;
+
+const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) if arguments.help => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(arguments) => arguments,
+        Err(problem) => return failed(&problem),
+    };
+    match run(arguments).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn failed(problem: &str) -> ExitCode {
+    eprintln!("error: {problem}");
+    ExitCode::FAILURE
+}
+
+async fn run(arguments: Arguments) -> Result<bool, BoxError> {
+    let host = build(&arguments)?;
+    if let Trace::Only(turn) = &arguments.trace {
+        trace::print(&host, &TurnId::from(turn.as_str())).await?;
+        return Ok(true);
+    }
+    resume(&host).await?;
+    let terminal = Terminal::new(arguments.question.is_some());
+    let mut chat = Chat {
+        host,
+        terminal,
+        session: arguments.session.as_str().into(),
+        arguments,
+    };
+    let answered = match chat.arguments.question.clone() {
+        Some(question) => chat.answer(&question).await?,
+        None => chat.talk().await?,
+    };
+    chat.host.shutdown(Duration::from_secs(5)).await;
+    Ok(answered)
+}
+
+fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
+    let tools = tools::all(std::env::current_dir()?);
+    let builder = AgentHost::builder("chat")
+        .instructions(INSTRUCTIONS)
+        .chat(ChatTiers::from_env_or_offline()?)
+        .budget(Budget {
+            max_model_calls: 15,
+            ..Budget::default()
+        })
+        .data_dir(&arguments.data);
+    Ok(tools
+        .into_iter()
+        .fold(builder, |builder, tool| builder.tool(tool))
+        .build()?)
+}
+
+/// Ends what an earlier run left unfinished.
+async fn resume(host: &AgentHost) -> Result<(), BoxError> {
+    for turn in host.resume().await? {
+        eprintln!("going on with turn {turn}, which was interrupted …");
+        let outcome = tokio::select! {
+            outcome = host.agent().outcome(&turn) => outcome?,
+            () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
+        };
+        eprintln!("{}", terminal::clean(&outcome.text));
+    }
+    Ok(())
+}
+
+struct Chat {
+    host: AgentHost,
+    terminal: Terminal,
+    session: SessionId,
+    arguments: Arguments,
+}
+
+impl Chat {
+    /// Talks until the input ends. A failed answer does not end it.
+    async fn talk(&mut self) -> Result<bool, BoxError> {
+        eprintln!("Ask something. /tools, /sessions, /session NAME, /reset, /quit; --help tells the rest.");
+        loop {
+            let line = tokio::select! {
+                line = self.terminal.prompt("> ") => line,
+                () = ctrl_c() => None,
+            };
+            match line.as_deref().map(str::trim) {
+                None | Some("/quit") => return Ok(true),
+                Some("") => {}
+                Some(command) if command.starts_with('/') => self.command(command).await?,
+                Some(question) => drop(self.answer(question).await?),
+            }
+        }
+    }
+
+    async fn command(&mut self, command: &str) -> Result<(), BoxError> {
+        match command.split_once(' ').unwrap_or((command, "")) {
+            ("/tools", _) => self.host.tools().snapshot().entries().iter().for_each(|entry| {
+                let tool = entry.registration();
+                println!("{}: {}", tool.name, tool.description);
+            }),
+            ("/sessions", _) => self
+                .host
+                .agent()
+                .sessions()
+                .await?
+                .iter()
+                .for_each(|session| println!("{session}")),
+            ("/session", name) if !name.trim().is_empty() => self.session = name.trim().into(),
+            ("/reset", _) => self.host.agent().reset(&self.session).await?,
+            _ => eprintln!("there is no command `{command}`; --help lists them"),
+        }
+        Ok(())
+    }
+
+    /// Asks, shows what happens, and returns whether there was an answer. Ctrl-C stops the answer.
+    async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
+        let mut turn = self.host.agent().stream(&self.session, question);
+        loop {
+            let progress = tokio::select! {
+                progress = turn.next() => progress,
+                () = ctrl_c() => {
+                    eprintln!("\nstopped");
+                    return Ok(false);
+                }
+            };
+            match progress.transpose()? {
+                Some(TurnProgress::ApprovalNeeded(ask)) => {
+                    let approved = self.arguments.yes || self.terminal.approve(&ask).await;
+                    let decision = if approved { ask.approve() } else { ask.deny("not now") };
+                    self.host.agent().decide(decision).await?;
+                }
+                Some(TurnProgress::Final(outcome)) => return self.end(&outcome).await,
+                Some(progress) => self.terminal.show(&progress),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    async fn end(&mut self, outcome: &TurnOutcome) -> Result<bool, BoxError> {
+        let answered = self.terminal.end(outcome);
+        if self.arguments.trace == Trace::EachTurn {
+            trace::print(&self.host, &outcome.turn).await?;
+        }
+        Ok(answered)
+    }
+}
+
+/// Resolves at Ctrl-C; never where there are no signals.
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

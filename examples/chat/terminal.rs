@@ -1,0 +1,136 @@
+//! Showing a turn while it runs, and asking the person at the terminal.
+
+use std::io::{IsTerminal, Write};
+
+use rockbot::core::turn::ApprovalRequest;
+use rockbot::prelude::*;
+use tokio::sync::mpsc;
+
+/// How much of a tool's arguments or result is shown.
+const SHOWN: usize = 120;
+
+/// The terminal: lines come in on a thread of their own, so that waiting for one can be given up.
+pub(crate) struct Terminal {
+    lines: mpsc::Receiver<String>,
+    interactive: bool,
+    one_shot: bool,
+    /// What of the present answer stands on the screen.
+    shown: String,
+}
+
+impl Terminal {
+    /// The terminal of this process. With `one_shot` nothing but the answer goes to standard output.
+    pub(crate) fn new(one_shot: bool) -> Self {
+        let (sender, lines) = mpsc::channel(1);
+        let interactive = std::io::stdin().is_terminal();
+        if interactive || !one_shot {
+            std::thread::spawn(move || {
+                let lines = std::io::stdin().lines().map_while(Result::ok);
+                lines.into_iter().try_for_each(|line| sender.blocking_send(line))
+            });
+        }
+        Self {
+            lines,
+            interactive,
+            one_shot,
+            shown: String::new(),
+        }
+    }
+
+    /// Asks for the next line; `None` at the end of the input.
+    pub(crate) async fn prompt(&mut self, prompt: &str) -> Option<String> {
+        eprint!("{prompt}");
+        flush();
+        self.lines.recv().await
+    }
+
+    /// Whether the person agrees to this tool call. Without a person the answer is no.
+    pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
+        eprintln!("\n? {} {}", ask.tool, clean(&ask.arguments));
+        if self.one_shot && !self.interactive {
+            eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
+            return false;
+        }
+        let answer = self.prompt("  Run it? [y/N] ").await.unwrap_or_default();
+        matches!(answer.trim(), "y" | "Y" | "yes")
+    }
+
+    /// Shows what a turn reports.
+    pub(crate) fn show(&mut self, progress: &TurnProgress) {
+        match progress {
+            TurnProgress::Delta(text) if !self.one_shot => {
+                print!("{}", clean(text));
+                self.shown.push_str(text);
+                flush();
+            }
+            TurnProgress::Retract => self.begin("… the model starts over"),
+            TurnProgress::ToolStarted { tool, arguments, .. } => self.begin(&format!("→ {tool} {}", cut(arguments))),
+            TurnProgress::ToolProgress { text } => self.begin(&format!("  {}", cut(text))),
+            TurnProgress::ToolFinished {
+                tool,
+                is_error,
+                content,
+                ..
+            } => {
+                self.begin(&format!(
+                    "{} {tool}: {}",
+                    if *is_error { "✗" } else { "✓" },
+                    cut(content)
+                ));
+            }
+            TurnProgress::Note(text) => self.begin(&format!("note: {}", clean(text))),
+            _ => {}
+        }
+    }
+
+    /// Shows the end of a turn. Returns whether it had an answer.
+    pub(crate) fn end(&mut self, outcome: &TurnOutcome) -> bool {
+        if !outcome.is_answer() {
+            self.begin(&format!("error: {}", clean(&outcome.text)));
+        } else if self.shown == outcome.text {
+            println!();
+        } else {
+            self.begin_line();
+            println!("{}", clean(&outcome.text));
+        }
+        self.shown.clear();
+        let (usage, tools) = (outcome.usage, outcome.calls.len());
+        let calls = format!("{} model calls, {tools} tool calls", outcome.model_calls);
+        eprintln!("[{calls}, {} + {}, turn {}]", usage.input, usage.output, outcome.turn);
+        outcome.is_answer()
+    }
+
+    /// A line about the turn, apart from the answer.
+    fn begin(&mut self, line: &str) {
+        self.begin_line();
+        eprintln!("{line}");
+    }
+
+    fn begin_line(&mut self) {
+        if !self.shown.is_empty() {
+            println!();
+            self.shown.clear();
+        }
+    }
+}
+
+/// Text as a terminal may show it: what a model or a tool writes must not control the screen.
+pub(crate) fn clean(text: &str) -> String {
+    let control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    text.chars().map(|c| if control(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// One line of it, not too long.
+pub(crate) fn cut(text: &str) -> String {
+    let line: String = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+fn flush() {
+    // A screen that cannot be written has nobody to tell.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+}

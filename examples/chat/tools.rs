@@ -1,0 +1,57 @@
+//! The tools of the chat: the time, a calculator, and files below the current folder.
+
+use std::path::{Path, PathBuf};
+
+use rockbot::prelude::*;
+
+use super::calculator::calculator;
+
+/// The longest file that is read, in bytes.
+const MAX_FILE: u64 = 64 * 1024;
+
+/// Tells the present date and time, with the time zone.
+#[derive(Deserialize, JsonSchema)]
+struct Now {}
+
+/// Reads a text file below the current folder.
+#[derive(Deserialize, JsonSchema)]
+struct ReadFile {
+    /// The path of the file, relative to the current folder.
+    path: PathBuf,
+}
+
+/// All tools; files are read below `root`.
+pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
+    let now = tool("now", |_: Now| async {
+        chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string()
+    });
+    // What is in a file goes to the model's provider, so a person decides each time.
+    let read_file = stateful_tool("read_file", root, read_file).pure().needs_approval();
+    [now.pure(), calculator(), read_file]
+}
+
+async fn read_file(root: State<PathBuf>, args: ReadFile) -> Result<String, ToolError> {
+    let shown = args.path.display().to_string();
+    let failed = |problem: &str| ToolError::execution_failed(format!("`{shown}` cannot be read: {problem}"));
+    let path = below(&root, &args.path).map_err(|error| failed(&error))?;
+    let metadata = std::fs::metadata(&path).map_err(|error| failed(&error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(failed("it is not a file"));
+    }
+    if metadata.len() > MAX_FILE {
+        return Err(failed(&format!("it is longer than {MAX_FILE} bytes")));
+    }
+    let bytes = std::fs::read(&path).map_err(|error| failed(&error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| failed("it is not text"))
+}
+
+/// The real place of `path`, which must lie below `root` after every link has been followed.
+fn below(root: &Path, path: &Path) -> Result<PathBuf, String> {
+    let root = root.canonicalize().map_err(|error| error.to_string())?;
+    let path = root.join(path).canonicalize().map_err(|error| error.to_string())?;
+    if path.starts_with(&root) {
+        Ok(path)
+    } else {
+        Err("it is not below the current folder".to_owned())
+    }
+}

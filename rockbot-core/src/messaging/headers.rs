@@ -1,0 +1,164 @@
+//! Names of message headers, and what they carry.
+//!
+//! A header is written by whoever publishes, so it is a claim and not a fact: what may be believed comes from
+//! the channel ([`Delivery::trust`](super::Delivery::trust)).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::CallContext;
+
+/// The headers of a message, in the order of their names.
+pub type Headers = BTreeMap<String, String>;
+
+/// What kind of text the body is: `system`, `user-input`, `tool-request`, `tool-output`, `agent-message`.
+/// Written for other programs; this framework never believes it.
+pub const CONTENT_TRUST: &str = "rb-content-trust";
+/// Which kind of tool is called, such as `mcp`.
+pub const TOOL_PROVIDER: &str = "rb-tool-provider";
+/// How long the sender waits for an answer: milliseconds, a decimal integer.
+pub const TIMEOUT_MS: &str = "rb-timeout-ms";
+/// To which MCP server a tool call is routed.
+pub const MCP_SERVER: &str = "rb-mcp-server";
+/// On whose behalf the sender works.
+pub const PRINCIPAL: &str = "rb-principal";
+/// By which key an outside system can recognise a repetition.
+pub const IDEMPOTENCY_KEY: &str = "rb-idempotency-key";
+/// The W3C trace context's parent.
+pub const TRACEPARENT: &str = "traceparent";
+/// The W3C trace context's vendor part.
+pub const TRACESTATE: &str = "tracestate";
+
+/// The longest time limit that a message can ask for.
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Writes those fields of `cx` that cross a bus: principal, remaining time, trace. Trust and grants never do.
+pub fn inject(cx: &CallContext, headers: &mut Headers) {
+    headers.insert(PRINCIPAL.into(), cx.principal().to_string());
+    if let Some(left) = cx.time_left() {
+        headers.insert(TIMEOUT_MS.into(), left.as_millis().to_string());
+    }
+    if let Some(trace) = cx.trace().and_then(TraceContext::parse) {
+        trace.inject(headers);
+    }
+}
+
+/// How long the sender waits, at most a day. `None` when it did not say, or wrote no time.
+pub fn timeout(headers: &Headers) -> Option<Duration> {
+    let millis = headers.get(TIMEOUT_MS)?;
+    let is_number = !millis.is_empty() && millis.bytes().all(|byte| byte.is_ascii_digit());
+    // A number too large for 64 bits is longer than a day, too.
+    let limit = || millis.parse().map_or(MAX_TIMEOUT, Duration::from_millis);
+    is_number.then(limit).map(|limit| limit.min(MAX_TIMEOUT))
+}
+
+/// Where in a trace a message belongs, as W3C writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    traceparent: String,
+    tracestate: Option<String>,
+}
+
+impl TraceContext {
+    /// Reads a `traceparent` of version 00. `None` when it is not one: a message then starts a trace of its own.
+    pub fn parse(traceparent: &str) -> Option<Self> {
+        let parts: Vec<_> = traceparent.split('-').collect();
+        let [version, trace, span, flags] = parts[..] else {
+            return None;
+        };
+        let is_hex =
+            |text: &str, len| text.len() == len && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_id = |text: &str, len| is_hex(text, len) && text.bytes().any(|byte| byte != b'0');
+        let is_valid = version == "00" && is_id(trace, 32) && is_id(span, 16) && is_hex(flags, 2);
+        is_valid.then(|| Self {
+            traceparent: traceparent.to_owned(),
+            tracestate: None,
+        })
+    }
+
+    /// The trace context that the sender wrote, if it wrote a valid one.
+    pub fn extract(headers: &Headers) -> Option<Self> {
+        let mut context = Self::parse(headers.get(TRACEPARENT)?)?;
+        context.tracestate = headers.get(TRACESTATE).cloned();
+        Some(context)
+    }
+
+    /// Writes the trace context.
+    pub fn inject(&self, headers: &mut Headers) {
+        headers.insert(TRACEPARENT.into(), self.traceparent.clone());
+        if let Some(state) = &self.tracestate {
+            headers.insert(TRACESTATE.into(), state.clone());
+        }
+    }
+
+    /// The parent, as it stands in the header.
+    pub fn traceparent(&self) -> &str {
+        &self.traceparent
+    }
+
+    /// The vendor part, if there is one.
+    pub fn tracestate(&self) -> Option<&str> {
+        self.tracestate.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    fn check_timeout(text: &str, expected: Option<Duration>) {
+        let headers = Headers::from([(TIMEOUT_MS.into(), text.into())]);
+        assert_eq!(timeout(&headers), expected, "{text}");
+    }
+
+    #[test]
+    fn a_time_limit_is_clamped_and_nonsense_is_none() {
+        check_timeout("1500", Some(Duration::from_millis(1500)));
+        check_timeout("0", Some(Duration::ZERO));
+        check_timeout("99999999999999999999999999", Some(MAX_TIMEOUT));
+        check_timeout("-1", None);
+        check_timeout("+5", None);
+        check_timeout("soon", None);
+        check_timeout("", None);
+    }
+
+    #[test]
+    fn a_trace_context_survives_a_message() {
+        let mut headers = Headers::from([(TRACEPARENT.into(), PARENT.into()), (TRACESTATE.into(), "v=1".into())]);
+        let context = TraceContext::extract(&headers).unwrap();
+        let mut copy = Headers::new();
+        context.inject(&mut copy);
+        assert_eq!(copy, headers);
+        headers.insert(TRACEPARENT.into(), PARENT.replace("00-", "01-"));
+        assert_eq!(TraceContext::extract(&headers), None);
+    }
+
+    #[test]
+    fn a_parent_of_another_shape_is_none() {
+        for text in [
+            "",
+            "00",
+            "00-abc-def-01",
+            &PARENT.to_uppercase(),
+            &PARENT.replace("b7ad6b7169203331", "0000000000000000"),
+        ] {
+            assert_eq!(TraceContext::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn trust_does_not_cross_a_bus() {
+        let cx = CallContext::new("s")
+            .with_trust(crate::context::Trust::Host)
+            .with_trace(PARENT);
+        let mut headers = Headers::new();
+        inject(&cx, &mut headers);
+        let expected = [(PRINCIPAL, "local"), (TRACEPARENT, PARENT)];
+        assert_eq!(
+            headers,
+            expected.map(|(name, value)| (name.into(), value.into())).into()
+        );
+    }
+}

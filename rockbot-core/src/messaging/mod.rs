@@ -1,0 +1,34 @@
+//! Messages, and the bus that carries them.
+//!
+//! A [`MessageEnvelope`] is published under a topic; every subscription whose [`TopicPattern`] matches gets a
+//! copy, and the consumers of one subscription name share the copies of that name. A handler ends each
+//! [`Delivery`] with a [`Disposition`]; what cannot be handled is kept as a [`DeadLetter`], with the reason.
+//! [`RequestClient`] asks a question over any [`Bus`] and waits for the answer.
+//!
+//! These are contracts: the in-process bus is in `rockbot-host`, brokers are in crates of their own, and
+//! `testing::conformance::bus` is the suite that all of them pass.
+
+mod base64;
+mod bus;
+mod dead_letter;
+mod delivery;
+mod envelope;
+mod error;
+pub mod headers;
+mod options;
+mod request;
+mod subscription;
+mod topic;
+
+pub use bus::{
+    Bus, CloseReport, MessagePublisher, MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach,
+};
+pub use dead_letter::{DeadLetter, DeadLetterReason, DeadLetters};
+pub use delivery::{Delivery, DeliveryHandler, Disposition};
+pub use envelope::{Message, MessageEnvelope, PayloadError};
+pub use error::BusError;
+pub use headers::{Headers, TraceContext};
+pub use options::{PartitionBy, RetryPolicy, SubscribeOptions, WhenFull};
+pub use request::{ErrorReply, RequestClient, RequestError};
+pub use subscription::{Subscription, SubscriptionControl};
+pub use topic::{TopicError, TopicPattern, check_topic};

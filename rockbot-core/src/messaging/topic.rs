@@ -1,0 +1,233 @@
+//! Topics, and the patterns that select them.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest topic and pattern: what brokers accept as a routing key.
+const MAX_BYTES: usize = 255;
+
+/// Selects topics. Segments are parted by dots; `*` stands for one segment, `#` for any number, also none.
+///
+/// ```
+/// # use rockbot_core::messaging::TopicPattern;
+/// let pattern = TopicPattern::new("billing.#")?;
+/// assert!(pattern.matches("billing"));
+/// assert!(pattern.matches("billing.invoice.paid"));
+/// assert!(!TopicPattern::new("billing.*")?.matches("billing.invoice.paid"));
+/// # Ok::<(), rockbot_core::messaging::TopicError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct TopicPattern {
+    text: Arc<str>,
+    segments: Arc<[Segment]>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Segment {
+    Word(Box<str>),
+    One,
+    Any,
+}
+
+impl TopicPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the text is empty or longer than 255 bytes, has an empty segment, or has a wildcard inside a
+    /// longer segment, where it would silently match nothing.
+    pub fn new(text: &str) -> Result<Self, TopicError> {
+        let segments = segments(text)?.map(Segment::parse);
+        let segments = segments.collect::<Option<Vec<_>>>();
+        let segments = segments.ok_or_else(|| TopicError::MixedWildcard(text.into()))?;
+        Ok(Self {
+            text: text.into(),
+            segments: segments.into(),
+        })
+    }
+
+    /// The pattern as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether `topic` is selected.
+    pub fn matches(&self, topic: &str) -> bool {
+        let topic: Vec<_> = topic.split('.').collect();
+        let (mut at, mut seen) = (0, 0);
+        // Where to go on when the segments after the last `#` do not fit: it swallows one segment more.
+        let mut resume = None;
+        while let Some(segment) = topic.get(seen) {
+            match self.segments.get(at) {
+                Some(Segment::Any) => {
+                    at += 1;
+                    resume = Some((at, seen));
+                }
+                Some(expected) if expected.accepts(segment) => {
+                    at += 1;
+                    seen += 1;
+                }
+                _ => {
+                    let Some((after, swallowed)) = resume else {
+                        return false;
+                    };
+                    at = after;
+                    seen = swallowed + 1;
+                    resume = Some((after, seen));
+                }
+            }
+        }
+        self.segments[at..].iter().all(|rest| *rest == Segment::Any)
+    }
+}
+
+impl Segment {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "*" => Some(Self::One),
+            "#" => Some(Self::Any),
+            word if word.contains(['*', '#']) => None,
+            word => Some(Self::Word(word.into())),
+        }
+    }
+
+    fn accepts(&self, segment: &str) -> bool {
+        match self {
+            Self::Word(word) => **word == *segment,
+            Self::One | Self::Any => true,
+        }
+    }
+}
+
+impl fmt::Display for TopicPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for TopicPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, f)
+    }
+}
+
+/// Checks that messages can be published under `topic`. For buses: they check before they route.
+///
+/// # Errors
+///
+/// Fails when the topic is empty or longer than 255 bytes, has an empty segment, or has a wildcard.
+pub fn check_topic(topic: &str) -> Result<(), TopicError> {
+    let mut segments = segments(topic)?;
+    if segments.any(|segment| segment.contains(['*', '#'])) {
+        return Err(TopicError::Wildcard(topic.into()));
+    }
+    Ok(())
+}
+
+fn segments(text: &str) -> Result<std::str::Split<'_, char>, TopicError> {
+    if text.len() > MAX_BYTES {
+        return Err(TopicError::TooLong(text.len()));
+    }
+    if text.split('.').any(str::is_empty) {
+        return Err(TopicError::EmptySegment(text.into()));
+    }
+    Ok(text.split('.'))
+}
+
+/// Why a text is no topic or no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicError {
+    /// It is empty, starts or ends with a dot, or has two dots in a row.
+    #[error("topic `{0}` has an empty segment: put one word between dots")]
+    EmptySegment(Box<str>),
+    /// A message is published under one topic, not under a pattern.
+    #[error("topic `{0}` has a wildcard: publish under a topic without `*` and `#`")]
+    Wildcard(Box<str>),
+    /// A wildcard is a segment of its own.
+    #[error("pattern `{0}` has a wildcard inside a segment: `*` and `#` stand alone between dots")]
+    MixedWildcard(Box<str>),
+    /// Brokers do not accept it.
+    #[error("a topic of {0} bytes is too long: use at most 255")]
+    TooLong(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(pattern: &str, topic: &str, expected: bool) {
+        let pattern = TopicPattern::new(pattern).unwrap();
+        assert_eq!(pattern.matches(topic), expected, "{pattern} on {topic}");
+    }
+
+    /// The definition, one line a rule.
+    fn matches_by_definition(pattern: &[&str], topic: &[&str]) -> bool {
+        match (pattern, topic) {
+            ([], []) => true,
+            (["#", rest @ ..], _) => (0..=topic.len()).any(|n| matches_by_definition(rest, &topic[n..])),
+            (["*", rest @ ..], [_, topic @ ..]) => matches_by_definition(rest, topic),
+            ([word, rest @ ..], [first, topic @ ..]) => word == first && matches_by_definition(rest, topic),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn star_is_one_segment_and_hash_is_any_number() {
+        check("a.*", "a.b", true);
+        check("a.*", "a", false);
+        check("a.*", "a.b.c", false);
+        check("a.#", "a", true);
+        check("a.#", "a.b.c", true);
+        check("#.c", "a.b.c", true);
+        check("#.c", "c", true);
+        check("a.#.b.*", "a.b.b.c", true);
+        check("#", "a", true);
+        check("*", "a.b", false);
+    }
+
+    #[test]
+    fn texts_that_could_never_match_are_refused() {
+        for (text, error) in [
+            ("", TopicError::EmptySegment("".into())),
+            ("a..b", TopicError::EmptySegment("a..b".into())),
+            ("a.b*", TopicError::MixedWildcard("a.b*".into())),
+        ] {
+            assert_eq!(TopicPattern::new(text), Err(error));
+        }
+        assert_eq!(check_topic("a.*"), Err(TopicError::Wildcard("a.*".into())));
+        assert_eq!(check_topic(&"a".repeat(256)), Err(TopicError::TooLong(256)));
+        assert_eq!(check_topic("tool.invoke.mcp"), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn patterns_match_as_defined(
+            pattern in proptest::collection::vec(prop_oneof!["[ab]", Just("*".into()), Just("#".into())], 1..7),
+            topic in proptest::collection::vec("[ab]", 1..8),
+        ) {
+            let words = |list: &[String]| list.join(".");
+            let by_definition = matches_by_definition(
+                &pattern.iter().map(String::as_str).collect::<Vec<_>>(),
+                &topic.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
+            let compiled = TopicPattern::new(&words(&pattern)).unwrap();
+            prop_assert_eq!(compiled.matches(&words(&topic)), by_definition);
+        }
+
+        #[test]
+        fn every_topic_is_a_pattern_of_itself(topic in "[a-z]{1,4}(\\.[a-z]{1,4}){0,5}") {
+            prop_assert!(TopicPattern::new(&topic).unwrap().matches(&topic));
+        }
+
+        #[test]
+        fn no_text_panics(pattern in ".{0,40}", topic in ".{0,40}") {
+            let _ = check_topic(&topic);
+            if let Ok(pattern) = TopicPattern::new(&pattern) {
+                pattern.matches(&topic);
+            }
+        }
+    }
+}

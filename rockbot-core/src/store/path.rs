@@ -1,0 +1,128 @@
+//! Names with slashes: of skills, of categories, of entries in working memory.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest path, in bytes.
+const MAX_BYTES: usize = 512;
+
+/// A name made of segments with slashes between them, such as `mcp/email`. Case matters.
+///
+/// ```
+/// # use rockbot_core::store::StorePath;
+/// let path = StorePath::new("session/a/notes")?;
+/// assert!(path.is_within(&StorePath::new("session/a")?));
+/// assert!(!path.is_within(&StorePath::new("session/a/no")?));
+/// assert!(StorePath::new("session/../secret").is_err());
+/// # Ok::<(), rockbot_core::store::PathError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StorePath(Arc<str>);
+
+impl StorePath {
+    /// Reads a path.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is longer than 512 bytes, when a segment is empty, `.` or `..` or has blanks around it, and
+    /// when there is a backslash or control character in it.
+    pub fn new(text: &str) -> Result<Self, PathError> {
+        let is_segment = |segment: &str| {
+            !matches!(segment, "" | "." | "..")
+                && segment.trim() == segment
+                && !segment.contains(|c: char| c == '\\' || c.is_control())
+        };
+        if text.len() > MAX_BYTES || !text.split('/').all(is_segment) {
+            return Err(PathError(text.chars().take(80).collect()));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The segments, in order.
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// Whether this is `parent`, or lies below it. `ab` is not within `a`.
+    pub fn is_within(&self, parent: &Self) -> bool {
+        let rest = self.0.strip_prefix(&*parent.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl TryFrom<String> for StorePath {
+    type Error = PathError;
+
+    fn try_from(text: String) -> Result<Self, PathError> {
+        Self::new(&text)
+    }
+}
+
+impl From<StorePath> for String {
+    fn from(path: StorePath) -> Self {
+        path.as_str().to_owned()
+    }
+}
+
+impl Borrow<str> for StorePath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StorePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StorePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// A text that is no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a name here: use words with single slashes between them, such as `projects/rust`")]
+pub struct PathError(String);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_are_no_paths() {
+        let long = "a".repeat(513);
+        for text in [
+            "", "/", "/a", "a/", "a//b", "..", "a/../b", "./a", " a", "a /b", "a\\b", "a\nb", &long,
+        ] {
+            assert!(StorePath::new(text).is_err(), "{text:?}");
+            assert!(serde_json::from_value::<StorePath>(text.into()).is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn within_means_the_first_segments_are_the_same(
+            parent in "[ab]{1,2}(/[ab]{1,2}){0,2}",
+            child in "[ab]{1,2}(/[ab]{1,2}){0,3}",
+        ) {
+            let (parent, child) = (StorePath::new(&parent).unwrap(), StorePath::new(&child).unwrap());
+            let parents: Vec<_> = parent.segments().collect();
+            let children: Vec<_> = child.segments().collect();
+            prop_assert_eq!(child.is_within(&parent), children.starts_with(&parents));
+        }
+    }
+}

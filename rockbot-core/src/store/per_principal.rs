@@ -1,0 +1,29 @@
+//! What the in-memory stores have in common: a value for each principal, behind one lock.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::Principal;
+
+#[derive(Debug, Default)]
+pub(super) struct PerPrincipal<T>(Mutex<BTreeMap<Principal, T>>);
+
+impl<T: Default> PerPrincipal<T> {
+    /// Looks at the value of `principal`; one that was never written is empty.
+    pub(super) fn read<R>(&self, principal: &Principal, read: impl FnOnce(&T) -> R) -> R {
+        match self.lock().get(principal) {
+            Some(value) => read(value),
+            None => read(&T::default()),
+        }
+    }
+
+    /// Changes the value of `principal`.
+    pub(super) fn write<R>(&self, principal: &Principal, write: impl FnOnce(&mut T) -> R) -> R {
+        write(self.lock().entry(principal.clone()).or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Principal, T>> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,95 @@
+//! Which skills were used, when and where: what tells a good skill from a forgotten one.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::per_principal::PerPrincipal;
+use super::{StoreError, StorePath};
+use crate::{Principal, SessionId, Timestamp};
+
+/// Remembers uses of skills.
+#[async_trait]
+pub trait SkillUsageStore: fmt::Debug + Send + Sync + 'static {
+    /// Adds a use.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the store cannot be written.
+    async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError>;
+
+    /// The newest `limit` uses that are not older than `since`, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the store cannot be read.
+    async fn query_recent(
+        &self,
+        principal: &Principal,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SkillUsage>, StoreError>;
+}
+
+/// One use of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillUsage {
+    /// The use.
+    pub id: String,
+    /// The skill.
+    pub skill_name: StorePath,
+    /// In which conversation.
+    pub session_id: SessionId,
+    /// When.
+    #[serde(with = "crate::rfc3339")]
+    pub timestamp: Timestamp,
+}
+
+/// Uses of skills in a process: gone when it ends.
+#[derive(Debug, Default)]
+pub struct InMemorySkillUsageStore {
+    uses: PerPrincipal<Vec<SkillUsage>>,
+}
+
+impl InMemorySkillUsageStore {
+    /// A store without uses.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+#[async_trait]
+impl SkillUsageStore for InMemorySkillUsageStore {
+    async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError> {
+        self.uses.write(principal, |uses| {
+            let at = uses.partition_point(|known| known.timestamp <= usage.timestamp);
+            uses.insert(at, usage);
+        });
+        Ok(())
+    }
+
+    async fn query_recent(
+        &self,
+        principal: &Principal,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SkillUsage>, StoreError> {
+        Ok(self.uses.read(principal, |uses| {
+            let from = uses.partition_point(|usage| usage.timestamp < since);
+            uses[from.max(uses.len().saturating_sub(limit))..].to_vec()
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::conformance;
+
+    #[tokio::test]
+    async fn keeps_the_promises_of_a_skill_usage_store() {
+        conformance::skill_usage_store(async || InMemorySkillUsageStore::new()).await;
+    }
+}

@@ -1,0 +1,287 @@
+//! Working memory: a scratch space for texts that are worth keeping for a while, shared by all of an agent's
+//! work and parted by paths.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::per_principal::PerPrincipal;
+use super::{StoreError, StorePath};
+use crate::chat::Provenance;
+use crate::{Clock, Principal, SystemClock, Timestamp};
+
+/// Remembers texts for a while, by path.
+///
+/// The first two segments of a key are its namespace, such as `session/abc`. A namespace holds a limited number
+/// of entries; what is beyond is refused, never dropped silently.
+#[async_trait]
+pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
+    /// Keeps all of `notes` or none of them, each in place of what stands under its key.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`WorkingMemoryError::Full`] when a namespace would hold too many entries, and when the memory
+    /// cannot be written.
+    async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError>;
+
+    /// What stands under `key`, unless its time is over.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    async fn get(
+        &self,
+        principal: &Principal,
+        key: &StorePath,
+    ) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError>;
+
+    /// Removes what stands under `key`. Returns whether there was something.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError>;
+
+    /// The entries under `prefix` and below it, or all of them, in the order of their keys. `session/a` is not
+    /// below `session/ab`, nor the other way round.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    async fn list(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+    ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError>;
+}
+
+/// How long an entry is kept when nobody says otherwise.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(300);
+
+/// How many entries a namespace holds.
+const LIMIT: usize = 50;
+
+/// A text on its way into working memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkingNote {
+    /// Where to keep it.
+    pub key: StorePath,
+    /// The text.
+    pub value: String,
+    /// For how long: 5 minutes by default.
+    pub ttl: Duration,
+    /// What it is about.
+    pub category: Option<StorePath>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Where it came from.
+    pub provenance: Provenance,
+}
+
+impl WorkingNote {
+    /// A text to be kept for 5 minutes.
+    pub fn new(key: StorePath, value: impl Into<String>, provenance: Provenance) -> Self {
+        Self {
+            key,
+            value: value.into(),
+            ttl: DEFAULT_TTL,
+            category: None,
+            tags: Vec::new(),
+            provenance,
+        }
+    }
+
+    /// To be kept for `ttl`.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// The entry that this becomes at `now`.
+    pub fn stored_at(self, now: Timestamp) -> WorkingEntry {
+        WorkingEntry {
+            key: self.key,
+            value: self.value,
+            stored_at: now,
+            expires_at: now.after(self.ttl),
+            category: self.category,
+            tags: self.tags,
+            provenance: self.provenance,
+        }
+    }
+}
+
+/// A text in working memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkingEntry {
+    /// Where it is kept.
+    pub key: StorePath,
+    /// The text.
+    pub value: String,
+    /// Since when.
+    #[serde(with = "crate::rfc3339")]
+    pub stored_at: Timestamp,
+    /// Until when: from this moment on it is gone.
+    #[serde(with = "crate::rfc3339")]
+    pub expires_at: Timestamp,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<StorePath>,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Where it came from.
+    #[serde(default = "super::unknown_provenance")]
+    pub provenance: Provenance,
+}
+
+/// A working memory that refused, or cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkingMemoryError {
+    /// A namespace would hold too many entries. Nothing was kept.
+    #[error("working memory `{namespace}` holds its {limit} entries: delete some, or wait until they expire")]
+    Full {
+        /// The namespace.
+        namespace: String,
+        /// The most that it holds.
+        limit: usize,
+    },
+    /// The memory cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Working memory of a process: gone when it ends.
+#[derive(Debug)]
+pub struct InMemoryWorkingMemory {
+    entries: PerPrincipal<Entries>,
+    limit: usize,
+    clock: Arc<dyn Clock>,
+}
+
+type Entries = BTreeMap<StorePath, Arc<WorkingEntry>>;
+
+impl Default for InMemoryWorkingMemory {
+    fn default() -> Self {
+        Self {
+            entries: PerPrincipal::default(),
+            limit: LIMIT,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl InMemoryWorkingMemory {
+    /// A memory that holds 50 entries in each namespace.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Holding `limit` entries in each namespace.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Telling by `clock` when an entry's time is over.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    fn check_room(&self, entries: &Entries, notes: &[WorkingNote]) -> Result<(), WorkingMemoryError> {
+        let keys = entries.keys().chain(notes.iter().map(|note| &note.key));
+        let mut sizes = BTreeMap::<_, usize>::new();
+        for key in keys.collect::<BTreeSet<_>>() {
+            *sizes.entry(namespace(key)).or_default() += 1;
+        }
+        let mut touched = notes.iter().map(|note| namespace(&note.key));
+        let full = touched.find(|namespace| sizes.get(namespace).is_some_and(|size| *size > self.limit));
+        full.map_or(Ok(()), |namespace| {
+            Err(WorkingMemoryError::Full {
+                namespace: namespace.to_owned(),
+                limit: self.limit,
+            })
+        })
+    }
+}
+
+/// The first two segments of a key.
+fn namespace(key: &StorePath) -> &str {
+    let key = key.as_str();
+    let end = key.match_indices('/').nth(1).map_or(key.len(), |(at, _)| at);
+    &key[..end]
+}
+
+#[async_trait]
+impl WorkingMemory for InMemoryWorkingMemory {
+    async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError> {
+        let now = self.clock.now();
+        self.entries.write(principal, |entries| {
+            entries.retain(|_, entry| entry.expires_at > now);
+            self.check_room(entries, &notes)?;
+            for note in notes {
+                entries.insert(note.key.clone(), Arc::new(note.stored_at(now)));
+            }
+            Ok(())
+        })
+    }
+
+    async fn get(
+        &self,
+        principal: &Principal,
+        key: &StorePath,
+    ) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError> {
+        let now = self.clock.now();
+        let entry = self.entries.read(principal, |entries| entries.get(key).cloned());
+        Ok(entry.filter(|entry| entry.expires_at > now))
+    }
+
+    async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError> {
+        let now = self.clock.now();
+        let entry = self.entries.write(principal, |entries| entries.remove(key));
+        Ok(entry.is_some_and(|entry| entry.expires_at > now))
+    }
+
+    async fn list(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+    ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
+        let now = self.clock.now();
+        let is_listed = |entry: &&Arc<WorkingEntry>| {
+            entry.expires_at > now && prefix.is_none_or(|prefix| entry.key.is_within(prefix))
+        };
+        Ok(self.entries.read(principal, |entries| {
+            entries.values().filter(is_listed).cloned().collect()
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::conformance;
+
+    #[tokio::test]
+    async fn keeps_the_promises_of_a_working_memory() {
+        let make = async |clock, limit| InMemoryWorkingMemory::new().with_clock(clock).with_limit(limit);
+        conformance::working_memory(make).await;
+    }
+
+    #[test]
+    fn a_namespace_is_two_segments() {
+        for (key, expected) in [("a", "a"), ("a/b", "a/b"), ("a/b/c", "a/b"), ("a/b/c/d", "a/b")] {
+            assert_eq!(namespace(&StorePath::new(key).unwrap()), expected);
+        }
+    }
+}

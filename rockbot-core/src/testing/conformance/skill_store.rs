@@ -1,0 +1,104 @@
+//! The promises of [`SkillStore`].
+
+use crate::chat::Provenance;
+use crate::store::{Skill, SkillStore, StorePath};
+use crate::{Principal, Timestamp};
+
+/// Checks that what `make` makes keeps the promises of [`SkillStore`].
+///
+/// # Panics
+///
+/// Panics when a promise is broken.
+pub async fn skill_store<S: SkillStore>(make: impl AsyncFn() -> S) {
+    keeps_a_skill_whole(&make().await).await;
+    lists_skills_by_name(&make().await).await;
+    keeps_names_apart(&make().await).await;
+    keeps_principals_apart(&make().await).await;
+}
+
+async fn keeps_a_skill_whole(store: &impl SkillStore) {
+    let me = Principal::default();
+    check(store, &me, "mcp/email", None).await;
+    save(store, &me, skill("mcp/email", "old")).await;
+    save(store, &me, skill("mcp/email", "new")).await;
+    check(store, &me, "mcp/email", Some("new")).await;
+    assert!(delete(store, &me, "mcp/email").await, "there is a skill to delete");
+    assert!(!delete(store, &me, "mcp/email").await, "there is none any more");
+    check(store, &me, "mcp/email", None).await;
+}
+
+async fn lists_skills_by_name(store: &impl SkillStore) {
+    let me = Principal::default();
+    for name in ["web", "mcp/email", "mcp"] {
+        save(store, &me, skill(name, "x")).await;
+    }
+    let list = store.list(&me).await.expect("the store can be read");
+    let names: Vec<_> = list.iter().map(|skill| skill.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["mcp", "mcp/email", "web"],
+        "skills come in the order of their names"
+    );
+}
+
+/// Names that a careless store could write to one file.
+async fn keeps_names_apart(store: &impl SkillStore) {
+    let me = Principal::default();
+    let names = ["a/b", "a_b", "a-b", "a%2Fb", "A/b", "a/b.json", "con", "ünï"];
+    for name in names {
+        save(store, &me, skill(name, name)).await;
+    }
+    for name in names {
+        check(store, &me, name, Some(name)).await;
+    }
+}
+
+async fn keeps_principals_apart(store: &impl SkillStore) {
+    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    save(store, &me, skill("web", "mine")).await;
+    check(store, &other, "web", None).await;
+    assert!(
+        !delete(store, &other, "web").await,
+        "a skill of another principal cannot be deleted"
+    );
+    assert_eq!(
+        store.list(&other).await.expect("the store can be read"),
+        [],
+        "nor listed"
+    );
+    check(store, &me, "web", Some("mine")).await;
+}
+
+fn path(text: &str) -> StorePath {
+    StorePath::new(text).expect("the name is a path")
+}
+
+fn skill(name: &str, content: &str) -> Skill {
+    Skill {
+        name: path(name),
+        summary: "a summary".to_owned(),
+        content: content.to_owned(),
+        created_at: Timestamp::from_millis(1000),
+        updated_at: Some(Timestamp::from_millis(2000)),
+        last_used_at: None,
+        see_also: vec![path("skills")],
+        provenance: Provenance::MODEL,
+    }
+}
+
+async fn save(store: &impl SkillStore, principal: &Principal, skill: Skill) {
+    store.save(principal, skill).await.expect("the store can be written");
+}
+
+async fn delete(store: &impl SkillStore, principal: &Principal, name: &str) -> bool {
+    store
+        .delete(principal, &path(name))
+        .await
+        .expect("the store can be written")
+}
+
+async fn check(store: &impl SkillStore, principal: &Principal, name: &str, content: Option<&str>) {
+    let found = store.get(principal, &path(name)).await.expect("the store can be read");
+    let expected = content.map(|content| skill(name, content));
+    assert_eq!(found.as_deref(), expected.as_ref(), "the skill `{name}` of {principal}");
+}

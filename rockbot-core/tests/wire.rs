@@ -1,0 +1,295 @@
+//! The JSON of the types that cross a process boundary. Other programs and older versions read it: a change
+//! here is a change of the protocol.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatErrorKind, ModelTier, OutputSchema, Usage};
+use rockbot_core::context::{Door, Grant, Priority, Trust};
+use rockbot_core::tool::{
+    Effect, ToolError, ToolErrorCode, ToolHints, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+};
+use rockbot_core::turn::{
+    Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinishedCall, TurnFailure, TurnOutcome, TurnProgress,
+    TurnRequest, TurnStatus,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// `value` is written as `json`, and read back from it.
+#[track_caller]
+fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T, json: &Value) {
+    assert_eq!(serde_json::to_value(value).expect("it can be written"), *json);
+    assert_eq!(
+        serde_json::from_value::<T>(json.clone()).expect("it can be read"),
+        *value
+    );
+}
+
+fn request() -> ToolInvokeRequest {
+    ToolInvokeRequest {
+        tool_call_id: "call_1".into(),
+        tool_name: "book".into(),
+        arguments: r#"{"day":1}"#.into(),
+        session_id: "session-1".into(),
+    }
+}
+
+#[test]
+fn tool_call() {
+    check(
+        &request(),
+        &json!({"toolCallId": "call_1", "toolName": "book", "arguments": "{\"day\":1}", "sessionId": "session-1"}),
+    );
+}
+
+#[test]
+fn tool_response() {
+    check(
+        &request().succeed("booked"),
+        &json!({"toolCallId": "call_1", "toolName": "book", "content": "booked", "isError": false}),
+    );
+    check(
+        &request().fail(&ToolError::new(ToolErrorCode::Timeout, "it took too long")),
+        &json!({
+            "toolCallId": "call_1", "toolName": "book", "content": "it took too long", "isError": true,
+            "code": "Timeout",
+        }),
+    );
+    let unknown_members = json!({"toolCallId": "c", "toolName": "t", "content": "", "isError": true, "more": 1});
+    let response: ToolInvokeResponse = serde_json::from_value(unknown_members).unwrap();
+    assert_eq!(response.code, None, "an older or newer peer is understood");
+}
+
+#[test]
+fn tool_error_codes() {
+    for code in [
+        ToolErrorCode::ToolNotFound,
+        ToolErrorCode::ExecutionFailed,
+        ToolErrorCode::Timeout,
+        ToolErrorCode::InvalidArguments,
+        ToolErrorCode::ApprovalRequired,
+        ToolErrorCode::Denied,
+        ToolErrorCode::Cancelled,
+        ToolErrorCode::OutcomeUnknown,
+    ] {
+        check(&code, &json!(code.name()));
+        assert_eq!(ToolError::new(code, "").is_retryable(), code == ToolErrorCode::Timeout);
+    }
+}
+
+#[test]
+fn tool_registration() {
+    let mut registration = ToolRegistration::new("book", "Books a table.", json!({"type": "object"}));
+    registration.effect = Effect::Idempotent;
+    registration.hints = ToolHints {
+        needs_approval: true,
+        time_limit: Some(Duration::from_millis(1_500)),
+        max_concurrency: None,
+    };
+    check(
+        &registration,
+        &json!({
+            "name": "book",
+            "description": "Books a table.",
+            "parametersSchema": {"type": "object"},
+            "source": "local",
+            "effect": "idempotent",
+            "hints": {
+                "needsApproval": true, "timeLimit": {"secs": 1, "nanos": 500_000_000}, "maxConcurrency": null,
+            },
+        }),
+    );
+}
+
+#[test]
+fn turn_request() {
+    let request = TurnRequest::new("session-1", "message-1", "hello");
+    let json = json!({
+        "session": "session-1",
+        "message": "message-1",
+        "text": "hello",
+        "principal": "local",
+        "source": "",
+        "door": "user",
+        "priority": "user",
+        "trust": "user",
+        "busy": "queue",
+    });
+    check(&request, &json);
+    let least = json!({"session": "session-1", "message": "message-1", "text": "hello", "trust": "user"});
+    assert_eq!(serde_json::from_value::<TurnRequest>(least).unwrap(), request);
+}
+
+#[test]
+fn turn_request_with_everything() {
+    let request = TurnRequest {
+        principal: "me".into(),
+        source: "mail".to_owned(),
+        door: Door::Scheduled,
+        priority: Priority::Scheduled,
+        trust: Trust::Untrusted,
+        tier: Some(ModelTier::High),
+        busy: BusyPolicy::Supersede,
+        budget: Some(Budget::default()),
+        output: Some(OutputSchema {
+            name: "Answer".to_owned(),
+            schema: json!(true),
+        }),
+        parent: Some(("turn-0".into(), 1)),
+        trace: Some("00-1-2-01".to_owned()),
+        reply_to: Some("replies".to_owned()),
+        correlation_id: Some("correlation-1".to_owned()),
+        ..TurnRequest::new("session-1", "message-1", "hello")
+    };
+    check(
+        &request,
+        &json!({
+            "session": "session-1",
+            "message": "message-1",
+            "text": "hello",
+            "principal": "me",
+            "source": "mail",
+            "door": "scheduled",
+            "priority": "scheduled",
+            "trust": "untrusted",
+            "tier": "high",
+            "busy": "supersede",
+            "budget": {
+                "maxModelCalls": 50,
+                "maxToolCalls": 200,
+                "maxWallClock": {"secs": 600, "nanos": 0},
+                "maxTokens": null,
+            },
+            "output": {"name": "Answer", "schema": true},
+            "parent": ["turn-0", 1],
+            "trace": "00-1-2-01",
+            "replyTo": "replies",
+            "correlationId": "correlation-1",
+        }),
+    );
+}
+
+/// A redelivery after an update must find its turn: the identity never changes.
+#[test]
+fn turn_identity() {
+    let request = TurnRequest::new("session-1", "message-1", "hello");
+    assert_eq!(request.turn_id().as_str(), "b315616d9b28e629488d8ac4b5d2f2f8");
+    let others = [
+        TurnRequest {
+            principal: "me".into(),
+            ..request.clone()
+        },
+        TurnRequest {
+            source: "mail".to_owned(),
+            ..request.clone()
+        },
+        TurnRequest {
+            session: "session-2".into(),
+            ..request.clone()
+        },
+        TurnRequest {
+            message: "message-2".into(),
+            ..request.clone()
+        },
+    ];
+    for other in others {
+        assert_ne!(other.turn_id(), request.turn_id(), "{other:?}");
+        assert_eq!(other.body_digest(), request.body_digest());
+    }
+    let edited = TurnRequest {
+        text: "bye".to_owned(),
+        ..request.clone()
+    };
+    assert_eq!(edited.turn_id(), request.turn_id());
+    assert_ne!(edited.body_digest(), request.body_digest());
+}
+
+fn approval_request() -> ApprovalRequest {
+    ApprovalRequest {
+        turn: "turn-1".into(),
+        call: "call_1".into(),
+        tool: "book".into(),
+        arguments: r#"{"day":1}"#.to_owned(),
+        args_hash: Grant::args_hash("book", r#"{"day":1}"#),
+    }
+}
+
+const ARGS_HASH: &str = "70b172aa09a2f1e3a3060a7d3f4307268ada6f17c85dad1fcd70cbaa1c068ff5";
+
+#[test]
+fn approval() {
+    let request = approval_request();
+    check(
+        &request,
+        &json!({
+            "turn": "turn-1", "call": "call_1", "tool": "book", "arguments": "{\"day\":1}", "argsHash": ARGS_HASH,
+        }),
+    );
+    let approved = json!({"turn": "turn-1", "call": "call_1", "argsHash": ARGS_HASH, "approved": true});
+    check::<Approval>(&request.approve(), &approved);
+    let denied = json!({
+        "turn": "turn-1", "call": "call_1", "argsHash": ARGS_HASH, "approved": false, "reason": "too dear",
+    });
+    check::<Approval>(&request.deny("too dear"), &denied);
+}
+
+#[test]
+fn turn_outcome() {
+    let outcome = TurnOutcome {
+        turn: "turn-1".into(),
+        status: TurnStatus::Answered,
+        text: "Done.".to_owned(),
+        usage: Usage {
+            input: 10,
+            output: 5,
+            cached: 4,
+            reasoning: 0,
+        },
+        model_calls: 2,
+        calls: vec![FinishedCall {
+            call: "call_1".into(),
+            tool: "book".into(),
+            is_error: false,
+        }],
+    };
+    let json = json!({
+        "turn": "turn-1",
+        "status": "answered",
+        "text": "Done.",
+        "usage": {"input": 10, "output": 5, "cached": 4},
+        "modelCalls": 2,
+        "calls": [{"call": "call_1", "tool": "book", "isError": false}],
+    });
+    check(&outcome, &json);
+    check(&TurnProgress::Final(outcome), &json!({"final": json}));
+}
+
+#[test]
+fn turn_status() {
+    for (status, json) in [
+        (TurnStatus::Answered, json!("answered")),
+        (
+            TurnStatus::Partial(BudgetLimit::WallClock),
+            json!({"partial": "wall_clock"}),
+        ),
+        (
+            TurnStatus::Parked(vec![approval_request()]),
+            json!({"parked": [approval_request()]}),
+        ),
+        (TurnStatus::Joined("turn-0".into()), json!({"joined": "turn-0"})),
+        (TurnStatus::Superseded, json!("superseded")),
+        (TurnStatus::Cancelled, json!("cancelled")),
+        (
+            TurnStatus::Failed(TurnFailure::NoAnswer),
+            json!({"failed": "no_answer"}),
+        ),
+        (
+            TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::RateLimited)),
+            json!({"failed": {"model": "rate_limited"}}),
+        ),
+    ] {
+        check(&status, &json);
+    }
+}

@@ -1,0 +1,88 @@
+//! The dead letters of a process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rockbot_core::messaging::{DeadLetter, DeadLetterReason};
+use rockbot_core::{Clock, MessageId};
+
+use super::queue::Item;
+
+/// Keeps the newest dead letters of a bus.
+#[derive(Debug)]
+pub(super) struct DeadLetterStore {
+    capacity: usize,
+    clock: Arc<dyn Clock>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    letters: VecDeque<DeadLetter>,
+    forgotten: u64,
+    /// How many there were because the bus was closed.
+    closed: usize,
+}
+
+impl DeadLetterStore {
+    pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            capacity,
+            clock,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Keeps a message that was given up. The oldest one is forgotten, and counted, when there are too many.
+    pub(super) fn keep(&self, subscription: &Arc<str>, item: Item, reason: DeadLetterReason) {
+        let Item {
+            delivery, last_error, ..
+        } = item;
+        let message_id = &delivery.envelope.message_id;
+        tracing::warn!(
+            %subscription, topic = %delivery.topic, %message_id, attempts = delivery.attempt, ?reason, last_error,
+            "a message became a dead letter"
+        );
+        let letter = DeadLetter {
+            subscription: Arc::clone(subscription),
+            topic: delivery.topic,
+            envelope: delivery.envelope,
+            reason,
+            attempts: delivery.attempt,
+            last_error,
+            at: self.clock.now(),
+        };
+        let mut kept = self.lock();
+        kept.closed += usize::from(reason == DeadLetterReason::Closed);
+        kept.letters.push_back(letter);
+        if kept.letters.len() > self.capacity {
+            kept.letters.pop_front();
+            kept.forgotten += 1;
+        }
+    }
+
+    pub(super) fn oldest(&self, limit: usize) -> Vec<DeadLetter> {
+        self.lock().letters.iter().take(limit).cloned().collect()
+    }
+
+    pub(super) fn take(&self, subscription: &str, message: &MessageId) -> Option<DeadLetter> {
+        let mut kept = self.lock();
+        let is_it =
+            |letter: &DeadLetter| *letter.subscription == *subscription && letter.envelope.message_id == *message;
+        let at = kept.letters.iter().position(is_it)?;
+        kept.letters.remove(at)
+    }
+
+    pub(super) fn forgotten(&self) -> u64 {
+        self.lock().forgotten
+    }
+
+    pub(super) fn closed(&self) -> usize {
+        self.lock().closed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        // No code that can panic runs under the lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

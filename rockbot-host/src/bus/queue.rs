@@ -1,0 +1,192 @@
+//! What a subscription holds: which message is next, which waits, and for what. No locks, no tasks.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use rockbot_core::messaging::Delivery;
+use tokio::time::Instant;
+
+/// A message in a queue.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// What the handler gets. `attempt` counts the deliveries so far.
+    pub(super) delivery: Delivery,
+    pub(super) partition: Option<Arc<str>>,
+    /// What the handler said the last time.
+    pub(super) last_error: String,
+}
+
+/// The messages that are not being handled.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    ready: VecDeque<Item>,
+    /// Failed messages, by the moment of their next attempt; the number keeps equal moments apart.
+    delayed: BTreeMap<(Instant, u64), Item>,
+    /// The partitions of which a message is ready, delayed or handled, and those that wait behind it.
+    partitions: HashMap<Arc<str>, VecDeque<Item>>,
+    accepted: u64,
+    retried: u64,
+}
+
+/// What there is to do.
+#[derive(Debug)]
+pub(super) enum Next {
+    Handle(Item),
+    WaitUntil(Instant),
+    Wait,
+}
+
+impl Queue {
+    /// Adds a message behind all others.
+    pub(super) fn push(&mut self, item: Item) {
+        self.accepted += 1;
+        let Some(key) = &item.partition else {
+            self.ready.push_back(item);
+            return;
+        };
+        if let Some(waiting) = self.partitions.get_mut(key) {
+            waiting.push_back(item);
+        } else {
+            self.partitions.insert(Arc::clone(key), VecDeque::new());
+            self.ready.push_back(item);
+        }
+    }
+
+    /// Takes out what is to be handled now. `now` is only asked when a message waits for its time.
+    pub(super) fn next(&mut self, now: impl FnOnce() -> Instant) -> Next {
+        if let Some(entry) = self.delayed.first_entry() {
+            let at = entry.key().0;
+            if at <= now() {
+                return Next::Handle(entry.remove());
+            }
+            return self.ready.pop_front().map_or(Next::WaitUntil(at), Next::Handle);
+        }
+        self.ready.pop_front().map_or(Next::Wait, Next::Handle)
+    }
+
+    /// Puts a message back that failed; its partition waits for it.
+    pub(super) fn retry(&mut self, item: Item, at: Instant) {
+        self.retried += 1;
+        self.delayed.insert((at, self.retried), item);
+    }
+
+    /// Lets the next message of a partition go, after the one before it was dealt with. Returns whether there
+    /// was one.
+    pub(super) fn finish(&mut self, partition: Option<&Arc<str>>) -> bool {
+        let Some(key) = partition else {
+            return false;
+        };
+        let Some(waiting) = self.partitions.get_mut(key) else {
+            return false;
+        };
+        if let Some(next) = waiting.pop_front() {
+            self.ready.push_back(next);
+            return true;
+        }
+        self.partitions.remove(key);
+        false
+    }
+
+    /// Takes everything out.
+    pub(super) fn drain(&mut self) -> Vec<Item> {
+        let waiting = std::mem::take(&mut self.partitions).into_values().flatten();
+        let delayed = std::mem::take(&mut self.delayed).into_values();
+        self.ready.drain(..).chain(delayed).chain(waiting).collect()
+    }
+
+    /// Whether there is something for another consumer to look at.
+    pub(super) fn has_more(&self) -> bool {
+        !self.ready.is_empty() || !self.delayed.is_empty()
+    }
+
+    /// How many messages were ever added.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use rockbot_core::context::Trust;
+    use rockbot_core::messaging::MessageEnvelope;
+
+    use super::*;
+
+    fn item(number: usize, partition: Option<u8>) -> Item {
+        let envelope = MessageEnvelope::new("t", "").with_id(number.to_string());
+        Item {
+            delivery: Delivery {
+                topic: "t".into(),
+                envelope: Arc::new(envelope),
+                attempt: 0,
+                trust: Trust::User,
+            },
+            partition: partition.map(|key| key.to_string().into()),
+            last_error: String::new(),
+        }
+    }
+
+    fn number(item: &Item) -> usize {
+        item.delivery.envelope.message_id.as_str().parse().unwrap()
+    }
+
+    proptest! {
+        /// Whatever consumers do, in whatever order they finish: no message is lost or doubled, two of one
+        /// partition are never handled at once, and each partition is done in order.
+        #[test]
+        fn partitions_stay_in_order(
+            partitions in proptest::collection::vec(proptest::option::of(0u8..3), 0..30),
+            moves in proptest::collection::vec((0usize..4, any::<bool>()), 0..200),
+        ) {
+            let start = Instant::now();
+            let mut queue = Queue::default();
+            for (number, partition) in partitions.iter().enumerate() {
+                queue.push(item(number, *partition));
+            }
+            let (mut handled, mut done) = (Vec::new(), Vec::new());
+            let (mut moves, mut clock) = (moves.into_iter(), 0);
+            while done.len() < partitions.len() {
+                clock += 1;
+                let now = start + Duration::from_secs(clock);
+                let (which, fails) = moves.next().unwrap_or_default();
+                if which < handled.len() {
+                    let item: Item = handled.swap_remove(which);
+                    if fails {
+                        queue.retry(item, now + Duration::from_secs(5));
+                    } else {
+                        queue.finish(item.partition.as_ref());
+                        done.push(number(&item));
+                    }
+                } else if let Next::Handle(item) = queue.next(|| now) {
+                    let same = |other: &Item| item.partition.is_some() && other.partition == item.partition;
+                    prop_assert!(!handled.iter().any(same));
+                    handled.push(item);
+                }
+            }
+            for key in 0..3 {
+                let of_key = |number: &&usize| partitions[**number] == Some(key);
+                prop_assert!(done.iter().filter(of_key).is_sorted());
+            }
+            done.sort_unstable();
+            prop_assert_eq!(done, (0..partitions.len()).collect::<Vec<_>>());
+            prop_assert!(queue.drain().is_empty());
+        }
+    }
+
+    #[test]
+    fn draining_returns_what_is_ready_delayed_and_waiting() {
+        let mut queue = Queue::default();
+        for (number, partition) in [None, Some(1), Some(1), None].into_iter().enumerate() {
+            queue.push(item(number, partition));
+        }
+        let Next::Handle(first) = queue.next(Instant::now) else {
+            panic!("a message is ready");
+        };
+        queue.retry(first, Instant::now() + Duration::from_secs(1));
+        let drained: Vec<_> = queue.drain().iter().map(number).collect();
+        assert_eq!(drained, [1, 3, 0, 2]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Which subscriptions a topic reaches: worked out once per topic, forgotten when subscriptions change.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arc_swap::ArcSwap;
+use rockbot_core::messaging::{TopicError, check_topic};
+
+use super::group::Group;
+
+/// How many topics are remembered. Programs may make up topics without end, such as one for each reply.
+const REMEMBERED: usize = 1024;
+
+/// The subscriptions of a bus, found by topic.
+#[derive(Debug, Default)]
+pub(super) struct Routes(ArcSwap<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    groups: Vec<Arc<Group>>,
+    known: RwLock<HashMap<Arc<str>, Arc<Route>>>,
+}
+
+/// The way of a topic.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) topic: Arc<str>,
+    pub(super) groups: Vec<Arc<Group>>,
+}
+
+impl Routes {
+    /// Replaces the subscriptions. They are asked in this order.
+    pub(super) fn replace(&self, groups: Vec<Arc<Group>>) {
+        self.0.store(Arc::new(Table {
+            groups,
+            known: RwLock::default(),
+        }));
+    }
+
+    /// The way of `topic`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is not a topic.
+    pub(super) fn find(&self, topic: &str) -> Result<Arc<Route>, TopicError> {
+        let table = self.0.load();
+        // The map is whole at every moment, so a panic elsewhere cannot have left it half changed.
+        if let Some(route) = table.known.read().unwrap_or_else(PoisonError::into_inner).get(topic) {
+            return Ok(Arc::clone(route));
+        }
+        check_topic(topic)?;
+        let route = Arc::new(table.resolve(topic));
+        let mut known = table.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(Arc::clone(&route.topic), Arc::clone(&route));
+        Ok(route)
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.0.load().known.read().unwrap().len()
+    }
+}
+
+impl Table {
+    fn resolve(&self, topic: &str) -> Route {
+        let groups = self.groups.iter().filter(|group| group.matches(topic));
+        Route {
+            topic: topic.into(),
+            groups: groups.cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Which tool a question means, if it clearly means one.
+
+use rockbot_core::ToolName;
+use rockbot_core::chat::ToolChoice;
+use rockbot_core::tool::{ToolRegistration, ToolView};
+
+use super::arguments::{Evidence, fill};
+use super::words;
+
+/// What comes of a question.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Choice<'a> {
+    /// Call this tool with these arguments.
+    Call { tool: &'a ToolName, arguments: String },
+    /// This tool seems to be meant, but this argument is not there.
+    Missing { tool: &'a ToolName, argument: String },
+    /// No tool.
+    Nothing,
+}
+
+/// So much must speak for a tool: one word of its name, or two of its description.
+const ENOUGH: usize = 2;
+
+/// Chooses the tool that the most words speak for; of equals the first.
+pub(super) fn choose<'a>(question: &str, tools: &'a ToolView, choice: &ToolChoice) -> Choice<'a> {
+    let mut calls = Best::default();
+    let mut attempts = Best::default();
+    for entry in tools.entries() {
+        let tool = entry.registration();
+        let enough = match choice {
+            ToolChoice::None => continue,
+            ToolChoice::Tool(name) if *name != tool.name => continue,
+            ToolChoice::Tool(_) | ToolChoice::Required => 0,
+            ToolChoice::Auto => ENOUGH,
+        };
+        let (named, filled) = (named(question, tool), fill(question, tool));
+        let tool = &tool.name;
+        match filled {
+            Ok((arguments, evidence)) => {
+                calls.offer(named + weight(evidence), enough, Choice::Call { tool, arguments });
+            }
+            Err(argument) => attempts.offer(named, enough, Choice::Missing { tool, argument }),
+        }
+    }
+    calls.choice.or(attempts.choice).unwrap_or(Choice::Nothing)
+}
+
+/// The choice that most spoke for so far.
+#[derive(Default)]
+struct Best<'a> {
+    score: usize,
+    choice: Option<Choice<'a>>,
+}
+
+impl<'a> Best<'a> {
+    fn offer(&mut self, score: usize, enough: usize, choice: Choice<'a>) {
+        if score >= enough && (self.choice.is_none() || score > self.score) {
+            *self = Self {
+                score,
+                choice: Some(choice),
+            };
+        }
+    }
+}
+
+/// How much the question's words speak for the tool: those of its name count three times.
+fn named(question: &str, tool: &ToolRegistration) -> usize {
+    let mut asked = words::telling(question);
+    asked.sort();
+    asked.dedup();
+    let (name, description) = (words::telling(tool.name.as_str()), words::telling(&tool.description));
+    let score = |word: &String| match (name.contains(word), description.contains(word)) {
+        (true, _) => 3,
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    asked.iter().map(score).sum()
+}
+
+/// An expression is as good as a word of the name: nobody writes `2 + 3` without wanting it worked out. A file
+/// or a link does not tell what to do with it.
+fn weight(evidence: Evidence) -> usize {
+    match evidence {
+        Evidence::Expression => 3,
+        Evidence::Other => 0,
+    }
+}

@@ -1,0 +1,313 @@
+//! Which kind of error a server means: by status, by code, by words where there is nothing else.
+
+use rockbot_core::chat::ChatErrorKind;
+use serde_json::Value;
+
+use super::overflow::{is_overflow, is_rate};
+
+/// What an error body says, in any of the shapes that servers use.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ErrorBody {
+    /// The words.
+    pub(super) text: String,
+    /// `code`, in lower case.
+    code: String,
+    /// `type`, in lower case.
+    kind: String,
+    /// A code that is an HTTP status, as OpenRouter's are.
+    pub(super) status: Option<u16>,
+    /// The body says what was flagged: a content filter speaks.
+    is_flagged: bool,
+    /// The limit is of requests in flight, not of money: OpenRouter answers 402 for both.
+    is_in_flight_limit: bool,
+}
+
+impl ErrorBody {
+    /// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these, HTML, text.
+    pub(super) fn read(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(Value::Array(list)) => list.first().map(Self::from_json).unwrap_or_default(),
+            Ok(json) => Self::from_json(&json),
+            Err(_) => Self {
+                text: plain_text(&String::from_utf8_lossy(body)),
+                ..Self::default()
+            },
+        }
+    }
+
+    fn from_json(body: &Value) -> Self {
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let metadata = &error["metadata"];
+        let lower = |name: &str| error[name].as_str().unwrap_or_default().to_ascii_lowercase();
+        let number = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok());
+        Self {
+            text: words(body, error),
+            code: lower("code"),
+            kind: lower("type"),
+            status: number
+                .and_then(|number| u16::try_from(number).ok())
+                .filter(|status| (400..600).contains(status)),
+            is_flagged: !metadata["flagged_input"].is_null(),
+            is_in_flight_limit: metadata["limit_source"] == "openrouter_in_flight_budget",
+        }
+    }
+
+    /// The kind of this error, answered with `status` if the server answered with one.
+    pub(super) fn kind(&self, status: Option<u16>) -> ChatErrorKind {
+        let text = self.text.to_lowercase();
+        let codes = [self.code.as_str(), self.kind.as_str()];
+        let may_overflow = !matches!(status, Some(401..=403 | 429));
+        if may_overflow && (is_overflow(&text, codes) || self.is_bare(status)) {
+            return ChatErrorKind::ContextOverflow;
+        }
+        if self.is_flagged {
+            return ChatErrorKind::ContentFiltered;
+        }
+        if self.is_in_flight_limit || (status == Some(413) && is_rate(&text, codes)) {
+            return ChatErrorKind::RateLimited;
+        }
+        let coded = codes.into_iter().find_map(kind_of_code);
+        coded.unwrap_or_else(|| match status {
+            Some(status) => kind_of_status(status),
+            None if self.kind == "invalid_request_error" => ChatErrorKind::InvalidRequest,
+            None => ChatErrorKind::Overloaded,
+        })
+    }
+
+    /// Cerebras answers an overflow with a bare status.
+    fn is_bare(&self, status: Option<u16>) -> bool {
+        matches!(status, Some(400 | 413)) && self.text.is_empty() && self.code.is_empty() && self.kind.is_empty()
+    }
+}
+
+fn kind_of_code(code: &str) -> Option<ChatErrorKind> {
+    Some(match code {
+        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "insufficient_balance" => {
+            ChatErrorKind::QuotaExceeded
+        }
+        "content_filter" | "content_policy_violation" | "responsibleaipolicyviolation" => {
+            ChatErrorKind::ContentFiltered
+        }
+        "invalid_api_key" | "authentication_error" | "permission_error" | "permission_denied" => ChatErrorKind::Auth,
+        "model_not_found" | "not_found_error" => ChatErrorKind::NotFound,
+        "rate_limit_exceeded" | "rate_limit_error" => ChatErrorKind::RateLimited,
+        "overloaded_error" | "server_error" | "api_error" | "internal_server_error" => ChatErrorKind::Overloaded,
+        "timeout_error" => ChatErrorKind::TimedOut,
+        _ => return None,
+    })
+}
+
+fn kind_of_status(status: u16) -> ChatErrorKind {
+    match status {
+        401 | 403 => ChatErrorKind::Auth,
+        402 => ChatErrorKind::QuotaExceeded,
+        // A redirect is not followed: it would lose the request's body, or take the key elsewhere.
+        300..=399 | 404 | 405 | 410 => ChatErrorKind::NotFound,
+        408 => ChatErrorKind::TimedOut,
+        409 => ChatErrorKind::Overloaded,
+        413 => ChatErrorKind::ContextOverflow,
+        429 => ChatErrorKind::RateLimited,
+        500.. => ChatErrorKind::Overloaded,
+        _ => ChatErrorKind::InvalidRequest,
+    }
+}
+
+fn words(body: &Value, error: &Value) -> String {
+    let candidates = [&error["message"], error, &body["message"], &body["detail"]];
+    let said = candidates.into_iter().find_map(|value| match value {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
+    });
+    let mut text = match (said, &body["detail"]) {
+        (Some(text), _) => text,
+        (None, Value::Null) => match &error["message"] {
+            Value::Null => String::new(),
+            message => message.to_string(),
+        },
+        (None, detail) => detail.to_string(),
+    };
+    // OpenRouter says what the provider behind it said.
+    if let Some(raw) = error["metadata"]["raw"].as_str() {
+        text = format!("{text}: {raw}");
+    }
+    text
+}
+
+/// The title of a page; a text as it is.
+fn plain_text(text: &str) -> String {
+    if !text.trim_start().starts_with('<') {
+        return text.trim().to_owned();
+    }
+    let title = text
+        .split_once("<title>")
+        .and_then(|(_, rest)| rest.split_once("</title>"));
+    match title {
+        Some((title, _)) => format!("a web page, \"{}\"", title.trim()),
+        None => "a web page".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ChatErrorKind::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(status: impl Into<Option<u16>>, body: &str, expected: ChatErrorKind) {
+        assert_eq!(ErrorBody::read(body.as_bytes()).kind(status.into()), expected, "{body}");
+    }
+
+    #[test]
+    fn every_wording_of_an_overflow_is_known() {
+        let say = |text: &str| {
+            format!(
+                r#"{{"error":{{"message":{},"type":"invalid_request_error"}}}}"#,
+                Value::from(text)
+            )
+        };
+        for text in [
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            "'max_tokens' or 'max_completion_tokens' is too large: 9000.",
+            "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
+            "prompt is too long: 213462 tokens > 200000 maximum",
+            "Input is too long for requested model.",
+            "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            "Please reduce the length of the messages or completion.",
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+            "This endpoint's maximum context length is 131072 tokens. However, you requested about 200000 tokens.",
+            "prompt token count of 130000 exceeds the limit of 128000",
+            "the request exceeds the available context size (4096 tokens), try increasing it",
+            "The number of tokens to keep is greater than the context length",
+            "invalid params, context window exceeds limit (2013)",
+            "Invalid request: Your request exceeded model token limit: 131072",
+        ] {
+            check(400, &say(text), ContextOverflow);
+        }
+        check(
+            400,
+            r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#,
+            ContextOverflow,
+        );
+        let too_large = r#"{"type":"error","error":{"type":"request_too_large","message":"no"}}"#;
+        check(413, too_large, ContextOverflow);
+        let llama = r#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_ctx":4}}"#;
+        check(400, llama, ContextOverflow);
+        check(400, "", ContextOverflow);
+        check(413, "", ContextOverflow);
+    }
+
+    #[test]
+    fn rate_limits_that_speak_of_tokens_are_no_overflow() {
+        let say = |text: &str| format!(r#"{{"error":{{"message":{}}}}}"#, Value::from(text));
+        let tpm = "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 9000, \
+                   please reduce the length of the messages";
+        check(413, &say(tpm), RateLimited);
+        check(429, &say("prompt token count exceeds the limit of 40000"), RateLimited);
+        check(
+            429,
+            &say("Rate limit reached for tokens: maximum context length is no matter"),
+            RateLimited,
+        );
+        check(
+            503,
+            &say("rate limit: prompt is too long for now, too many tokens per minute"),
+            Overloaded,
+        );
+        check(
+            400,
+            &say("token usage exceeds the limit of 100 per day"),
+            InvalidRequest,
+        );
+        check(
+            429,
+            &say("Too many tokens, please wait before trying again."),
+            RateLimited,
+        );
+    }
+
+    #[test]
+    fn the_status_decides_where_nothing_else_does() {
+        for (status, kind) in [
+            (301, NotFound),
+            (400, InvalidRequest),
+            (401, Auth),
+            (402, QuotaExceeded),
+            (403, Auth),
+            (404, NotFound),
+            (408, TimedOut),
+            (409, Overloaded),
+            (413, ContextOverflow),
+            (422, InvalidRequest),
+            (429, RateLimited),
+            (500, Overloaded),
+            (503, Overloaded),
+            (529, Overloaded),
+        ] {
+            check(status, r#"{"error":"text"}"#, kind);
+        }
+        check(None, r#"{"error":"text"}"#, Overloaded);
+        check(None, r#"{"error":{"type":"invalid_request_error"}}"#, InvalidRequest);
+    }
+
+    #[test]
+    fn codes_are_more_exact_than_the_status() {
+        check(
+            429,
+            r#"{"error":{"message":"x","code":"insufficient_quota"}}"#,
+            QuotaExceeded,
+        );
+        check(
+            429,
+            r#"{"error":{"message":"x","type":"insufficient_quota","code":null}}"#,
+            QuotaExceeded,
+        );
+        check(
+            400,
+            r#"{"error":{"message":"x","code":"content_filter"}}"#,
+            ContentFiltered,
+        );
+        check(400, r#"{"error":{"message":"x","code":"model_not_found"}}"#, NotFound);
+        check(
+            200,
+            r#"{"error":{"message":"x","type":"overloaded_error"}}"#,
+            Overloaded,
+        );
+        let flagged = r#"{"error":{"code":403,"message":"x","metadata":{"flagged_input":"bad"}}}"#;
+        check(403, flagged, ContentFiltered);
+        let in_flight = r#"{"error":{"code":402,"metadata":{"limit_source":"openrouter_in_flight_budget"}}}"#;
+        check(402, in_flight, RateLimited);
+    }
+
+    #[test]
+    fn the_words_are_found_in_every_shape() {
+        let check = |body: &str, expected: &str| assert_eq!(ErrorBody::read(body.as_bytes()).text, expected);
+        check(r#"{"error":{"message":"a","code":1}}"#, "a");
+        check(r#"{"error":"a"}"#, "a");
+        check(r#"{"detail":"a"}"#, "a");
+        check(r#"{"detail":[{"msg":"a"}]}"#, r#"[{"msg":"a"}]"#);
+        check(r#"{"message":"a","object":"error"}"#, "a");
+        check(r#"[{"error":{"message":"a"}}]"#, "a");
+        check(
+            r#"{"error":{"message":"Provider returned error","metadata":{"raw":"a"}}}"#,
+            "Provider returned error: a",
+        );
+        check(
+            "<!doctype html><title> Bad gateway </title>",
+            "a web page, \"Bad gateway\"",
+        );
+        check("<html>", "a web page");
+        check(" plain \n", "plain");
+        check("", "");
+    }
+
+    #[test]
+    fn a_numeric_code_is_a_status() {
+        let status = |body: &str| ErrorBody::read(body.as_bytes()).status;
+        assert_eq!(status(r#"{"error":{"code":502}}"#), Some(502));
+        assert_eq!(status(r#"{"error":{"code":"429"}}"#), Some(429));
+        assert_eq!(status(r#"{"error":{"code":1302}}"#), None);
+    }
+}

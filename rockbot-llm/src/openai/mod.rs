@@ -1,0 +1,276 @@
+//! Asks servers that speak OpenAI's chat completions, which nearly all do.
+
+mod builder;
+mod calls;
+mod classify;
+mod details;
+mod overflow;
+mod report;
+mod request;
+mod response;
+mod retry;
+mod sse;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod think;
+mod wire;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, Response, Url};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::{CallContext, Clock, IdSource, SystemClock};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+pub use self::builder::OpenAiChatBuilder;
+pub(crate) use self::builder::{base_url, is_key, is_loopback};
+pub use self::report::SettingNames;
+
+use self::report::Reporter;
+use self::response::{Assembler, Fault, Outlet};
+use self::retry::{Advice, Failure, RetryPolicy};
+use self::stream::StreamFold;
+
+/// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama.
+///
+/// It streams on the wire only when the call has a delta sink. A call that failed in a way that may pass is
+/// tried once more; see [`OpenAiChatBuilder`] for the limits. A call that is cancelled, dropped or out of time
+/// closes its connection.
+///
+/// ```no_run
+/// use rockbot_core::CallContext;
+/// use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest};
+/// use rockbot_llm::OpenAiChat;
+///
+/// # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = OpenAiChat::builder("http://localhost:11434/v1", "qwen3").build()?;
+/// let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
+/// let answer = model
+///     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })
+///     .await?;
+/// println!("{}", answer.text);
+/// # Ok(())
+/// # }
+/// ```
+pub struct OpenAiChat {
+    http: reqwest::Client,
+    url: Url,
+    headers: HeaderMap,
+    limits: Limits,
+    retry: RetryPolicy,
+    ids: Arc<dyn IdSource>,
+    report: Reporter,
+}
+
+/// How long and how large things may become.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    call: Duration,
+    idle: Duration,
+    body: usize,
+    event: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            call: Duration::from_secs(600),
+            idle: Duration::from_secs(120),
+            body: 32 << 20,
+            event: 4 << 20,
+        }
+    }
+}
+
+/// As much of an error's body is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// A limit beyond this is none; without a bound the clock would overflow.
+const LONGEST_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How long the rest of a finished stream is awaited, so that its connection can be used again.
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+impl OpenAiChat {
+    /// A client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
+    pub fn builder(endpoint: impl Into<String>, model: impl Into<String>) -> OpenAiChatBuilder {
+        OpenAiChatBuilder::new(endpoint.into(), model.into())
+    }
+
+    /// The model that this client asks.
+    pub fn model(&self) -> &str {
+        &self.report.model
+    }
+
+    async fn ask(&self, call: &ChatCall, until: Instant) -> Result<ChatResponse, ChatError> {
+        let body = request::body(self.model(), &call.request, call.deltas.is_some()).map_err(|error| {
+            ChatError::new(ChatErrorKind::InvalidRequest, "the request cannot be written as JSON").with_source(error)
+        })?;
+        let body = Bytes::from(body);
+        let mut outlet = Outlet::new(call.deltas.clone());
+        let mut retries = 0;
+        loop {
+            let failure = match self.attempt(call, body.clone(), &mut outlet).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let Some(wait) = self.retry.wait(&failure, retries, Instant::now(), until) else {
+                return Err(failure.error);
+            };
+            tracing::debug!(error = %failure.error, ?wait, "trying a model call again");
+            outlet.reset();
+            sleep(wait).await;
+            retries += 1;
+        }
+    }
+
+    async fn attempt(&self, call: &ChatCall, body: Bytes, outlet: &mut Outlet) -> Result<ChatResponse, Failure> {
+        let response = self.send(body).await?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let answer = Assembler::new(&call.request.messages, &*self.ids, outlet);
+        let read = match call.deltas {
+            Some(_) if !is_json(&response) => self.read_stream(response, answer).await,
+            _ => self.read_whole(response, answer).await,
+        };
+        read.map_err(|fault| {
+            let failure = Failure::from(self.report.unusable(&fault));
+            Failure {
+                // An answer that was too long once will be so again.
+                retry_helps: failure.retry_helps && !matches!(fault, Fault::TooLong(..)),
+                ..failure
+            }
+        })
+    }
+
+    async fn send(&self, body: Bytes) -> Result<Response, Failure> {
+        let mut request = reqwest::Request::new(Method::POST, self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = Some(body.into());
+        let sent = self.http.execute(request).await;
+        sent.map_err(|error| self.report.unreachable(error).into())
+    }
+
+    async fn refusal(&self, mut response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let advice = Advice::read(response.headers(), SystemClock.now());
+        let mut body = Vec::new();
+        // What cannot be read of an error's body is not worth another error.
+        while body.len() < MAX_ERROR_BYTES
+            && let Ok(Some(bytes)) = response.chunk().await
+        {
+            body.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BYTES - body.len())]);
+        }
+        let mut failure = Failure::from(self.report.refused(Some(status), &body));
+        if let Some(after) = advice.after {
+            failure.error = failure.error.with_retry_after(after.min(self.retry.max_wait));
+        }
+        failure.retry_helps = advice.should_retry.unwrap_or(failure.retry_helps);
+        failure
+    }
+
+    async fn read_whole(&self, response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
+        let body = self.collect(Vec::new(), response).await?;
+        answer.whole(&body)
+    }
+
+    async fn read_stream(&self, mut response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
+        let Some(first) = next(&mut response).await? else {
+            return Err(Fault::Cut("before it began"));
+        };
+        let mut size = first.len();
+        self.check_size(size)?;
+        if first.trim_ascii_start().starts_with(b"{") {
+            // The server does not stream; it sent the answer whole.
+            let body = self.collect(first.into(), response).await?;
+            return answer.whole(&body);
+        }
+        let mut fold = StreamFold::new(answer, self.limits.event);
+        fold.push(&first)?;
+        while !fold.is_done() {
+            let next = timeout(self.limits.idle, next(&mut response)).await;
+            let Some(bytes) = next.map_err(|_| Fault::Cut("as nothing more came in time"))?? else {
+                break;
+            };
+            size += bytes.len();
+            self.check_size(size)?;
+            fold.push(&bytes)?;
+        }
+        if fold.is_done() {
+            let _ = timeout(DRAIN_TIME, next(&mut response)).await;
+        }
+        fold.finish()
+    }
+
+    async fn collect(&self, mut body: Vec<u8>, mut response: Response) -> Result<Vec<u8>, Fault> {
+        let announced = response.content_length().unwrap_or(0);
+        self.check_size(usize::try_from(announced).unwrap_or(usize::MAX))?;
+        while let Some(bytes) = next(&mut response).await? {
+            self.check_size(body.len() + bytes.len())?;
+            body.extend_from_slice(&bytes);
+        }
+        Ok(body)
+    }
+
+    fn check_size(&self, size: usize) -> Result<(), Fault> {
+        match size > self.limits.body {
+            true => Err(Fault::TooLong("the answer", self.limits.body)),
+            false => Ok(()),
+        }
+    }
+
+    /// When the call ends at the latest: at its deadline, or after this client's limit.
+    fn until(&self, cx: &CallContext) -> Instant {
+        let own = Instant::now() + self.limits.call.min(LONGEST_CALL);
+        cx.deadline().map_or(own, |deadline| deadline.min(own))
+    }
+
+    fn timed_out(&self, cx: &CallContext) -> ChatError {
+        let is_ours = cx.time_left().is_none_or(|left| !left.is_zero());
+        self.report.timed_out(is_ours.then_some(self.limits.call))
+    }
+}
+
+async fn next(response: &mut Response) -> Result<Option<Bytes>, Fault> {
+    response
+        .chunk()
+        .await
+        .map_err(|_| Fault::Cut("as the connection broke"))
+}
+
+fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
+    kind.is_some_and(|kind| kind.starts_with(b"application/json"))
+}
+
+#[async_trait]
+impl ChatClient for OpenAiChat {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let until = self.until(&call.cx);
+        if until <= Instant::now() {
+            return Err(self.timed_out(&call.cx));
+        }
+        let answer = timeout_at(until, self.ask(&call, until));
+        match call.cx.cancellation().run_until_cancelled(answer).await {
+            None => Err(self.report.cancelled()),
+            Some(Err(_)) => Err(self.timed_out(&call.cx)),
+            Some(Ok(answer)) => answer,
+        }
+    }
+}
+
+impl fmt::Debug for OpenAiChat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiChat")
+            .field("endpoint", &self.report.endpoint)
+            .field("model", &self.report.model)
+            .finish_non_exhaustive()
+    }
+}

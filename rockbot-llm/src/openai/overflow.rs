@@ -1,0 +1,77 @@
+//! How providers say that a request is larger than the context window. There is no common code, so the words
+//! are data here; rate limits, which also speak of tokens, are told apart.
+
+/// Codes and types that mean it.
+const CODES: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "request_too_large",
+    "model_context_window_exceeded",
+];
+
+/// Wordings that mean it: all parts of a row stand in the text.
+const WORDINGS: &[&[&str]] = &[
+    // OpenAI, Azure, OpenRouter, vLLM, Mistral.
+    &["maximum context length"],
+    &["exceeds the context window"],
+    &["context length exceeded"],
+    &["context_length_exceeded"],
+    // vLLM.
+    &["max_tokens", "is too large"],
+    &["max_completion_tokens", "is too large"],
+    &["maximum model length"],
+    // Anthropic.
+    &["prompt is too long"],
+    // Bedrock.
+    &["input is too long for requested model"],
+    // Google.
+    &["input token count", "exceeds the maximum number of tokens"],
+    // xAI.
+    &["maximum prompt length is"],
+    // Groq.
+    &["reduce the length of the messages"],
+    // Mistral.
+    &["too large for model with", "context length"],
+    // GitHub Copilot.
+    &["token", "exceeds the limit of"],
+    // llama.cpp.
+    &["exceeds the available context size"],
+    // LM Studio.
+    &["greater than the context length"],
+    // MiniMax.
+    &["context window exceeds limit"],
+    // Kimi.
+    &["exceeded model token limit"],
+];
+
+/// Words of those who only limit how much is asked in a while.
+const LOOK_ALIKES: &[&str] = &[
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "quota",
+    "tokens per min",
+    "per minute",
+    "per day",
+    "per hour",
+    "(tpm)",
+    "(tpd)",
+    "too many requests",
+    "throttl",
+];
+
+/// Whether an error with these words (in lower case) and this code or type is an overflow.
+pub(super) fn is_overflow(text: &str, codes: [&str; 2]) -> bool {
+    if codes.iter().any(|code| CODES.contains(code)) {
+        return true;
+    }
+    let is_said = |wording: &&[&str]| wording.iter().all(|part| text.contains(part));
+    WORDINGS.iter().any(is_said) && !is_rate(text, codes)
+}
+
+/// Whether the words (in lower case) speak of a rate.
+pub(super) fn is_rate(text: &str, codes: [&str; 2]) -> bool {
+    LOOK_ALIKES
+        .iter()
+        .any(|part| text.contains(part) || codes.iter().any(|code| code.contains(part)))
+}

@@ -1,0 +1,271 @@
+//! Errors in words: which server, what it said, which setting to look at; one line, and never a key.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatError, ChatErrorKind};
+use rockbot_core::{ExposeSecret, Secret};
+
+use super::classify::ErrorBody;
+use super::response::Fault;
+
+/// As much of a server's text is shown.
+const MAX_TEXT_CHARS: usize = 300;
+
+/// Keys shorter than this are dummies for servers without keys; blanking them out would blank out words.
+const MIN_KEY_CHARS: usize = 4;
+
+/// The names of a client's settings, for messages that say what to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingNames {
+    /// Where the endpoint is set, such as `OPENAI_BASE_URL`.
+    pub endpoint: Cow<'static, str>,
+    /// Where the key is set, such as `OPENAI_API_KEY`.
+    pub api_key: Cow<'static, str>,
+    /// Where the model is set, such as `OPENAI_MODEL`.
+    pub model: Cow<'static, str>,
+}
+
+impl Default for SettingNames {
+    fn default() -> Self {
+        Self {
+            endpoint: "the client's endpoint".into(),
+            api_key: "the client's api_key".into(),
+            model: "the client's model".into(),
+        }
+    }
+}
+
+/// Writes the errors of one client.
+pub(super) struct Reporter {
+    /// The endpoint without anything that could be secret.
+    pub(super) endpoint: String,
+    pub(super) model: String,
+    pub(super) names: SettingNames,
+    /// Texts that must not be shown.
+    pub(super) secrets: Vec<Secret>,
+}
+
+impl Reporter {
+    /// The server answered an error, with `status` unless it did so inside an answer.
+    pub(super) fn refused(&self, status: Option<u16>, body: &[u8]) -> ChatError {
+        let body = ErrorBody::read(body);
+        let status = status.or(body.status);
+        let kind = body.kind(status);
+        let error = ChatError::new(kind, self.message(kind, status, &body.text));
+        match status {
+            Some(status) => error.with_status(status),
+            None => error,
+        }
+    }
+
+    /// The answer cannot be used.
+    pub(super) fn unusable(&self, fault: &Fault) -> ChatError {
+        let kind = fault.kind();
+        let text = match fault {
+            Fault::InBand(body) => return self.refused(None, body),
+            Fault::Malformed(why) => Cow::Borrowed(why.as_str()),
+            Fault::Cut(place) => format!("it broke off {place}").into(),
+            Fault::TooLong(what, limit) => format!("{what} is longer than {limit} bytes").into(),
+            Fault::Filtered => "nothing was left of the answer".into(),
+        };
+        ChatError::new(kind, self.message(kind, None, &text))
+    }
+
+    /// There is no connection, or none any more.
+    pub(super) fn unreachable(&self, error: reqwest::Error) -> ChatError {
+        let kind = match error.is_connect() {
+            true => ChatErrorKind::Unreachable,
+            false => ChatErrorKind::CutStream,
+        };
+        let text = match error.is_timeout() {
+            true => "no connection within the time limit".into(),
+            false => root_cause(&error),
+        };
+        ChatError::new(kind, self.message(kind, None, &text)).with_source(error.without_url())
+    }
+
+    /// There was no complete answer in time: within the client's `limit`, or before the work's deadline.
+    pub(super) fn timed_out(&self, limit: Option<Duration>) -> ChatError {
+        let text = match limit {
+            Some(limit) => format!("none within the client's time limit of {limit:?}"),
+            None => "none before the deadline of the work".into(),
+        };
+        let kind = ChatErrorKind::TimedOut;
+        ChatError::new(kind, self.message(kind, None, &text))
+    }
+
+    /// The caller lost interest.
+    pub(super) fn cancelled(&self) -> ChatError {
+        let message = format!("the call of `{}` was cancelled", self.model);
+        ChatError::new(ChatErrorKind::Cancelled, message)
+    }
+
+    fn message(&self, kind: ChatErrorKind, status: Option<u16>, text: &str) -> String {
+        let status = status.map(|status| format!(" (status {status})")).unwrap_or_default();
+        let text = match self.clean(text) {
+            text if text.is_empty() => text,
+            text => format!(": {text}"),
+        };
+        let advice = match self.advice(kind) {
+            advice if advice.is_empty() => advice,
+            advice => format!("; {advice}"),
+        };
+        format!("{}{status}{text}{advice}", self.headline(kind))
+    }
+
+    fn headline(&self, kind: ChatErrorKind) -> String {
+        let Self { endpoint, model, .. } = self;
+        match kind {
+            ChatErrorKind::RateLimited => format!("`{endpoint}` limits how much is asked of `{model}`"),
+            ChatErrorKind::Overloaded => format!("`{endpoint}` has too much to do or failed"),
+            ChatErrorKind::ContextOverflow => {
+                format!("the request is larger than the context window of `{model}`")
+            }
+            ChatErrorKind::ContentFiltered => format!("the content filter of `{endpoint}` stepped in"),
+            ChatErrorKind::Auth if self.secrets.is_empty() => format!("`{endpoint}` asks for a key"),
+            ChatErrorKind::Auth => format!("`{endpoint}` refused the key"),
+            ChatErrorKind::QuotaExceeded => format!("the account at `{endpoint}` has no credit left"),
+            ChatErrorKind::TimedOut => format!("no complete answer from `{model}` at `{endpoint}`"),
+            ChatErrorKind::CutStream => format!("the answer of `{model}` at `{endpoint}` is incomplete"),
+            ChatErrorKind::Unreachable => format!("cannot reach `{endpoint}`"),
+            ChatErrorKind::NotFound => format!("`{endpoint}` does not know the model `{model}` or is no model server"),
+            ChatErrorKind::InvalidResponse => format!("the answer of `{endpoint}` cannot be understood"),
+            _ => format!("`{endpoint}` refused the request"),
+        }
+    }
+
+    fn advice(&self, kind: ChatErrorKind) -> String {
+        let SettingNames {
+            endpoint,
+            api_key,
+            model,
+        } = &self.names;
+        match kind {
+            ChatErrorKind::Auth if self.secrets.is_empty() => format!("set {api_key}"),
+            ChatErrorKind::Auth => format!("check {api_key}"),
+            ChatErrorKind::QuotaExceeded => format!("top it up, or set {api_key} to another key"),
+            ChatErrorKind::NotFound => format!(
+                "check {model}, and that {endpoint} is the base URL of an OpenAI-compatible API, such as https://api.openai.com/v1"
+            ),
+            ChatErrorKind::Unreachable => format!("check that the server runs and that {endpoint} names it"),
+            ChatErrorKind::InvalidResponse => format!("check that {endpoint} names an OpenAI-compatible API"),
+            ChatErrorKind::ContextOverflow => "shorten the conversation or choose a model with a larger one".into(),
+            ChatErrorKind::RateLimited | ChatErrorKind::Overloaded => "try again later".into(),
+            _ => String::new(),
+        }
+    }
+
+    /// A server's text as it can be shown: without keys, on one line, bounded.
+    fn clean(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            let secret = secret.expose_secret();
+            if secret.chars().count() >= MIN_KEY_CHARS {
+                text = text.replace(secret, REDACTED);
+            }
+        }
+        one_line(&redact_tokens(&text))
+    }
+}
+
+const REDACTED: &str = "[redacted]";
+
+/// Blanks out what looks like a key, even if it is not ours: `Bearer …` and `sk-…`.
+fn redact_tokens(text: &str) -> String {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=*".contains(c);
+    let mut clean = String::with_capacity(text.len());
+    let mut follows_bearer = false;
+    for piece in text.split_inclusive(|c| !is_token(c)) {
+        let token = piece.trim_end_matches(|c| !is_token(c));
+        let is_key = (follows_bearer && token.len() > 1) || (token.starts_with("sk-") && token.len() > 8);
+        clean.push_str(if is_key { REDACTED } else { token });
+        clean.push_str(&piece[token.len()..]);
+        follows_bearer = token.eq_ignore_ascii_case("bearer") || (follows_bearer && token.is_empty());
+    }
+    clean
+}
+
+/// Escapes what could break out of a log line, and cuts what is too long.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == MAX_TEXT_CHARS {
+            line.push('…');
+            break;
+        }
+        match c {
+            '\n' | '\r' | '\t' => line.push(' '),
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
+                line.extend(c.escape_unicode());
+            }
+            c if c.is_control() => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reporter() -> Reporter {
+        Reporter {
+            endpoint: "http://host/v1".into(),
+            model: "m".into(),
+            names: SettingNames::default(),
+            secrets: vec!["correct horse".into()],
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(reporter().clean(text), expected);
+    }
+
+    #[test]
+    fn keys_are_never_repeated() {
+        check("key correct horse is wrong", "key [redacted] is wrong");
+        check("got `Bearer abc.def=`, want", "got `Bearer [redacted]`, want");
+        check("header bearer:  abcdef", "header bearer:  [redacted]");
+        check(
+            "Incorrect API key: sk-proj-1234567890.",
+            "Incorrect API key: [redacted]",
+        );
+        check("ask-me about task-lists", "ask-me about task-lists");
+    }
+
+    #[test]
+    fn a_text_stays_on_its_line() {
+        check("a\r\nb\u{1b}[31m \u{202e}c\n", "a  b\\u{1b}[31m \\u{202e}c");
+        let long = "é".repeat(400);
+        check(&long, &format!("{}…", "é".repeat(300)));
+    }
+
+    #[test]
+    fn a_key_is_not_cut_before_it_is_found() {
+        let text = format!("{}correct horse", "x".repeat(295));
+        check(&text, &format!("{}[reda…", "x".repeat(295)));
+    }
+
+    #[test]
+    fn messages_name_the_server_and_the_setting() {
+        let error = reporter().refused(Some(401), br#"{"error":{"message":"no","code":"invalid_api_key"}}"#);
+        let expected = "`http://host/v1` refused the key (status 401): no; check the client's api_key";
+        assert_eq!(error.to_string(), expected);
+        let error = reporter().refused(None, br#"{"error":{"message":"gone","code":502}}"#);
+        assert_eq!(error.status(), Some(502));
+        let expected = "`http://host/v1` has too much to do or failed (status 502): gone; try again later";
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -1,0 +1,300 @@
+//! The answer put together: a whole one is a stream of one piece.
+
+use std::sync::Arc;
+
+use rockbot_core::IdSource;
+use rockbot_core::chat::{
+    ChatDelta, ChatErrorKind, ChatMessage, ChatResponse, DeltaSink, FinishReason, Reasoning, Usage,
+};
+use serde_json::value::RawValue;
+
+use super::calls::{CallAssembler, CallPiece};
+use super::classify::ErrorBody;
+use super::details::DetailAssembler;
+use super::think::{Piece, ThinkSplitter};
+use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText, WireUsage};
+
+/// As much of an answer that is none is looked at for a message.
+const MAX_QUOTED_BYTES: usize = 4096;
+
+/// What is wrong with an answer, before it is said which server gave it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The server reports an error where the answer should be; this is its body.
+    InBand(Vec<u8>),
+    /// It is not a chat completion, and why.
+    Malformed(String),
+    /// It broke off, and where.
+    Cut(&'static str),
+    /// It is longer than the limit, and which.
+    TooLong(&'static str, usize),
+    /// The provider's content filter left nothing of it.
+    Filtered,
+}
+
+impl Fault {
+    /// The kind of error that this fault is; the server's own errors are classified by their body instead.
+    pub(super) fn kind(&self) -> ChatErrorKind {
+        match self {
+            Self::InBand(_) => ChatErrorKind::Overloaded,
+            Self::Malformed(_) | Self::TooLong(..) => ChatErrorKind::InvalidResponse,
+            Self::Cut(_) => ChatErrorKind::CutStream,
+            Self::Filtered => ChatErrorKind::ContentFiltered,
+        }
+    }
+}
+
+/// Where the pieces of an answer go, if anybody wants them.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    sink: Option<DeltaSink>,
+    sent: bool,
+}
+
+impl Outlet {
+    /// To `sink`.
+    pub(super) fn new(sink: Option<DeltaSink>) -> Self {
+        Self { sink, sent: false }
+    }
+
+    /// Takes back what was sent, if anything was.
+    pub(super) fn reset(&mut self) {
+        if std::mem::take(&mut self.sent) {
+            self.hand_on(ChatDelta::Reset);
+        }
+    }
+
+    fn send(&mut self, delta: ChatDelta<'_>) {
+        self.sent = true;
+        self.hand_on(delta);
+    }
+
+    fn hand_on(&self, delta: ChatDelta<'_>) {
+        if let Some(sink) = &self.sink {
+            sink.send(delta);
+        }
+    }
+}
+
+/// Collects the pieces of one answer.
+pub(super) struct Assembler<'a> {
+    said: Said<'a>,
+    splitter: ThinkSplitter,
+    details: DetailAssembler,
+    calls: CallAssembler<'a>,
+    finish: Option<FinishReason>,
+    usage: Option<Usage>,
+    model: Option<Arc<str>>,
+}
+
+/// What was said so far, and who is told.
+struct Said<'a> {
+    outlet: &'a mut Outlet,
+    text: String,
+    reasoning: String,
+}
+
+impl Said<'_> {
+    fn say(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Answer(text) => {
+                self.text.push_str(text);
+                self.outlet.send(ChatDelta::Text(text));
+            }
+            Piece::Reasoning(text) => {
+                self.reasoning.push_str(text);
+                self.outlet.send(ChatDelta::Reasoning(text));
+            }
+        }
+    }
+}
+
+impl<'a> Assembler<'a> {
+    /// For an answer to `messages`. Calls without a usable id get one from `ids`.
+    pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a mut Outlet) -> Self {
+        Self {
+            said: Said {
+                outlet,
+                text: String::new(),
+                reasoning: String::new(),
+            },
+            splitter: ThinkSplitter::default(),
+            details: DetailAssembler::default(),
+            calls: CallAssembler::new(ids, messages),
+            finish: None,
+            usage: None,
+            model: None,
+        }
+    }
+
+    /// Reads a whole answer.
+    pub(super) fn whole(mut self, body: &[u8]) -> Result<ChatResponse, Fault> {
+        let answer = parse(body)?;
+        let Some(choice) = self.start(answer, body)? else {
+            return Err(Fault::Malformed(format!("it has no choices{}", quoted(body))));
+        };
+        let message = choice.message.or(choice.delta).unwrap_or_default();
+        self.words(&message);
+        for call in message.tool_calls.iter().flatten() {
+            with_piece(call, |piece| self.calls.push_whole(piece))?;
+        }
+        self.finish()
+    }
+
+    /// Reads one event of a streamed answer.
+    pub(super) fn piece(&mut self, event: &[u8]) -> Result<(), Fault> {
+        let answer = parse(event)?;
+        let Some(choice) = self.start(answer, event)? else {
+            return Ok(());
+        };
+        let message = choice.delta.or(choice.message).unwrap_or_default();
+        self.words(&message);
+        for call in message.tool_calls.iter().flatten() {
+            let outlet = &mut *self.said.outlet;
+            with_piece(call, |piece| {
+                self.calls
+                    .push(piece, |call, tool| outlet.send(ChatDelta::ToolCall { call, tool }))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the server said why it stopped, as it does at the end of an answer.
+    pub(super) fn has_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// The complete answer.
+    pub(super) fn finish(mut self) -> Result<ChatResponse, Fault> {
+        self.splitter.finish(&mut |piece| self.said.say(piece));
+        let finish = self.finish.unwrap_or(FinishReason::Other);
+        // Calls of an answer that was cut may be cut themselves.
+        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
+        if finish == FinishReason::ContentFilter && self.said.text.is_empty() {
+            return Err(Fault::Filtered);
+        }
+        Ok(ChatResponse {
+            finish: match (finish, tool_calls.is_empty()) {
+                (FinishReason::ToolCalls, true) => FinishReason::Other,
+                (_, false) => FinishReason::ToolCalls,
+                (finish, true) => finish,
+            },
+            text: self.said.text,
+            tool_calls,
+            reasoning: reasoning(self.said.reasoning, self.details),
+            usage: self.usage,
+            model: self.model,
+        })
+    }
+
+    /// Reads what surrounds the message; returns the one choice that was asked for, if it is in this piece.
+    fn start<'w>(&mut self, answer: WireAnswer<'w>, body: &[u8]) -> Result<Option<WireChoice<'w>>, Fault> {
+        if answer.error.is_some_and(is_error) {
+            return Err(Fault::InBand(body.to_vec()));
+        }
+        if let (None, Some(model)) = (&self.model, &answer.model) {
+            self.model = Some(Arc::from(&*model.0));
+        }
+        if let Some(usage) = answer.usage.and_then(read_usage) {
+            self.usage = Some(usage);
+        }
+        let mut choices = answer.choices.unwrap_or_default().into_iter();
+        let choice = choices.find(|choice| choice.index.unwrap_or(0) == 0);
+        if let Some(reason) = choice.as_ref().and_then(|choice| choice.finish_reason.as_ref()) {
+            match &*reason.0 {
+                "" => {}
+                "error" => return Err(Fault::InBand(body.to_vec())),
+                reason => self.finish = Some(finish_reason(reason)),
+            }
+        }
+        Ok(choice)
+    }
+
+    /// Reads the words of a message: thoughts, text, and a refusal, which is the text of who refuses.
+    fn words(&mut self, message: &WireMessage<'_>) {
+        let thought = [&message.reasoning_content, &message.reasoning]
+            .into_iter()
+            .find_map(non_empty);
+        if let Some(thought) = thought {
+            self.said.say(Piece::Reasoning(thought));
+        }
+        if let Some(details) = message.reasoning_details {
+            self.details.push(details);
+        }
+        for text in [&message.content, &message.refusal].into_iter().filter_map(non_empty) {
+            self.splitter.push(text, &mut |piece| self.said.say(piece));
+        }
+    }
+}
+
+fn parse(json: &[u8]) -> Result<WireAnswer<'_>, Fault> {
+    serde_json::from_slice(json).map_err(|error| {
+        let sent = quoted(json);
+        Fault::Malformed(format!("it is not a chat completion ({error}){sent}"))
+    })
+}
+
+/// What the server sent instead, as far as it fits into a message.
+fn quoted(body: &[u8]) -> String {
+    let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
+    match ErrorBody::read(body).text {
+        text if text.is_empty() => text,
+        text => format!(": {text}"),
+    }
+}
+
+fn non_empty<'a>(text: &'a Option<WireText<'_>>) -> Option<&'a str> {
+    text.as_ref().map(|text| &*text.0).filter(|text| !text.is_empty())
+}
+
+fn with_piece(call: &WireCall<'_>, push: impl FnOnce(CallPiece<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+    let function = call.function.as_ref();
+    let arguments = function.map(|function| function.arguments()).transpose();
+    let arguments = arguments.map_err(|error| Fault::Malformed(format!("a tool call cannot be read: {error}")))?;
+    push(CallPiece {
+        index: call.index,
+        id: non_empty(&call.id).unwrap_or_default(),
+        name: function
+            .and_then(|function| non_empty(&function.name))
+            .unwrap_or_default(),
+        arguments: arguments.as_deref().unwrap_or_default(),
+    })
+}
+
+/// Some servers send an empty `error` with each answer.
+fn is_error(raw: &RawValue) -> bool {
+    !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
+}
+
+fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        "stop" => FinishReason::Stop,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        _ => FinishReason::Other,
+    }
+}
+
+/// What cannot be read of the usage is not worth an answer.
+fn read_usage(raw: &RawValue) -> Option<Usage> {
+    let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
+    Some(Usage {
+        input: usage.prompt_tokens.unwrap_or(0),
+        output: usage.completion_tokens.unwrap_or(0),
+        cached: usage
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens)
+            .unwrap_or(0),
+        reasoning: usage
+            .completion_tokens_details
+            .and_then(|details| details.reasoning_tokens)
+            .unwrap_or(0),
+    })
+}
+
+fn reasoning(text: String, details: DetailAssembler) -> Option<Reasoning> {
+    let details = details.finish();
+    (!text.is_empty() || details.is_some()).then_some(Reasoning { text, details })
+}

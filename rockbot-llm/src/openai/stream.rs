@@ -1,0 +1,65 @@
+//! A streamed answer, folded from the bytes as they arrive.
+
+use rockbot_core::chat::ChatResponse;
+
+use super::response::{Assembler, Fault};
+use super::sse::{EventTooLong, SseDecoder};
+
+/// Bytes in, an answer out.
+pub(super) struct StreamFold<'a> {
+    decoder: SseDecoder,
+    answer: Assembler<'a>,
+    event_limit: usize,
+    is_done: bool,
+}
+
+impl<'a> StreamFold<'a> {
+    /// Folds into `answer`; an event longer than `event_limit` bytes is an error.
+    pub(super) fn new(answer: Assembler<'a>, event_limit: usize) -> Self {
+        Self {
+            decoder: SseDecoder::new(event_limit),
+            answer,
+            event_limit,
+            is_done: false,
+        }
+    }
+
+    /// Takes in the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.decoder.feed(bytes);
+        self.read_events()
+    }
+
+    /// Whether the server said that nothing follows.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// The answer, once there are no more bytes.
+    pub(super) fn finish(mut self) -> Result<ChatResponse, Fault> {
+        if !self.is_done {
+            self.decoder.finish();
+            self.read_events().map_err(|fault| match fault {
+                Fault::Malformed(_) => Fault::Cut("in the middle of an event"),
+                fault => fault,
+            })?;
+        }
+        if !self.is_done && !self.answer.has_finished() {
+            return Err(Fault::Cut("before its end"));
+        }
+        self.answer.finish()
+    }
+
+    fn read_events(&mut self) -> Result<(), Fault> {
+        let too_long = |EventTooLong| Fault::TooLong("a stream event", self.event_limit);
+        while let Some(event) = self.decoder.next_event().map_err(too_long)? {
+            match event.trim_ascii() {
+                _ if self.is_done => {}
+                b"" => {}
+                b"[DONE]" => self.is_done = true,
+                event => self.answer.piece(event)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,736 @@
+//! The client against recorded servers on the loopback, and the fold of streams against every way to cut them.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rockbot_core::chat::{ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason, Reasoning, ToolCall, Usage};
+use rockbot_core::{IdSource, Secret};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::fixture::{Reply, Server};
+
+const KEY: &str = "sk-very-secret-key";
+
+/// `1`, `2`, …
+#[derive(Debug, Default)]
+struct Counted(AtomicU32);
+
+impl IdSource for Counted {
+    fn next_id(&self) -> String {
+        (self.0.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+    }
+}
+
+fn client(server: &Server) -> OpenAiChatBuilder {
+    OpenAiChat::builder(server.endpoint(), "m")
+        .api_key(Secret::from(KEY))
+        .ids(Arc::new(Counted::default()))
+        .retries(0)
+}
+
+fn call() -> ChatCall {
+    ChatCall {
+        request: Arc::new(ChatRequest::new([ChatMessage::user("hi")])),
+        deltas: None,
+        cx: CallContext::new("s"),
+    }
+}
+
+/// A call whose deltas are noted as text.
+fn streamed() -> (ChatCall, Arc<Mutex<Vec<String>>>) {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let notes = noted.clone();
+    let sink = DeltaSink::new(move |delta| {
+        notes.lock().unwrap().push(match delta {
+            ChatDelta::Text(text) => format!("text {text}"),
+            ChatDelta::Reasoning(text) => format!("reasoning {text}"),
+            ChatDelta::ToolCall { call, tool } => format!("call {call} {tool}"),
+            _ => "reset".into(),
+        });
+    });
+    let call = ChatCall {
+        deltas: Some(sink),
+        ..call()
+    };
+    (call, noted)
+}
+
+fn tool_call(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    }
+}
+
+/// The whole answer that a server gives with `body`.
+async fn whole(body: &str) -> Result<ChatResponse, ChatError> {
+    let server = Server::start([Reply::json(200, body)]).await;
+    client(&server).build().unwrap().chat(call()).await
+}
+
+async fn check_whole(body: &str, expected: ChatResponse) {
+    assert_eq!(whole(body).await.unwrap(), expected, "{body}");
+}
+
+/// The answer that `events` fold to, fed in `pieces`.
+fn fold<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ChatResponse, Fault> {
+    let (ids, messages, mut outlet) = (Counted::default(), [], Outlet::new(None));
+    let mut fold = StreamFold::new(Assembler::new(&messages, &ids, &mut outlet), 4096);
+    for piece in pieces {
+        fold.push(piece)?;
+    }
+    fold.finish()
+}
+
+#[track_caller]
+fn check_stream(events: &[&str], expected: &Result<ChatResponse, Fault>) {
+    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    assert_eq!(&fold([stream.as_bytes()]), expected);
+}
+
+fn malformed(why: &str) -> Result<ChatResponse, Fault> {
+    Err(Fault::Malformed(why.into()))
+}
+
+#[tokio::test]
+async fn a_request_goes_where_the_endpoint_says_with_the_key_and_the_headers() {
+    let server = Server::start([Reply::json(200, r#"{"choices":[{"message":{"content":"hello"}}]}"#)]).await;
+    let client = OpenAiChat::builder(server.endpoint() + "/chat/completions/", "m").api_key(KEY.into());
+    client
+        .header("X-Title", "Rock")
+        .build()
+        .unwrap()
+        .chat(call())
+        .await
+        .unwrap();
+    let request = server.requests().remove(0);
+    assert!(
+        request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
+        "{request}"
+    );
+    for line in [
+        "content-type: application/json",
+        &format!("authorization: Bearer {KEY}"),
+        "x-title: Rock",
+    ] {
+        assert!(request.contains(&format!("\r\n{line}\r\n")), "{request}");
+    }
+    assert!(request.ends_with("\r\n\r\n{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"));
+}
+
+#[tokio::test]
+async fn a_whole_answer_is_read_with_all_that_belongs_to_it() {
+    check_whole(
+        r#"{"model":"m-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"yes",
+           "refusal":null,"reasoning_content":"hm","reasoning":"hm","tool_calls":[]}}],
+           "usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":3},
+           "completion_tokens_details":{"reasoning_tokens":2}}}"#,
+        ChatResponse {
+            reasoning: Some(Reasoning {
+                text: "hm".into(),
+                details: None,
+            }),
+            usage: Some(Usage {
+                input: 9,
+                output: 5,
+                cached: 3,
+                reasoning: 2,
+            }),
+            model: Some("m-1".into()),
+            ..ChatResponse::text("yes")
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn tool_calls_of_sloppy_servers_are_put_right() {
+    check_whole(
+        r#"{"choices":[{"finish_reason":"stop","message":{"content":null,"tool_calls":[
+            {"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}},
+            {"id":"a","function":{"name":"f","arguments":{"y": [1, 2]}}},
+            {"id":7,"function":{"name":"g","arguments":""}},
+            {"function":{"name":"h"}}]}}]}"#,
+        ChatResponse::calls([
+            tool_call("a", "f", r#"{"x": 1}"#),
+            tool_call("call_1", "f", r#"{"y": [1, 2]}"#),
+            tool_call("call_2", "g", "{}"),
+            tool_call("call_3", "h", "{}"),
+        ]),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_gets_another_id_when_the_conversation_has_that_one() {
+    let body = r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}}]}}]}"#;
+    let server = Server::start([Reply::json(200, body)]).await;
+    let earlier = ChatMessage::calls(String::new(), vec![tool_call("a", "f", "{}")]);
+    let call = ChatCall {
+        request: Arc::new(ChatRequest::new([earlier, ChatMessage::tool("a".into(), "x")])),
+        ..call()
+    };
+    let answer = client(&server).build().unwrap().chat(call).await.unwrap();
+    assert_eq!(answer.tool_calls, [tool_call("call_1", "f", "{}")]);
+}
+
+#[tokio::test]
+async fn a_cut_answer_has_no_tool_calls() {
+    let body = r#"{"choices":[{"finish_reason":"length","message":{"content":"so","tool_calls":[
+        {"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}"#;
+    let expected = ChatResponse {
+        finish: FinishReason::Length,
+        ..ChatResponse::text("so")
+    };
+    check_whole(body, expected).await;
+}
+
+#[tokio::test]
+async fn text_and_reasoning_are_found_wherever_they_stand() {
+    let answer = |message: &str| format!(r#"{{"choices":[{{"finish_reason":"eos","message":{message}}}]}}"#);
+    let other = |text: &str| ChatResponse {
+        finish: FinishReason::Other,
+        ..ChatResponse::text(text)
+    };
+    let parts = r#"{"content":[{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b"}]}"#;
+    check_whole(&answer(parts), other("ab")).await;
+    check_whole(&answer(r#"{"content":null,"refusal":"no"}"#), other("no")).await;
+    let thought = |text: &str, details: Option<&str>| {
+        let details = details.map(|raw| Arc::from(serde_json::value::RawValue::from_string(raw.into()).unwrap()));
+        let text = text.into();
+        Some(Reasoning { text, details })
+    };
+    let tagged = r#"{"content":"<think>\nhm</think>\n\nyes"}"#;
+    let expected = ChatResponse {
+        reasoning: thought("\nhm", None),
+        ..other("yes")
+    };
+    check_whole(&answer(tagged), expected).await;
+    let details = r#"[ {"type":"reasoning.encrypted","data":"x"} ]"#;
+    let expected = ChatResponse {
+        reasoning: thought("hm", Some(details)),
+        ..other("yes")
+    };
+    check_whole(
+        &answer(&format!(
+            r#"{{"content":"yes","reasoning":"hm","reasoning_details":{details}}}"#
+        )),
+        expected,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_an_error_of_its_kind() {
+    for (body, kind) in [
+        (
+            r#"{"error":{"message":"busy","code":502},"choices":[]}"#,
+            ChatErrorKind::Overloaded,
+        ),
+        (r#"{"error":{"message":"no","code":429}}"#, ChatErrorKind::RateLimited),
+        (
+            r#"{"choices":[{"finish_reason":"error","message":{"content":"so"}}]}"#,
+            ChatErrorKind::Overloaded,
+        ),
+        (
+            r#"{"choices":[{"finish_reason":"content_filter","message":{}}]}"#,
+            ChatErrorKind::ContentFiltered,
+        ),
+        (r#"{"choices":[]}"#, ChatErrorKind::InvalidResponse),
+        (
+            r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{}}]}}]}"#,
+            ChatErrorKind::InvalidResponse,
+        ),
+        ("<html>Sign in</html>", ChatErrorKind::InvalidResponse),
+        ("", ChatErrorKind::InvalidResponse),
+        (r#"{"choices":[{"mess"#, ChatErrorKind::InvalidResponse),
+    ] {
+        assert_eq!(whole(body).await.unwrap_err().kind(), kind, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_came_instead_of_an_answer_is_quoted() {
+    let message = async |body: &str| whole(body).await.unwrap_err().to_string();
+    let page = message("<html><title>Sign in</title></html>").await;
+    assert!(
+        page.contains("cannot be understood: it is not a chat completion (expected value"),
+        "{page}"
+    );
+    assert!(
+        page.contains("): a web page, \"Sign in\"; check that the client's endpoint names"),
+        "{page}"
+    );
+    let other = message(r#"{"message":"no such route"}"#).await;
+    assert!(other.contains(": it has no choices: no such route; check"), "{other}");
+}
+
+#[tokio::test]
+async fn errors_name_the_setting_and_never_the_key() {
+    let check = async |status, body: &str, expected: &str| {
+        let server = Server::start([Reply::json(status, body)]).await;
+        let names = SettingNames {
+            endpoint: "OPENAI_BASE_URL".into(),
+            api_key: "OPENAI_API_KEY".into(),
+            model: "OPENAI_MODEL".into(),
+        };
+        let client = client(&server).setting_names(names).build().unwrap();
+        let error = client.chat(call()).await.unwrap_err();
+        assert_eq!(error.to_string(), expected.replace("ENDPOINT", &server.endpoint()));
+        assert_eq!(error.status(), Some(status));
+        assert!(!format!("{error:?} {client:?}").contains(KEY));
+    };
+    let echo = format!(r#"{{"error":{{"message":"bad key {KEY}\nsee docs"}}}}"#);
+    let expected = "`ENDPOINT` refused the key (status 401): bad key [redacted] see docs; check OPENAI_API_KEY";
+    check(401, &echo, expected).await;
+    let expected = "`ENDPOINT` does not know the model `m` or is no model server (status 404): a web page; check \
+                    OPENAI_MODEL, and that OPENAI_BASE_URL is the base URL of an OpenAI-compatible API, such as \
+                    https://api.openai.com/v1";
+    check(404, "<html>", expected).await;
+    let quota = r#"{"error":{"message":"spent","code":"insufficient_quota"}}"#;
+    let expected = "the account at `ENDPOINT` has no credit left (status 429): spent; top it up, or set \
+                    OPENAI_API_KEY to another key";
+    check(429, quota, expected).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let client = OpenAiChat::builder(&endpoint, "m").retries(0).build().unwrap();
+    let error = client.chat(call()).await.unwrap_err();
+    assert_eq!(error.kind(), ChatErrorKind::Unreachable);
+    let message = error.to_string();
+    assert!(
+        message.starts_with(&format!("cannot reach `{endpoint}`: Connection refused")),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("; check that the server runs and that the client's endpoint names it"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_client_that_cannot_work_is_not_built() {
+    let build = |endpoint: &str, model: &str| OpenAiChat::builder(endpoint, model);
+    for client in [
+        build("localhost:1", "m"),
+        build("http://h", " "),
+        build("http://h", "m").api_key("two words".into()),
+        build("http://h", "m").header("bad name", "x"),
+        build("http://h", "m").header("x", "bad\nvalue"),
+    ] {
+        client.build().unwrap_err();
+    }
+    let shown = format!("{:?}", build("http://h/v1/?key=secret", "m").build().unwrap());
+    assert_eq!(shown, "OpenAiChat { endpoint: \"http://h/v1\", model: \"m\", .. }");
+}
+
+#[tokio::test]
+async fn an_answer_beyond_the_limit_is_refused() {
+    let endless = format!("data: {}\n\n", "x".repeat(2000));
+    for (reply, is_streamed) in [
+        (Reply::json(200, &" ".repeat(2000)), false),
+        (Reply::stream(&" ".repeat(2000)), false),
+        (Reply::stream(&format!("{{{}", " ".repeat(2000))), true),
+        (Reply::stream(&endless), true),
+        (Reply::stream(&": keep-alive\n\n".repeat(200)), true),
+    ] {
+        let server = Server::start([reply.clone()]).await;
+        let mut client = client(&server);
+        client.limits.body = 1000;
+        client.limits.event = 900;
+        let call = if is_streamed { streamed().0 } else { call() };
+        let error = client.build().unwrap().chat(call).await.unwrap_err();
+        assert_eq!(error.kind(), ChatErrorKind::InvalidResponse, "{reply:?}");
+        assert!(error.to_string().contains("is longer than"), "{error}");
+    }
+}
+
+/// A stream that has everything: two interleaved calls, a split name, reasoning in pieces, usage at the end.
+const RECORDED: &str = concat!(
+    "\u{feff}: OPENROUTER PROCESSING\r\n\r\n",
+    "data: {\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\r\n\r\n",
+    "data:{\"choices\":[{\"delta\":{\"content\":\"<thi\"}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"content\":\"nk>größer\"}}]}\n\n",
+    "event: delta\ndata: {\"choices\":[{\"delta\":\ndata: {\"content\":\"</think>\\n Grüße \\ud83d\\ude00 🙂\"}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"b\",\"type\":\"function\",\"function\":{\"name\":\"get_\",\"arguments\":\"\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"add\",\"arguments\":\"{\\\"x\\\"\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"name\":\"time\",\"arguments\":\"{\\\"zo\"}},{\"index\":0,\"function\":{\"arguments\":\":1}\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"b\",\"function\":{\"arguments\":\"ne\\\":\\\"é\\\"}\"}}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"index\":0,\"text\":\"a\",\"signature\":null}]}}]}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"index\":0,\"text\":\"b\",\"signature\":\"s\"}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4,\"prompt_tokens_details\":null}}\n\n",
+    "data: [DONE]\n\n",
+);
+
+fn recorded() -> ChatResponse {
+    let details = r#"[{"index":0,"signature":"s","text":"ab","type":"reasoning.text"}]"#;
+    ChatResponse {
+        text: "Grüße 😀 🙂".into(),
+        reasoning: Some(Reasoning {
+            text: "größer".into(),
+            details: Some(Arc::from(
+                serde_json::value::RawValue::from_string(details.into()).unwrap(),
+            )),
+        }),
+        usage: Some(Usage {
+            input: 3,
+            output: 4,
+            ..Usage::default()
+        }),
+        model: Some("m-1".into()),
+        ..ChatResponse::calls([
+            tool_call("a", "add", r#"{"x":1}"#),
+            tool_call("b", "get_time", r#"{"zone":"é"}"#),
+        ])
+    }
+}
+
+#[test]
+fn a_stream_cut_in_two_anywhere_gives_the_same_answer() {
+    let bytes = RECORDED.as_bytes();
+    assert_eq!(fold(bytes.chunks(1)), Ok(recorded()));
+    for middle in 0..=bytes.len() {
+        let (a, b) = bytes.split_at(middle);
+        assert_eq!(fold([a, b]), Ok(recorded()), "cut at {middle}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_stream_in_any_pieces_gives_the_same_answer(sizes in prop::collection::vec(1usize..200, 1..400)) {
+        let mut rest = RECORDED.as_bytes();
+        let mut pieces = Vec::new();
+        for size in sizes {
+            let (piece, after) = rest.split_at(size.min(rest.len()));
+            pieces.push(piece);
+            rest = after;
+        }
+        pieces.push(rest);
+        prop_assert_eq!(fold(pieces), Ok(recorded()));
+    }
+
+    #[test]
+    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), events in "(data: [\\[\\]{}a-z\":0-9,]{0,60}\n\n){0,5}") {
+        let _ = fold([bytes.as_slice()]);
+        let _ = fold([events.as_bytes()]);
+    }
+}
+
+#[test]
+fn every_cut_of_a_stream_is_an_error() {
+    let end = RECORDED.find(",\"finish_reason\"").unwrap();
+    for length in 0..end {
+        let cut = &RECORDED.as_bytes()[..length];
+        let kind = fold([cut]).unwrap_err().kind();
+        assert_eq!(kind, ChatErrorKind::CutStream, "cut at {length}");
+    }
+}
+
+/// The calls that these entries of `delta.tool_calls`, one an event, add up to.
+#[track_caller]
+fn check_calls(deltas: &[&str], expected: &[ToolCall]) {
+    let event = |delta: &&str| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
+    let mut events: Vec<_> = deltas.iter().map(event).collect();
+    events.push(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#.into());
+    let events: Vec<_> = events.iter().map(String::as_str).collect();
+    check_stream(&events, &Ok(ChatResponse::calls(expected.iter().cloned())));
+}
+
+#[test]
+fn interleaved_calls_come_out_in_order_with_their_own_arguments() {
+    check_calls(
+        &[
+            r#"{"index":1,"id":"b","function":{"name":"g"}}"#,
+            r#"{"index":0,"id":"a","function":{"name":"get_","arguments":null}}"#,
+            r#"{"index":2,"id":"c","function":{"name":"h","arguments":"{\"c\""}}"#,
+            r#"{"index":0,"function":{"name":"f"}},{"index":1,"function":{"arguments":"{\"b\":1"}}"#,
+            r#"{"index":0,"id":"a","function":{"arguments":"{}"}}"#,
+            r#"{"index":2,"id":"c","function":{"name":"h","arguments":":3}"}}"#,
+            r#"{"index":1,"id":"made-up","function":{"arguments":"}"}}"#,
+        ],
+        &[
+            tool_call("a", "get_f", "{}"),
+            tool_call("b", "g", r#"{"b":1}"#),
+            tool_call("c", "h", r#"{"c":3}"#),
+        ],
+    );
+}
+
+#[test]
+fn calls_without_an_index_are_told_apart() {
+    check_calls(
+        &[
+            r#"{"id":"a","function":{"name":"f","arguments":"{\"x\""}}"#,
+            r#"{"function":{"arguments":":1}"}}"#,
+            r#"{"id":"b","function":{"name":"f","arguments":"{"}}"#,
+            r#"{"id":"b","function":{"arguments":"}"}}"#,
+        ],
+        &[tool_call("a", "f", r#"{"x":1}"#), tool_call("b", "f", "{}")],
+    );
+    check_calls(
+        &[
+            r#"{"function":{"name":"f","arguments":"{}"}}"#,
+            r#"{"function":{"name":"f","arguments":"{\"x\":1}"}}"#,
+        ],
+        &[tool_call("call_1", "f", "{}"), tool_call("call_2", "f", r#"{"x":1}"#)],
+    );
+    check_calls(
+        &[
+            r#"{"index":0,"id":"a","function":{"name":"f"}}"#,
+            r#"{"function":{"arguments":"{}"}}"#,
+        ],
+        &[tool_call("a", "f", "{}")],
+    );
+}
+
+#[test]
+fn an_index_that_is_used_again_begins_another_call() {
+    check_calls(
+        &[
+            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
+            r#"{"index":0,"id":"b","function":{"name":"g","arguments":"{\"x\":1}"}}"#,
+            r#"{"index":0,"function":{"name":"g","arguments":"{\"x\":2}"}}"#,
+        ],
+        &[
+            tool_call("a", "f", "{}"),
+            tool_call("b", "g", r#"{"x":1}"#),
+            tool_call("call_1", "g", r#"{"x":2}"#),
+        ],
+    );
+    check_calls(
+        &[
+            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
+            r#"{"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
+        ],
+        &[tool_call("a", "f", "{}"), tool_call("call_1", "f", "{}")],
+    );
+}
+
+#[test]
+fn a_piece_that_belongs_to_no_call_for_certain_is_an_error() {
+    check_stream(
+        &[
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"g"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}"}}]}}]}"#,
+        ],
+        &malformed("a piece of a tool call does not say of which"),
+    );
+    check_stream(
+        &[
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}"#,
+            "[DONE]",
+        ],
+        &malformed("a tool call has no name"),
+    );
+}
+
+#[tokio::test]
+async fn pieces_reach_the_sink_as_they_come() {
+    let server = Server::start([Reply::stream(RECORDED)]).await;
+    let (call, deltas) = streamed();
+    assert_eq!(client(&server).build().unwrap().chat(call).await.unwrap(), recorded());
+    let expected = ["reasoning größer", "text Grüße 😀 🙂", "call a add", "call b get_time"];
+    assert_eq!(*deltas.lock().unwrap(), expected);
+    let request = server.requests().remove(0);
+    assert!(
+        request.ends_with(r#","stream":true,"stream_options":{"include_usage":true}}"#),
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let body = r#" {"choices":[{"finish_reason":"stop","message":{"content":"yes"}}]}"#;
+    for reply in [Reply::json(200, body), Reply::stream(body)] {
+        let server = Server::start([reply]).await;
+        let (call, deltas) = streamed();
+        assert_eq!(
+            client(&server).build().unwrap().chat(call).await.unwrap(),
+            ChatResponse::text("yes")
+        );
+        assert_eq!(*deltas.lock().unwrap(), ["text yes"]);
+    }
+}
+
+const FIRST_WORD: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n";
+const LAST_WORD: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_tried_again_after_a_reset() {
+    let error = "data: {\"error\":{\"message\":\"provider gone\",\"code\":502}}\n\n";
+    for broken in [FIRST_WORD.to_owned(), FIRST_WORD.to_owned() + error] {
+        let server = Server::start([
+            Reply::stream(&broken),
+            Reply::stream(&format!("{FIRST_WORD}{LAST_WORD}")),
+        ])
+        .await;
+        let (call, deltas) = streamed();
+        let mut client = client(&server).retries(1);
+        client.retry.jitter = || 0.0;
+        assert_eq!(
+            client.build().unwrap().chat(call).await.unwrap(),
+            ChatResponse::text("so")
+        );
+        assert_eq!(*deltas.lock().unwrap(), ["text so", "reset", "text so"]);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_stays_broken_is_an_error() {
+    let server = Server::start([Reply::stream(FIRST_WORD), Reply::stream("")]).await;
+    let mut client = client(&server).retries(1);
+    client.retry.jitter = || 0.0;
+    let error = client.build().unwrap().chat(streamed().0).await.unwrap_err();
+    assert_eq!(error.kind(), ChatErrorKind::CutStream);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_would_come_again_is_not_tried_again() {
+    let long = format!("{{{}", " ".repeat(2000));
+    let no_credit = r#"{"error":{"message":"no","code":402}}"#;
+    for (body, kind) in [
+        (long.as_str(), ChatErrorKind::InvalidResponse),
+        (no_credit, ChatErrorKind::QuotaExceeded),
+    ] {
+        let server = Server::start([Reply::json(200, body)]).await;
+        let mut client = client(&server).retries(1);
+        client.limits.body = 1000;
+        assert_eq!(client.build().unwrap().chat(call()).await.unwrap_err().kind(), kind);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_pauses_too_long_is_cut() {
+    let mut server = Server::start([Reply::stalling_stream(FIRST_WORD)]).await;
+    let client = client(&server).idle_timeout(Duration::from_millis(20)).build().unwrap();
+    let error = client.chat(streamed().0).await.unwrap_err();
+    assert_eq!(error.kind(), ChatErrorKind::CutStream);
+    server.client_gone().await;
+}
+
+/// How a client that may retry once fares when the server first answers `status` with these header lines.
+async fn retried(status: u16, headers: &str) -> Result<String, (ChatErrorKind, Option<Duration>)> {
+    let refused = Reply::new(status, headers, r#"{"error":"no"}"#);
+    let server = Server::start([
+        refused,
+        Reply::json(200, r#"{"choices":[{"message":{"content":"yes"}}]}"#),
+    ])
+    .await;
+    let mut client = client(&server).retries(1).timeout(Duration::from_secs(20));
+    client.retry.jitter = || 0.0;
+    let answer = client.build().unwrap().chat(call()).await;
+    answer
+        .map(|answer| answer.text)
+        .map_err(|error| (error.kind(), error.retry_after()))
+}
+
+#[tokio::test]
+async fn a_refusal_that_may_pass_is_tried_again_as_the_server_asks() {
+    use ChatErrorKind::*;
+    let yes = Ok("yes".to_owned());
+    assert_eq!(retried(500, "").await, yes);
+    assert_eq!(retried(429, "retry-after-ms: 1\r\n").await, yes);
+    assert_eq!(
+        retried(429, "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n").await,
+        yes
+    );
+    assert_eq!(retried(400, "x-should-retry: true\r\n").await, yes);
+    assert_eq!(retried(401, "").await, Err((Auth, None)));
+    assert_eq!(retried(400, "").await, Err((InvalidRequest, None)));
+    assert_eq!(retried(500, "x-should-retry: false\r\n").await, Err((Overloaded, None)));
+    // The wait that is asked for, clamped, does not fit into the call's 20 seconds.
+    let clamped = Some(Duration::from_secs(30));
+    assert_eq!(
+        retried(429, "retry-after: 99999999\r\n").await,
+        Err((RateLimited, clamped))
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up_and_let_go() {
+    let mut server = Server::start([Reply::Hang(Vec::new())]).await;
+    let client = client(&server)
+        .retries(1)
+        .timeout(Duration::from_millis(30))
+        .build()
+        .unwrap();
+    let error = client.chat(call()).await.unwrap_err();
+    assert_eq!(error.kind(), ChatErrorKind::TimedOut);
+    assert!(
+        error
+            .to_string()
+            .contains("none within the client's time limit of 30ms"),
+        "{error}"
+    );
+    server.client_gone().await;
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_deadline_of_the_work_ends_a_call() {
+    let mut server = Server::start([Reply::Hang(Vec::new())]).await;
+    let client = client(&server).build().unwrap();
+    let deadline = Instant::now() + Duration::from_millis(30);
+    let cx = CallContext::new("s").with_deadline(deadline);
+    let late = ChatCall { cx, ..call() };
+    for _ in 0..2 {
+        let error = client.chat(late.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), ChatErrorKind::TimedOut);
+        assert!(
+            error.to_string().ends_with(": none before the deadline of the work"),
+            "{error}"
+        );
+    }
+    server.client_gone().await;
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_lets_the_server_go() {
+    for is_streamed in [false, true] {
+        let mut server = Server::start([Reply::stalling_stream(FIRST_WORD)]).await;
+        let client = client(&server).build().unwrap();
+        let cancellation = CancellationToken::new();
+        let (streamed, deltas) = streamed();
+        let call = ChatCall {
+            cx: CallContext::new("s").with_cancellation(cancellation.clone()),
+            ..if is_streamed { streamed } else { call() }
+        };
+        let asking = tokio::spawn(async move { client.chat(call).await });
+        while server.requests().is_empty() || (is_streamed && deltas.lock().unwrap().is_empty()) {
+            tokio::task::yield_now().await;
+        }
+        cancellation.cancel();
+        assert_eq!(asking.await.unwrap().unwrap_err().kind(), ChatErrorKind::Cancelled);
+        server.client_gone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_wait_before_a_retry_can_be_cancelled() {
+    let server = Server::start([Reply::new(429, "retry-after: 20\r\n", "")]).await;
+    let client = client(&server).retries(1).build().unwrap();
+    let cancellation = CancellationToken::new();
+    let call = ChatCall {
+        cx: CallContext::new("s").with_cancellation(cancellation.clone()),
+        ..call()
+    };
+    let asking = tokio::spawn(async move { client.chat(call).await });
+    while server.requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    cancellation.cancel();
+    assert_eq!(asking.await.unwrap().unwrap_err().kind(), ChatErrorKind::Cancelled);
+}

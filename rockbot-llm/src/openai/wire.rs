@@ -1,0 +1,168 @@
+//! The answer as servers write it: OpenAI's shape, read with patience for those who only resemble it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A whole answer, or one piece of a streamed one.
+#[derive(Deserialize)]
+pub(super) struct WireAnswer<'a> {
+    #[serde(default, borrow)]
+    pub(super) choices: Option<Vec<WireChoice<'a>>>,
+    #[serde(default, borrow)]
+    pub(super) model: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireChoice<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(default, borrow)]
+    pub(super) message: Option<WireMessage<'a>>,
+    #[serde(default, borrow)]
+    pub(super) delta: Option<WireMessage<'a>>,
+    #[serde(default, borrow)]
+    pub(super) finish_reason: Option<WireText<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct WireMessage<'a> {
+    #[serde(default, borrow)]
+    pub(super) content: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    pub(super) refusal: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    pub(super) reasoning_content: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    pub(super) reasoning: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) tool_calls: Option<Vec<WireCall<'a>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireCall<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(default, borrow)]
+    pub(super) id: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    pub(super) function: Option<WireFunction<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireFunction<'a> {
+    #[serde(default, borrow)]
+    pub(super) name: Option<WireText<'a>>,
+    #[serde(default, borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl<'a> WireFunction<'a> {
+    /// The arguments as JSON text: servers send a string that holds it, or the object itself.
+    pub(super) fn arguments(&self) -> Result<Cow<'a, str>, serde_json::Error> {
+        let Some(raw) = self.arguments else {
+            return Ok(Cow::Borrowed(""));
+        };
+        match raw.get().starts_with('"') {
+            true => Ok(serde_json::from_str::<WireText<'a>>(raw.get())?.0),
+            false => Ok(Cow::Borrowed(raw.get())),
+        }
+    }
+}
+
+/// Tokens, by the names that OpenAI gave them.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct WireUsage {
+    pub(super) prompt_tokens: Option<u64>,
+    pub(super) completion_tokens: Option<u64>,
+    pub(super) prompt_tokens_details: Option<WireInputDetails>,
+    pub(super) completion_tokens_details: Option<WireOutputDetails>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct WireInputDetails {
+    pub(super) cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct WireOutputDetails {
+    pub(super) reasoning_tokens: Option<u64>,
+}
+
+/// A text, borrowed when it holds no escapes. A number is taken for its digits, a list for its parts' texts.
+pub(super) struct WireText<'a>(pub(super) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for WireText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(default, borrow)]
+    text: Option<WireText<'a>>,
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let mut text = String::new();
+        while let Some(part) = parts.next_element::<Part<'de>>()? {
+            text.push_str(part.text.as_ref().map_or("", |text| &text.0));
+        }
+        Ok(Cow::Owned(text))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Cow::Borrowed(""))
+    }
+}

@@ -1,0 +1,280 @@
+//! One client for every tier: it hands each call to the model that its tier deserves.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
+
+use crate::offline::OfflineModel;
+use crate::settings::{LlmConfigError, LlmSettings, TierSettings};
+
+/// A [`ChatClient`] that chooses the model by the tier of the request.
+///
+/// A request without a tier is Balanced. Low and High are optional: without a model of their own they go to
+/// Balanced. Each call is logged with `tier` and `model`.
+///
+/// ```
+/// use rockbot_llm::{ChatTiers, OfflineModel};
+///
+/// let tiers = ChatTiers::new(OfflineModel::new()).low(OfflineModel::new());
+/// ```
+#[derive(Clone)]
+pub struct ChatTiers {
+    balanced: Arc<dyn ChatClient>,
+    low: Option<Arc<dyn ChatClient>>,
+    high: Option<Arc<dyn ChatClient>>,
+}
+
+impl ChatTiers {
+    /// All tiers go to `balanced`.
+    pub fn new(balanced: impl ChatClient) -> Self {
+        Self {
+            balanced: Arc::new(balanced),
+            low: None,
+            high: None,
+        }
+    }
+
+    /// Low goes to `model`.
+    #[must_use]
+    pub fn low(mut self, model: impl ChatClient) -> Self {
+        self.low = Some(Arc::new(model));
+        self
+    }
+
+    /// High goes to `model`.
+    #[must_use]
+    pub fn high(mut self, model: impl ChatClient) -> Self {
+        self.high = Some(Arc::new(model));
+        self
+    }
+
+    /// The models that the environment of this process names, as [`LlmSettings`] says.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it names none, or a setting cannot be used.
+    pub fn from_env() -> Result<Self, LlmConfigError> {
+        Self::from_settings(&LlmSettings::from_env()?)
+    }
+
+    /// The models that the environment of this process and the section `LLM` of a JSON file name.
+    ///
+    /// # Errors
+    ///
+    /// Fails when they name none, or a setting cannot be used.
+    pub fn from_file(path: &Path) -> Result<Self, LlmConfigError> {
+        Self::from_settings(&LlmSettings::load(Some(path))?)
+    }
+
+    /// The models that `settings` name.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a setting cannot be used.
+    pub fn from_settings(settings: &LlmSettings) -> Result<Self, LlmConfigError> {
+        let client = |tier: &Option<TierSettings>| tier.as_ref().map(TierSettings::client).transpose();
+        let mut tiers = Self::new(settings.balanced.client()?);
+        if let Some(low) = client(&settings.low)? {
+            tiers = tiers.low(low);
+        }
+        if let Some(high) = client(&settings.high)? {
+            tiers = tiers.high(high);
+        }
+        Ok(tiers)
+    }
+
+    /// [`ChatTiers::from_env`], or the [`OfflineModel`] when nothing is set: it says with each answer what to set.
+    ///
+    /// # Errors
+    ///
+    /// Fails when something is set and cannot be used.
+    pub fn from_env_or_offline() -> Result<Self, LlmConfigError> {
+        Self::or_offline(LlmSettings::from_env())
+    }
+
+    fn or_offline(settings: Result<LlmSettings, LlmConfigError>) -> Result<Self, LlmConfigError> {
+        match settings {
+            Ok(settings) => Self::from_settings(&settings),
+            Err(LlmConfigError::NothingConfigured) => Ok(Self::new(OfflineModel::new())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn model(&self, tier: ModelTier) -> &dyn ChatClient {
+        let own = match tier {
+            ModelTier::Low => self.low.as_ref(),
+            ModelTier::Balanced => None,
+            ModelTier::High => self.high.as_ref(),
+        };
+        &**own.unwrap_or(&self.balanced)
+    }
+}
+
+#[async_trait]
+impl ChatClient for ChatTiers {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let tier = call.request.tier.unwrap_or_default();
+        let answer = self.model(tier).chat(call).await;
+        match &answer {
+            Ok(answer) => {
+                let model = answer.model.as_deref().unwrap_or("unnamed");
+                tracing::info!(tier = tier.name(), model, "model call");
+            }
+            Err(error) => tracing::warn!(tier = tier.name(), kind = ?error.kind(), %error, "model call failed"),
+        }
+        answer
+    }
+}
+
+impl fmt::Debug for ChatTiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatTiers")
+            .field("has_low", &self.low.is_some())
+            .field("has_high", &self.high.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use rockbot_core::CallContext;
+    use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatRequest};
+
+    use super::*;
+    use crate::fixture::{Reply, Server};
+
+    /// A model that answers with its name, or fails when it has none.
+    struct Named(&'static str);
+
+    #[async_trait]
+    impl ChatClient for Named {
+        async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+            match self.0 {
+                "" => Err(ChatError::new(ChatErrorKind::Overloaded, "busy")),
+                name => Ok(ChatResponse {
+                    model: Some(name.into()),
+                    ..ChatResponse::text(name)
+                }),
+            }
+        }
+    }
+
+    fn call(tier: Option<ModelTier>) -> ChatCall {
+        let request = ChatRequest {
+            tier,
+            ..ChatRequest::new([ChatMessage::user("hi")])
+        };
+        ChatCall {
+            request: request.into(),
+            deltas: None,
+            cx: CallContext::new("s"),
+        }
+    }
+
+    /// Who answers calls without a tier, of Low, of Balanced and of High.
+    async fn answers(tiers: ChatTiers) -> Vec<String> {
+        let mut names = Vec::new();
+        for tier in [
+            None,
+            Some(ModelTier::Low),
+            Some(ModelTier::Balanced),
+            Some(ModelTier::High),
+        ] {
+            names.push(tiers.chat(call(tier)).await.unwrap().text);
+        }
+        names
+    }
+
+    #[tokio::test]
+    async fn each_tier_has_its_model_and_balanced_stands_in() {
+        let balanced = || ChatTiers::new(Named("b"));
+        assert_eq!(answers(balanced()).await, ["b", "b", "b", "b"]);
+        assert_eq!(answers(balanced().low(Named("l"))).await, ["b", "l", "b", "b"]);
+        assert_eq!(
+            answers(balanced().low(Named("l")).high(Named("h"))).await,
+            ["b", "l", "b", "h"]
+        );
+    }
+
+    /// Notes the fields of each event.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<String>>>);
+
+    impl tracing::Subscriber for Log {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            metadata.target().starts_with("rockbot_llm")
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            struct Fields(String);
+            impl tracing::field::Visit for Fields {
+                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+                    self.0 += &format!("{field}={value:?} ");
+                }
+            }
+            let mut fields = Fields(String::new());
+            event.record(&mut fields);
+            self.0.lock().unwrap().push(fields.0);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn each_call_is_logged_with_tier_and_model() {
+        let log = Log::default();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let tiers = ChatTiers::new(Named("b")).high(Named(""));
+        tiers.chat(call(Some(ModelTier::Low))).await.unwrap();
+        tiers.chat(call(Some(ModelTier::High))).await.unwrap_err();
+        let expected = [
+            "message=model call tier=\"Low\" model=\"b\" ",
+            "message=model call failed tier=\"High\" kind=Overloaded error=busy ",
+        ];
+        assert_eq!(*log.0.lock().unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn settings_become_clients() {
+        let replies = ["balanced", "low"]
+            .map(|text| Reply::json(200, &format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#)));
+        let server = Server::start(replies).await;
+        let endpoint = server.endpoint();
+        let variables = [
+            ("ROCKBOT_LLM__BALANCED__ENDPOINT", endpoint.as_str()),
+            ("ROCKBOT_LLM__BALANCED__MODELID", "large"),
+            ("ROCKBOT_LLM__LOW__MODELID", "small"),
+        ];
+        let settings = LlmSettings::read(None, variables).unwrap();
+        let tiers = ChatTiers::from_settings(&settings).unwrap();
+        assert_eq!(tiers.chat(call(None)).await.unwrap().text, "balanced");
+        assert_eq!(tiers.chat(call(Some(ModelTier::Low))).await.unwrap().text, "low");
+        let requests = server.requests();
+        assert!(requests[0].contains(r#""model":"large""#) && requests[1].contains(r#""model":"small""#));
+        assert!(!requests[0].contains("authorization"));
+    }
+
+    #[tokio::test]
+    async fn nothing_configured_means_offline() {
+        let read = |variables: &[(&str, &str)]| LlmSettings::read(None, variables.iter().copied());
+        let tiers = ChatTiers::or_offline(read(&[])).unwrap();
+        assert_eq!(tiers.chat(call(None)).await.unwrap().model.as_deref(), Some("offline"));
+        ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "sk-1234")])).unwrap();
+        ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "two words")])).unwrap_err();
+    }
+}

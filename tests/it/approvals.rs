@@ -283,7 +283,7 @@ async fn a_parked_turn_waits_over_restarts_and_goes_on_when_decided() {
         // However often the host starts: waiting is no interruption.
         let (host, _) = kept_host(folder.path(), &clock, &ScriptedModel::new());
         host.resume().await.unwrap();
-        assert_eq!(host.agent().approvals(), [ask.clone()]);
+        assert_eq!(host.agent().approvals(), std::slice::from_ref(&ask));
         host.shutdown(Duration::from_secs(5)).await;
     }
     let model = ScriptedModel::new().answers_with(|request| ChatResponse::text(results(request).join(" ")));

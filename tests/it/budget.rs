@@ -27,8 +27,11 @@ async fn run(budget: Budget, model: &ScriptedModel) -> TurnOutcome {
     host.agent().ask("s", "go").await.unwrap()
 }
 
+/// A limit, the budget that sets it, a script that runs into it, and how many calls are done by then.
+type Limited = (BudgetLimit, Budget, fn() -> ScriptedModel, usize);
+
 /// Three scripts that run into three limits.
-fn limits() -> [(BudgetLimit, Budget, fn() -> ScriptedModel, usize); 3] {
+fn limits() -> [Limited; 3] {
     let look = || ScriptedModel::new().calls("look", json!({})).calls("look", json!({}));
     let many = || {
         ScriptedModel::new()

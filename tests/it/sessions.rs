@@ -120,7 +120,7 @@ async fn a_steering_message_joins_at_the_next_model_call() {
     handle.next_call().await.respond("ok");
     let (first, second) = (outcome(first).await, outcome(second).await);
     assert_eq!(ending(&first), (&TurnStatus::Answered, "both"));
-    assert_eq!(ending(&second), (&TurnStatus::Joined(first.turn.clone()), "both"));
+    assert_eq!(ending(&second), (&TurnStatus::Joined(first.turn), "both"));
     assert_eq!(
         transcript(&model.requests()[1])[1..],
         ["user: one", "assistant: ", "tool: ok", "user: two"]

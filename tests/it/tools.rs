@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -46,7 +46,7 @@ enum When {
     AtOnce,
     Later,
     AfterItsResult,
-    WhenDropped,
+    Dropped,
     AskedForItsEffect,
 }
 
@@ -68,7 +68,7 @@ impl ToolExecutor for Broken {
                 tokio::task::yield_now().await;
                 panic!("later")
             }
-            When::WhenDropped => {
+            When::Dropped => {
                 let _guard = PanicsOnDrop;
                 std::future::pending().await
             }
@@ -107,7 +107,7 @@ async fn a_tool_that_panics_is_a_failed_call_and_the_next_call_works() {
         ("at_once", When::AtOnce),
         ("later", When::Later),
         ("after_its_result", When::AfterItsResult),
-        ("when_dropped", When::WhenDropped),
+        ("when_dropped", When::Dropped),
     ];
     let tools = faults.map(|(name, when)| broken(name, when));
     let dispatcher = dispatcher(tools.into_iter().chain([good]), limits);
@@ -393,7 +393,7 @@ async fn a_call_dropped_while_it_waits_for_a_place_gives_its_place_in_the_line_b
 async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
     let mut future: Pin<Box<dyn Future<Output = _>>> = Box::pin(future);
     for _ in 0..polls {
-        if let Poll::Ready(_) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
             return true;
         }
         tokio::time::advance(Duration::from_millis(1)).await;

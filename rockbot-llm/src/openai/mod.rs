@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 mod classify;
 mod details;
+mod idle;
 mod overflow;
 mod report;
 mod request;
@@ -32,6 +33,7 @@ pub use self::builder::OpenAiChatBuilder;
 pub(crate) use self::builder::{base_url, is_key, is_loopback};
 pub use self::report::SettingNames;
 
+use self::idle::IdleTimer;
 use self::report::Reporter;
 use self::response::{Assembler, Fault, Outlet};
 use self::retry::{Advice, Failure, RetryPolicy};
@@ -194,8 +196,9 @@ impl OpenAiChat {
         }
         let mut fold = StreamFold::new(answer, self.limits.event);
         fold.push(&first)?;
+        let mut idle = IdleTimer::new(self.limits.idle);
         while !fold.is_done() {
-            let next = timeout(self.limits.idle, next(&mut response)).await;
+            let next = idle.watch(next(&mut response)).await;
             let Some(bytes) = next.map_err(|_| Fault::Cut("as nothing more came in time"))?? else {
                 break;
             };

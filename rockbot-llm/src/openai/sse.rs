@@ -77,8 +77,7 @@ impl SseDecoder {
                 self.searched = self.line;
             }
         }
-        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        let Some(length) = self.buffer[self.searched..].iter().position(is_end) else {
+        let Some(length) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             return None;
         };

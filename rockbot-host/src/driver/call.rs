@@ -1,6 +1,7 @@
 //! Calling a group of tools.
 
 use futures_util::StreamExt;
+use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
@@ -11,7 +12,8 @@ use super::Drive;
 use crate::turn::{CallState, TurnEvent};
 
 impl Drive<'_> {
-    /// Runs the calls of `group` at once. Each is in the journal before it starts and as soon as it ends.
+    /// Runs the calls of `group` at once. Each is in the journal before it starts and as soon as it ends; pure calls
+    /// that end at once are written when they have, since running them again changes nothing.
     pub(super) async fn call(&mut self, group: &[CallId]) -> Result<(), JournalError> {
         let calls: Vec<_> = self
             .turn
@@ -29,6 +31,11 @@ impl Drive<'_> {
             .map(|(call, cx)| driver.tools.call(call.request(&session), cx));
         let mut running = running.collect::<FuturesUnordered<_>>().ready_chunks(calls.len());
 
+        if let Some(ended) = poll_immediate(running.next()).await.flatten() {
+            self.returned(ended).await?;
+        } else {
+            self.flush().await?;
+        }
         let (live, deadline) = (self.live, self.deadline);
         let must_finish = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
         let mut stopped = false;
@@ -64,7 +71,9 @@ impl Drive<'_> {
                 critical,
             )?;
         }
-        self.flush().await?;
+        if calls.iter().any(|call| call.facts.effect != Effect::Pure) {
+            self.flush().await?;
+        }
         for CallState { call, .. } in calls {
             self.live.progress().send(|| TurnProgress::ToolStarted {
                 call: call.id.clone(),

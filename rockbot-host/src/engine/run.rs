@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::{Role, Usage};
-use rockbot_core::store::{ConversationTurn, StoreError};
+use rockbot_core::store::ConversationTurn;
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, Timestamp};
 use serde_json::value::to_raw_value;
@@ -144,9 +144,14 @@ impl TurnEngine {
         let News::Ended(theirs) = running.ended().await else {
             return self.halted(live, claim).await;
         };
+        // Without an answer there, there is none here.
+        let status = match theirs.is_answer() {
+            true => TurnStatus::Joined(running.id().clone()),
+            false => theirs.status.clone(),
+        };
         let outcome = TurnOutcome {
             turn: live.id().clone(),
-            status: TurnStatus::Joined(running.id().clone()),
+            status,
             text: theirs.text.clone(),
             usage: Usage::default(),
             model_calls: 0,
@@ -190,7 +195,7 @@ impl TurnEngine {
         self.leave(live);
     }
 
-    async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), StoreError> {
+    async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
         let request = turn.request();
         let entry = |role, content: &str| ConversationTurn {
             role,
@@ -200,7 +205,12 @@ impl TurnEngine {
         };
         let said = turn.said_by_user().map(|text| entry(Role::User, text));
         let entries = said.chain([entry(Role::Assistant, &outcome.text)]).collect();
-        self.memory.append(&request.principal, &request.session, entries).await
+        let remembering = self.memory.append(&request.principal, &request.session, entries);
+        // The reply must go out, whatever the memory does.
+        match AssertUnwindSafe(remembering).catch_unwind().await {
+            Ok(remembered) => Ok(remembered?),
+            Err(_) => Err("the conversation memory broke down".into()),
+        }
     }
 }
 

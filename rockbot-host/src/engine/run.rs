@@ -128,20 +128,27 @@ impl TurnEngine {
         Ok(self.driver.drive(turn, claim, live, first).await?)
     }
 
-    /// Ends a turn: the conversation first, then the journal, then whoever waits. A crash in between ends it
-    /// once more, with the same words.
+    /// Ends a turn: the conversation first, then the turns of messages that joined it, then the journal, then
+    /// whoever waits. A crash in between ends it once more, with the same words.
     async fn end(&self, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), %error, "a finished turn could not be added to its conversation");
         }
+        let outcome = Arc::new(outcome);
+        live.promise(&outcome);
+        for joined in turn.joined() {
+            if let Some(joined) = self.find(joined) {
+                joined.ended().await;
+            }
+        }
         self.finish(claim, &outcome).await;
         self.strike(live.id());
-        live.publish(News::Ended(Arc::new(outcome)));
+        live.publish(News::Ended(outcome));
     }
 
     /// Ends a turn whose message joined another one, with that one's reply.
     pub(super) async fn join(&self, live: &Arc<LiveTurn>, claim: Claim, running: &LiveTurn) {
-        let News::Ended(theirs) = running.ended().await else {
+        let Some(theirs) = running.reply().await else {
             return self.halted(live, claim).await;
         };
         // Without an answer there, there is none here.

@@ -5,9 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason};
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
 use rockbot_core::testing::{ScriptedModel, SequentialIds, mock_tool};
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{BudgetLimit, TurnFailure, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::{Principal, SessionId};
 use rockbot_host::{AgentHost, TurnError};
 use serde_json::json;
 
@@ -503,42 +505,41 @@ async fn a_host_says_everything_that_keeps_it_from_being_built() {
     assert!(error.to_string().contains("call `.chat(…)`"), "{error}");
 }
 
+/// A memory that cannot be read, or that can be read but breaks down when it is written.
+#[derive(Debug)]
+struct BrokenMemory {
+    reads: bool,
+}
+
+#[async_trait]
+impl ConversationMemory for BrokenMemory {
+    async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
+        panic!("the memory has a bug")
+    }
+
+    async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
+        match self.reads {
+            true => Ok(Vec::new()),
+            false => Err(StoreError {
+                context: "the conversation cannot be read".to_owned(),
+                source: "input/output error".into(),
+            }),
+        }
+    }
+
+    async fn clear(&self, _: &Principal, _: &SessionId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn sessions(&self, _: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
 #[tokio::test]
 async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
-    use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
-    use rockbot_core::{Principal, SessionId};
-
-    #[derive(Debug)]
-    struct Broken;
-
-    fn broken() -> StoreError {
-        StoreError {
-            context: "the conversation cannot be read".to_owned(),
-            source: "input/output error".into(),
-        }
-    }
-
-    #[async_trait]
-    impl ConversationMemory for Broken {
-        async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
-            Err(broken())
-        }
-        async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
-            Err(broken())
-        }
-        async fn clear(&self, _: &Principal, _: &SessionId) -> Result<(), StoreError> {
-            Err(broken())
-        }
-        async fn sessions(&self, _: &Principal) -> Result<Vec<SessionId>, StoreError> {
-            Err(broken())
-        }
-    }
-
-    let host = AgentHost::in_memory()
-        .chat(ScriptedModel::new())
-        .memory(Broken)
-        .build()
-        .unwrap();
+    let memory = BrokenMemory { reads: false };
+    let host = host_of(&ScriptedModel::new()).memory(memory).build().unwrap();
     let outcome = unanswered(host.agent().ask("s", "hi").await);
     assert_eq!(
         ending(&outcome),
@@ -547,6 +548,75 @@ async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
             "This request could not be finished: the conversation cannot be read"
         )
     );
+}
+
+#[tokio::test]
+async fn an_answer_goes_out_although_it_cannot_be_remembered() {
+    let model = ScriptedModel::new().says("one").says("two");
+    let host = host_of(&model).memory(BrokenMemory { reads: true }).build().unwrap();
+    assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "one");
+    assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_leave_no_task_behind_however_they_end() {
+    let model = ScriptedModel::new()
+        .calls_all([("look", json!({})), ("look", json!({}))])
+        .says("answered")
+        .fails(ChatErrorKind::Auth)
+        .hangs()
+        .hangs()
+        .calls("pay", json!({}))
+        .says("paid");
+    let (look, _) = noting_tool("look");
+    let (pay, _) = noting_tool("pay");
+    let host = host_of(&model).tool(look).tool(pay.needs_approval()).build().unwrap();
+    let agent = host.agent().clone();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+
+    agent.ask("s", "answered").await.unwrap();
+    unanswered(agent.ask("s", "failed").await);
+    let waited = tokio::time::timeout(Duration::from_secs(1), agent.ask("s", "given up")).await;
+    assert!(waited.is_err());
+    let stream = agent.stream("s", "dropped");
+    settle().await;
+    drop(stream);
+    settle().await;
+    assert_eq!(tasks(), 0);
+
+    let parked = agent.run(agent.request("s", "parked")).await.unwrap();
+    settle().await;
+    assert_eq!(tasks(), 1, "somebody watches when the question expires");
+    agent.decide(agent.approvals()[0].approve()).await.unwrap();
+    assert_eq!(agent.outcome(&parked.turn).await.unwrap().text, "paid");
+    settle().await;
+    assert_eq!(tasks(), 0);
+    model.assert_complete();
+}
+
+#[tokio::test]
+async fn a_host_that_runs_goes_on_with_what_was_interrupted_and_stops_when_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = TurnRequest::new("s", "m1", "go");
+    let host = host_of(&ScriptedModel::new().hangs())
+        .data_dir(folder.path())
+        .build()
+        .unwrap();
+    let stream = host.agent().stream_turn(request.clone());
+    settle().await;
+    host.shutdown(Duration::from_secs(5)).await;
+    drop((host, stream));
+
+    let host = host_of(&ScriptedModel::new().says("at last"))
+        .data_dir(folder.path())
+        .build()
+        .unwrap();
+    let agent = host.agent().clone();
+    let stop = async { agent.outcome(&request.turn_id()).await };
+    let mut ended = None;
+    host.run_until(async { ended = Some(stop.await) }).await.unwrap();
+    assert_eq!(ended.unwrap().unwrap().text, "at last");
+    assert!(matches!(agent.ask("s", "more").await, Err(TurnError::Halted)));
 }
 
 #[tokio::test]

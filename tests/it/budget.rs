@@ -237,3 +237,23 @@ async fn waiting_for_the_session_costs_no_time_of_the_turn() {
     assert_eq!(first.await.unwrap().unwrap().status, TurnStatus::Answered);
     assert_eq!(second.await.unwrap().unwrap().status, TurnStatus::Answered);
 }
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_forever_is_stopped() {
+    for tools in [["missing", "missing"], ["look", "missing"]] {
+        let calls = (0..7).map(|round| tools[round % 2]);
+        let model = calls.fold(ScriptedModel::new(), |model, tool| model.calls(tool, json!({"n": 1})));
+        let model = model.says("I give up");
+        let budget = Budget {
+            max_model_calls: 7,
+            ..Budget::default()
+        };
+        let outcome = run(budget, &model).await;
+        assert_eq!(
+            ending(&outcome),
+            (&TurnStatus::Partial(BudgetLimit::ModelCalls), "I give up")
+        );
+        assert_eq!((outcome.model_calls, outcome.calls.len()), (8, 7));
+        model.assert_complete();
+    }
+}

@@ -530,9 +530,7 @@ async fn a_message_that_joined_another_one_is_answered_once_after_a_cut_after_an
             let replies = redeliver(&folder, [&first, &second], order, resumes).await;
             let [one, two] = &replies;
             assert_eq!(one.status, TurnStatus::Answered, "after\n{prefix}");
-            let joined = prefix.contains("user_said");
-            let first_ended = prefix.contains(&format!(r#""finished":{{"run":"{}""#, one.turn));
-            if joined && !first_ended {
+            if prefix.contains("user_said") {
                 assert_eq!(one.text, "one, two", "after\n{prefix}");
                 assert_eq!(
                     ending(two),

@@ -174,6 +174,27 @@ async fn a_steering_message_runs_on_its_own_when_the_running_turn_fails() {
 }
 
 #[tokio::test]
+async fn a_message_that_joined_a_turn_without_an_answer_has_none_either() {
+    let model = working().hangs().says("next");
+    let (host, mut handle) = busy_host(&model, false);
+    let agent = host.agent();
+    let first = send(agent, "one", BusyPolicy::Queue).await;
+    let second = send(agent, "two", BusyPolicy::Steer).await;
+    handle.next_call().await.respond("ok");
+    settle().await;
+    agent
+        .cancel(&TurnRequest::new("s", "one", "one").turn_id())
+        .await
+        .unwrap();
+    let (first, second) = (outcome(first).await, outcome(second).await);
+    assert_eq!(first.status, TurnStatus::Cancelled);
+    assert_eq!(ending(&second), (&TurnStatus::Cancelled, first.text.as_str()));
+    let next = transcript(&model.requests()[1]);
+    assert_eq!(next.last().unwrap(), "user: two", "it had joined");
+    assert_eq!(agent.ask("s", "three").await.unwrap().text, "next");
+}
+
+#[tokio::test]
 async fn a_steering_message_in_a_free_session_is_an_ordinary_one() {
     let model = ScriptedModel::new().says("hello");
     let (host, _handle) = busy_host(&model, false);

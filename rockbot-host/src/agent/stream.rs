@@ -11,7 +11,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::engine::TurnError;
 
-/// What a turn reports, up to [`TurnProgress::Final`]. Dropping the stream cancels the turn.
+/// What a turn reports, up to [`TurnProgress::Final`]. Dropping the stream cancels the turn; one that has waited for
+/// a person goes on without a reader.
 ///
 /// A slow reader holds up nobody: text that it has not read yet grows together into one piece, so what waits
 /// is never more than what the turn made. A turn that waits for a person says so and the stream stays open.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rockbot_core::TurnId;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{SetOnce, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::turn::CancelReason;
@@ -19,6 +19,8 @@ pub(crate) struct LiveTurn {
     reason: OnceLock<CancelReason>,
     /// What other messages want to say to it; `None` once it takes no more.
     mailbox: Mutex<Option<Vec<Said>>>,
+    /// How it will end, for the messages that joined it: they end first.
+    reply: SetOnce<Arc<TurnOutcome>>,
     news: watch::Sender<News>,
 }
 
@@ -54,6 +56,7 @@ impl LiveTurn {
             stop: CancellationToken::new(),
             reason: OnceLock::new(),
             mailbox: Mutex::new(Some(Vec::new())),
+            reply: SetOnce::new(),
             news: watch::Sender::new(News::Working),
         })
     }
@@ -119,6 +122,21 @@ impl LiveTurn {
             self.progress.send(|| TurnProgress::Final((**outcome).clone()));
         }
         self.news.send_replace(news);
+    }
+
+    /// Tells the messages that joined this turn how it will end.
+    pub(crate) fn promise(&self, outcome: &Arc<TurnOutcome>) {
+        // The first outcome counts; there is no other.
+        let _ = self.reply.set(outcome.clone());
+    }
+
+    /// How the turn will end; `None` when that will not be known here.
+    pub(crate) async fn reply(&self) -> Option<Arc<TurnOutcome>> {
+        tokio::select! {
+            biased;
+            outcome = self.reply.wait() => Some(outcome.clone()),
+            _ = self.ended() => None,
+        }
     }
 
     /// The next news but [`News::Working`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::{Role, Usage};
-use rockbot_core::store::{ConversationTurn, StoreError};
+use rockbot_core::store::ConversationTurn;
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, Timestamp};
 use serde_json::value::to_raw_value;
@@ -128,25 +128,37 @@ impl TurnEngine {
         Ok(self.driver.drive(turn, claim, live, first).await?)
     }
 
-    /// Ends a turn: the conversation first, then the journal, then whoever waits. A crash in between ends it
-    /// once more, with the same words.
+    /// Ends a turn: the conversation first, then the turns of messages that joined it, then the journal, then
+    /// whoever waits. A crash in between ends it once more, with the same words.
     async fn end(&self, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), %error, "a finished turn could not be added to its conversation");
         }
+        let outcome = Arc::new(outcome);
+        live.promise(&outcome);
+        for joined in turn.joined() {
+            if let Some(joined) = self.find(joined) {
+                joined.ended().await;
+            }
+        }
         self.finish(claim, &outcome).await;
         self.strike(live.id());
-        live.publish(News::Ended(Arc::new(outcome)));
+        live.publish(News::Ended(outcome));
     }
 
     /// Ends a turn whose message joined another one, with that one's reply.
     pub(super) async fn join(&self, live: &Arc<LiveTurn>, claim: Claim, running: &LiveTurn) {
-        let News::Ended(theirs) = running.ended().await else {
+        let Some(theirs) = running.reply().await else {
             return self.halted(live, claim).await;
+        };
+        // Without an answer there, there is none here.
+        let status = match theirs.is_answer() {
+            true => TurnStatus::Joined(running.id().clone()),
+            false => theirs.status.clone(),
         };
         let outcome = TurnOutcome {
             turn: live.id().clone(),
-            status: TurnStatus::Joined(running.id().clone()),
+            status,
             text: theirs.text.clone(),
             usage: Usage::default(),
             model_calls: 0,
@@ -190,7 +202,7 @@ impl TurnEngine {
         self.leave(live);
     }
 
-    async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), StoreError> {
+    async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
         let request = turn.request();
         let entry = |role, content: &str| ConversationTurn {
             role,
@@ -200,7 +212,12 @@ impl TurnEngine {
         };
         let said = turn.said_by_user().map(|text| entry(Role::User, text));
         let entries = said.chain([entry(Role::Assistant, &outcome.text)]).collect();
-        self.memory.append(&request.principal, &request.session, entries).await
+        let remembering = self.memory.append(&request.principal, &request.session, entries);
+        // The reply must go out, whatever the memory does.
+        match AssertUnwindSafe(remembering).catch_unwind().await {
+            Ok(remembered) => Ok(remembered?),
+            Err(_) => Err("the conversation memory broke down".into()),
+        }
     }
 }
 

@@ -9,6 +9,8 @@ mod event;
 mod machine;
 pub(crate) mod policy;
 mod record;
+#[cfg(test)]
+mod tests;
 
 pub use call::{CallState, CallStatus};
 pub use event::{CallFacts, CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};

@@ -24,3 +24,69 @@ pub(in crate::turn) fn next_group(calls: &[CallState]) -> Vec<CallId> {
     }
     group
 }
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::chat::ToolCall;
+    use rockbot_core::tool::ToolErrorCode;
+
+    use super::*;
+    use crate::turn::CallFacts;
+
+    fn call(index: usize, effect: Effect) -> CallState {
+        let call = ToolCall {
+            id: index.to_string().into(),
+            name: "act".into(),
+            arguments: "{}".into(),
+        };
+        let needs_approval = false;
+        CallState::new(call, CallFacts { effect, needs_approval })
+    }
+
+    /// The groups in which the calls run: `p`ure, `i`dempotent, `m`utating, `d`enied before.
+    fn groups(effects: &str) -> String {
+        let effect = |letter| match letter {
+            'p' => Effect::Pure,
+            'i' => Effect::Idempotent,
+            _ => Effect::Mutating,
+        };
+        let mut calls: Vec<_> = effects
+            .chars()
+            .enumerate()
+            .map(|(index, letter)| call(index, effect(letter)))
+            .collect();
+        let end = |call: &mut CallState| call.refuse(ToolErrorCode::Denied, "", &"s".into());
+        let denied = effects.chars().zip(&mut calls).filter(|(letter, _)| *letter == 'd');
+        denied.for_each(|(_, call)| end(call));
+        let mut groups = Vec::new();
+        loop {
+            let group = next_group(&calls);
+            if group.is_empty() {
+                return groups.join(" ");
+            }
+            calls
+                .iter_mut()
+                .filter(|call| group.contains(&call.call.id))
+                .for_each(end);
+            groups.push(group.iter().map(CallId::as_str).collect::<Vec<_>>().join("+"));
+        }
+    }
+
+    #[test]
+    fn neighbours_that_change_nothing_new_run_together() {
+        for (effects, expected) in [
+            ("", ""),
+            ("p", "0"),
+            ("m", "0"),
+            ("pip", "0+1+2"),
+            ("mmm", "0 1 2"),
+            ("ppmipm", "0+1 2 3+4 5"),
+            ("mpp", "0 1+2"),
+            ("pdp", "0+2"),
+            ("dmd", "1"),
+            ("ddd", ""),
+        ] {
+            assert_eq!(groups(effects), expected, "{effects}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The machine through random lives: what every conversation looks like, and that a replay leads to the same turn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, FinishReason, Role, ToolCall};
+use rockbot_core::tool::{Effect, ToolInvokeResponse};
+use rockbot_core::turn::{
+    ApprovalRequest, Budget, BudgetLimit, RunRecord, RunState, StoredRun, TurnOutcome, TurnRequest, TurnStatus,
+};
+use rockbot_core::{CallId, Timestamp, TurnId};
+
+use super::policy::{outcome_unknown, uncertain};
+use super::*;
+
+/// What happens next, whatever the turn waits for.
+#[derive(Debug, Clone)]
+enum Chance {
+    Answer,
+    Empty,
+    Cut,
+    Calls(Vec<(Effect, bool)>),
+    Fail,
+    Cancel,
+    Spend,
+    Say,
+}
+
+fn chance() -> impl Strategy<Value = Chance> {
+    let effect = prop_oneof![Just(Effect::Pure), Just(Effect::Idempotent), Just(Effect::Mutating)];
+    let calls = prop::collection::vec((effect, prop::bool::weighted(0.2)), 1..5);
+    prop_oneof![
+        2 => Just(Chance::Answer),
+        1 => Just(Chance::Empty),
+        1 => Just(Chance::Cut),
+        6 => calls.prop_map(Chance::Calls),
+        1 => Just(Chance::Fail),
+        1 => Just(Chance::Cancel),
+        1 => Just(Chance::Spend),
+        2 => Just(Chance::Say),
+    ]
+}
+
+fn policy() -> PolicySnapshot {
+    let budget = Budget {
+        max_model_calls: 5,
+        max_tool_calls: 8,
+        ..Budget::default()
+    };
+    PolicySnapshot {
+        budget,
+        ..PolicySnapshot::default()
+    }
+}
+
+fn accepted() -> AcceptedTurn {
+    AcceptedTurn {
+        version: FORMAT_VERSION,
+        request: Arc::new(TurnRequest::new("s", "m1", "go")),
+        policy: policy(),
+    }
+}
+
+fn at(seconds: usize) -> Timestamp {
+    Timestamp::from_millis(seconds as u64 * 1_000)
+}
+
+/// A turn, its journal, and what comes next.
+struct Life {
+    turn: Turn,
+    records: Vec<RunRecord>,
+    chances: VecDeque<Chance>,
+    /// The turn after each record.
+    moments: Vec<Turn>,
+    begun: Vec<CallId>,
+}
+
+impl Life {
+    fn new(turn: Turn, chances: Vec<Chance>) -> Self {
+        Self {
+            turn,
+            records: Vec::new(),
+            chances: chances.into(),
+            moments: Vec::new(),
+            begun: Vec::new(),
+        }
+    }
+
+    fn feed(&mut self, event: &TurnEvent) -> Vec<TurnStep> {
+        let now = at(self.records.len());
+        let steps = self.turn.on(event, now);
+        self.records.push(record(event, &steps, now, false).unwrap());
+        self.moments.push(self.turn.clone());
+        steps
+    }
+
+    /// Lives from `first` to the end, as a driver would.
+    fn live(&mut self, first: &TurnEvent) -> TurnOutcome {
+        let mut steps: VecDeque<_> = self.feed(first).into();
+        while let Some(step) = steps.pop_front() {
+            for event in self.perform(&step) {
+                steps.extend(self.feed(&event));
+            }
+        }
+        let outcome = self.turn.outcome().expect("a turn without a step has ended");
+        assert!(outcome.is_final() && !outcome.text.is_empty(), "{outcome:?}");
+        outcome
+    }
+
+    fn perform(&mut self, step: &TurnStep) -> Vec<TurnEvent> {
+        match step {
+            TurnStep::AskModel(_) => {
+                check_conversation(self.turn.messages());
+                self.ask()
+            }
+            TurnStep::CallTools(group) => self.call(group),
+            TurnStep::AwaitApproval { asks, .. } => self.decide(asks),
+            TurnStep::Emit(_) | TurnStep::Finish { .. } => Vec::new(),
+        }
+    }
+
+    fn ask(&mut self) -> Vec<TurnEvent> {
+        let text = |text: &str, finish| TurnEvent::ModelAnswered {
+            response: ChatResponse {
+                finish,
+                ..ChatResponse::text(text)
+            },
+            facts: Vec::new(),
+        };
+        match self.chances.pop_front().unwrap_or(Chance::Answer) {
+            Chance::Answer => vec![text("done", FinishReason::Stop)],
+            Chance::Empty => vec![text("", FinishReason::Stop)],
+            Chance::Cut => vec![answered(&[(Effect::Pure, false)], FinishReason::Length)],
+            Chance::Calls(calls) => vec![answered(&calls, FinishReason::ToolCalls)],
+            Chance::Fail => vec![TurnEvent::ModelFailed {
+                kind: ChatErrorKind::Overloaded,
+                message: "busy".to_owned(),
+            }],
+            Chance::Cancel => vec![TurnEvent::Cancelled(CancelReason::Caller)],
+            Chance::Spend => vec![TurnEvent::BudgetSpent(BudgetLimit::WallClock)],
+            Chance::Say => vec![said(), text("done", FinishReason::Stop)],
+        }
+    }
+
+    fn call(&mut self, group: &[CallId]) -> Vec<TurnEvent> {
+        let calls: Vec<_> = self
+            .turn
+            .calls()
+            .iter()
+            .filter(|call| group.contains(&call.call.id))
+            .collect();
+        assert_eq!(calls.len(), group.len(), "only calls of the last answer run");
+        assert!(calls.iter().all(|call| !call.is_finished() && !call.is_undecided()));
+        let alone = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
+        assert!(!alone || calls.len() == 1, "a mutating call runs alone");
+        self.begun.extend(group.iter().cloned());
+        let started = group.iter().map(|call| TurnEvent::ToolStarted { call: call.clone() });
+        // The last one returns first.
+        let returned = group.iter().rev().map(|call| TurnEvent::ToolReturned(response(call)));
+        let between = match self.chances.front() {
+            Some(Chance::Cancel) => Some(TurnEvent::Cancelled(CancelReason::Superseded)),
+            Some(Chance::Spend) => Some(TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
+            Some(Chance::Say) => Some(said()),
+            _ => None,
+        };
+        if between.is_some() {
+            self.chances.pop_front();
+        }
+        started.chain(between).chain(returned).collect()
+    }
+
+    fn decide(&mut self, asks: &[ApprovalRequest]) -> Vec<TurnEvent> {
+        match self.chances.pop_front() {
+            Some(Chance::Fail) => vec![TurnEvent::ApprovalExpired],
+            Some(Chance::Cancel) => vec![TurnEvent::Cancelled(CancelReason::Caller)],
+            Some(Chance::Empty) => vec![TurnEvent::ApprovalDecided(asks[0].deny("no"))],
+            _ => vec![TurnEvent::ApprovalDecided(asks[0].approve())],
+        }
+    }
+}
+
+fn said() -> TurnEvent {
+    TurnEvent::UserSaid {
+        turn: TurnId::from("another"),
+        text: "and this".to_owned(),
+    }
+}
+
+/// An answer with calls that all have the same id, as some servers send them.
+fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
+    let call = |_: &(Effect, bool)| ToolCall {
+        id: "0".into(),
+        name: "act".into(),
+        arguments: "{}".into(),
+    };
+    let facts = |(effect, needs_approval): &(Effect, bool)| CallFacts {
+        effect: *effect,
+        needs_approval: *needs_approval,
+    };
+    TurnEvent::ModelAnswered {
+        response: ChatResponse {
+            finish,
+            ..ChatResponse::calls(calls.iter().map(call))
+        },
+        facts: calls.iter().map(facts).collect(),
+    }
+}
+
+fn response(call: &CallId) -> ToolInvokeResponse {
+    ToolInvokeResponse {
+        tool_call_id: call.clone(),
+        tool_name: "act".into(),
+        content: "ok".to_owned(),
+        is_error: false,
+        code: None,
+    }
+}
+
+fn started() -> TurnEvent {
+    TurnEvent::Started {
+        context: vec![ChatMessage::system("be kind"), ChatMessage::user("go")],
+    }
+}
+
+/// Every call has its result right after it, in call order, before anybody else speaks: providers insist on it.
+fn check_conversation(messages: &[Arc<ChatMessage>]) {
+    let mut open: VecDeque<&CallId> = VecDeque::new();
+    for message in messages {
+        if message.role == Role::Tool {
+            assert_eq!(message.tool_call_id.as_ref(), open.pop_front(), "{messages:#?}");
+        } else {
+            assert!(open.is_empty(), "{open:?} have no result in {messages:#?}");
+            open = message.tool_calls.iter().map(|call| &call.id).collect();
+        }
+    }
+    assert!(open.is_empty(), "{open:?} have no result in {messages:#?}");
+}
+
+fn stored(records: &[RunRecord]) -> StoredRun {
+    StoredRun {
+        accepted: accepted().to_run(at(0)).unwrap(),
+        records: records.to_vec(),
+        state: RunState::Unfinished,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_replay_of_any_part_of_a_journal_leads_to_the_turn_as_it_was(chances in prop::collection::vec(chance(), 0..12)) {
+        let mut life = Life::new(Turn::new(accepted().request, policy(), at(0)), chances);
+        life.live(&started());
+        for (index, moment) in life.moments.iter().enumerate() {
+            let replayed = Turn::from_run(&stored(&life.records[..=index])).unwrap();
+            prop_assert_eq!(format!("{replayed:?}"), format!("{moment:?}"));
+        }
+    }
+
+    #[test]
+    fn a_resume_from_any_part_of_a_journal_ends_and_repeats_nothing(chances in prop::collection::vec(chance(), 0..12)) {
+        let mut life = Life::new(Turn::new(accepted().request, policy(), at(0)), chances.clone());
+        life.live(&started());
+        for count in 1..=life.records.len() {
+            let turn = Turn::from_run(&stored(&life.records[..count])).unwrap();
+            if turn.outcome().is_some() {
+                continue;
+            }
+            let ended = |call: &&CallState| call.is_finished() || (call.is_started() && call.facts.effect == Effect::Mutating);
+            let ended: Vec<_> = turn.calls().iter().filter(ended).map(|call| call.call.id.clone()).collect();
+            let recovered = uncertain(turn.calls()).map(|call| outcome_unknown(call.request(&"s".into())));
+            let resumed = TurnEvent::Resumed { recovered: recovered.collect() };
+            let mut later = Life::new(turn, chances.iter().rev().cloned().collect());
+            later.live(&resumed);
+            prop_assert!(ended.iter().all(|call| !later.begun.contains(call)), "{ended:?} ran again: {:?}", later.begun);
+        }
+    }
+}
+
+#[test]
+fn a_replay_repeats_decisions_that_this_version_would_not_make() {
+    // Another version ended this turn although the model had called a tool.
+    let steps = [TurnStep::Finish {
+        status: TurnStatus::Answered,
+        text: Some("decided long ago".to_owned()),
+    }];
+    let event = answered(&[(Effect::Mutating, false)], FinishReason::ToolCalls);
+    let first = record(&started(), &[TurnStep::AskModel(Purpose::Answer)], at(0), false).unwrap();
+    let second = record(&event, &steps, at(1), false).unwrap();
+    let turn = Turn::from_run(&stored(&[first, second])).unwrap();
+    assert_eq!(turn.outcome().unwrap().text, "decided long ago");
+}
+
+#[test]
+fn a_journal_of_another_version_or_form_is_not_read() {
+    let mut run = stored(&[]);
+    run.accepted.body = serde_json::value::to_raw_value(&AcceptedTurn {
+        version: FORMAT_VERSION + 1,
+        ..accepted()
+    })
+    .unwrap();
+    assert!(Turn::from_run(&run).is_err());
+    let mut unknown = record(&started(), &[], at(0), false).unwrap();
+    unknown.body = serde_json::value::RawValue::from_string(r#"{"event":{"from_the_future":{}}}"#.to_owned()).unwrap();
+    assert!(Turn::from_run(&stored(&[unknown])).is_err());
+}
+
+#[test]
+fn a_decision_about_a_call_that_does_not_wait_changes_nothing() {
+    let mut turn = Turn::new(accepted().request, policy(), at(0));
+    turn.on(&started(), at(0));
+    turn.on(&answered(&[(Effect::Mutating, true)], FinishReason::ToolCalls), at(1));
+    let Some(TurnStatus::Parked(asks)) = turn.outcome().map(|outcome| outcome.status) else {
+        panic!("the turn waits")
+    };
+    turn.on(&TurnEvent::ApprovalDecided(asks[0].deny("no")), at(2));
+    let before = format!("{:?}", turn.calls());
+    turn.on(&TurnEvent::ApprovalDecided(asks[0].approve()), at(3));
+    assert_eq!(format!("{:?}", turn.calls()), before);
+    let told = turn.messages().last().unwrap();
+    assert!(told.role == Role::Tool && told.text().contains("refused"), "{told:?}");
+}

@@ -174,7 +174,43 @@ impl AgentHostBuilder {
         self
     }
 
-    /// A tower layer around model calls. It holds until the answer is complete, also when it is streamed.
+    /// A tower layer around model calls. It holds until the answer is complete, also when it is streamed: a limit
+    /// counts running answers, a time-out ends them.
+    ///
+    /// The first layer added sees the call first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use std::time::Duration;
+    /// use rockbot_core::chat::ModelTier;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::{AgentHost, ChatCall};
+    /// use tower::limit::ConcurrencyLimitLayer;
+    /// use tower::timeout::TimeoutLayer;
+    /// use tower::util::MapRequestLayer;
+    ///
+    /// let model = ScriptedModel::new().says("Hello.");
+    /// let host = AgentHost::in_memory()
+    ///     .chat(model.clone())
+    ///     // At most four answers are being written at any time …
+    ///     .chat_layer(ConcurrencyLimitLayer::new(4))
+    ///     // … each of them within a minute, not counting the wait for the limit …
+    ///     .chat_layer(TimeoutLayer::new(Duration::from_secs(60)))
+    ///     // … and all of them by the dearest model.
+    ///     .chat_layer(MapRequestLayer::new(|mut call: ChatCall| {
+    ///         let mut request = (*call.request).clone();
+    ///         request.tier = Some(ModelTier::High);
+    ///         call.request = request.into();
+    ///         call
+    ///     }))
+    ///     .build()?;
+    ///
+    /// host.agent().ask("session", "Hi!").await?;
+    /// assert_eq!(model.requests()[0].tier, Some(ModelTier::High));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn chat_layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Stack<ChatCall, ChatResponse>> + Send + 'static,
@@ -188,7 +224,38 @@ impl AgentHostBuilder {
         self
     }
 
-    /// A tower layer around tool calls. A call that failed is a response with `is_error`.
+    /// A tower layer around tool calls. A call that failed is a response with `is_error`, so a layer that counts
+    /// failures looks at responses.
+    ///
+    /// The first layer added sees the call first, and its response last.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::tool::{ToolInvokeResponse, tool};
+    /// use rockbot_host::AgentHost;
+    /// use tower::util::MapResponseLayer;
+    ///
+    /// /// Shows the account.
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Account {}
+    ///
+    /// let model = ScriptedModel::new().calls("account", serde_json::json!({})).says("Done.");
+    /// let host = AgentHost::in_memory()
+    ///     .chat(model.clone())
+    ///     .tool(tool("account", |_: Account| async { "balance 10, PIN 1234" }).pure())
+    ///     .tool_layer(MapResponseLayer::new(|mut response: ToolInvokeResponse| {
+    ///         response.content = response.content.replace("1234", "****");
+    ///         response
+    ///     }))
+    ///     .build()?;
+    ///
+    /// host.agent().ask("session", "How much is left?").await?;
+    /// assert_eq!(model.requests()[1].messages[3].text(), "balance 10, PIN ****");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tool_layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Stack<ToolInvocation, ToolInvokeResponse>> + Send + 'static,
@@ -202,7 +269,31 @@ impl AgentHostBuilder {
         self
     }
 
-    /// A tower layer around turns.
+    /// A tower layer around turns: from the message to its outcome, or to where the turn waits for a person.
+    ///
+    /// The first layer added sees the message first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::{AgentHost, TurnCall};
+    /// use tower::util::MapRequestLayer;
+    ///
+    /// let says = |what: &'static str| {
+    ///     MapRequestLayer::new(move |mut turn: TurnCall| {
+    ///         turn.request.text.push_str(what);
+    ///         turn
+    ///     })
+    /// };
+    /// let model = ScriptedModel::new().says("Hello.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).turn_layer(says(" first")).turn_layer(says(" second")).build()?;
+    ///
+    /// host.agent().ask("session", "Hi!").await?;
+    /// assert_eq!(model.requests()[0].messages[1].text(), "Hi! first second");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn turn_layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Stack<TurnCall, TurnOutcome>> + Send + 'static,

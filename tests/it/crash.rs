@@ -449,6 +449,27 @@ impl ChatClient for PayingModel {
 }
 
 #[tokio::test]
+async fn a_host_that_stops_in_good_order_interrupts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = TurnRequest::new("s", "m1", "go");
+    let host_with = |model: &ScriptedModel| host_of(model).data_dir(folder.path()).build().unwrap();
+    let host = host_with(&ScriptedModel::new().hangs());
+    let running = host.agent().stream_turn(request.clone());
+    settle().await;
+    host.shutdown(Duration::from_secs(5)).await;
+    drop((running, host));
+    for _ in 0..6 {
+        let host = host_with(&ScriptedModel::new().hangs());
+        assert_eq!(host.resume().await.unwrap(), [request.turn_id()]);
+        settle().await;
+        host.shutdown(Duration::from_secs(5)).await;
+    }
+    let host = host_with(&ScriptedModel::new().says("at last"));
+    let outcome = host.agent().run(request).await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "at last"));
+}
+
+#[tokio::test]
 async fn a_turn_that_is_interrupted_again_and_again_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let request = TurnRequest::new("s", "m1", "go");
@@ -461,6 +482,7 @@ async fn a_turn_that_is_interrupted_again_and_again_is_given_up() {
     settle().await;
     host.shutdown(Duration::from_secs(5)).await;
     drop((running, host));
+    forget_that_it_stopped(folder.path());
     for _ in 0..3 {
         let model = ScriptedModel::new().hangs();
         let host = host_with(&model);
@@ -468,6 +490,8 @@ async fn a_turn_that_is_interrupted_again_and_again_is_given_up() {
         settle().await;
         assert_eq!(model.requests().len(), 1, "it is tried again");
         host.shutdown(Duration::from_secs(5)).await;
+        drop(host);
+        forget_that_it_stopped(folder.path());
     }
     let host = host_with(&ScriptedModel::new());
     let outcome = host.agent().run(request.clone()).await.unwrap();
@@ -577,4 +601,12 @@ async fn redeliver(
         replies[index] = Some(host.agent().run(again).await.unwrap());
     }
     replies.map(Option::unwrap)
+}
+
+/// Makes a journal look as if its process had been killed: without the records of stopping in good order.
+fn forget_that_it_stopped(folder: &Path) {
+    let path = folder.join("turns/turns-00000001.jsonl");
+    let lines = std::fs::read_to_string(&path).unwrap();
+    let kept = lines.lines().filter(|line| !line.contains(r#""event":"halted""#));
+    std::fs::write(&path, kept.flat_map(|line| [line, "\n"]).collect::<String>()).unwrap();
 }

@@ -59,6 +59,9 @@ impl TurnDriver {
             }
             drive.perform(step).await?;
         }
+        if self.halt.is_cancelled() && drive.turn.outcome().is_none() {
+            drive.note(&TurnEvent::Halted, false)?;
+        }
         drive.flush().await
     }
 }

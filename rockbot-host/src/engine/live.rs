@@ -1,5 +1,6 @@
 //! A turn that this process works on, or that waits here for a person.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rockbot_core::TurnId;
@@ -17,6 +18,8 @@ pub(crate) struct LiveTurn {
     progress: ProgressSink,
     stop: CancellationToken,
     reason: OnceLock<CancelReason>,
+    /// How many callers wait for it.
+    callers: AtomicUsize,
     /// What other messages want to say to it; `None` once it takes no more.
     mailbox: Mutex<Option<Vec<Said>>>,
     /// How it will end, for the messages that joined it: they end first.
@@ -55,6 +58,7 @@ impl LiveTurn {
             progress,
             stop: CancellationToken::new(),
             reason: OnceLock::new(),
+            callers: AtomicUsize::new(0),
             mailbox: Mutex::new(Some(Vec::new())),
             reply: SetOnce::new(),
             news: watch::Sender::new(News::Working),
@@ -71,6 +75,11 @@ impl LiveTurn {
 
     pub(crate) fn progress(&self) -> &ProgressSink {
         &self.progress
+    }
+
+    /// How many callers wait for it.
+    pub(crate) fn callers(&self) -> &AtomicUsize {
+        &self.callers
     }
 
     /// Fires when the turn is no longer wanted.

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
@@ -60,19 +61,27 @@ impl TurnService {
 }
 
 async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
-    let caller = Caller(engine.submit(turn.request, turn.progress).await?);
+    let caller = Caller::of(engine.submit(turn.request, turn.progress).await?);
     match caller.0.settled().await {
         News::Ended(outcome) | News::Parked(outcome) => Ok((*outcome).clone()),
         News::Working | News::Halted => Err(TurnError::Halted),
     }
 }
 
-/// Somebody who waits for a turn: gone before its end, the turn is cancelled.
+/// Somebody who waits for a turn: when the last one is gone before its end, the turn is cancelled.
 struct Caller(Arc<LiveTurn>);
+
+impl Caller {
+    fn of(live: Arc<LiveTurn>) -> Self {
+        live.callers().fetch_add(1, Ordering::Relaxed);
+        Self(live)
+    }
+}
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        if matches!(self.0.news(), News::Working) {
+        let last = self.0.callers().fetch_sub(1, Ordering::Relaxed) == 1;
+        if last && matches!(self.0.news(), News::Working) {
             self.0.cancel(CancelReason::Caller);
         }
     }

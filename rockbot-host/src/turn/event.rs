@@ -54,6 +54,8 @@ pub enum TurnEvent {
     BudgetSpent(BudgetLimit),
     /// The turn is no longer wanted.
     Cancelled(CancelReason),
+    /// The host stopped in good order: the next resume does not count as an interruption.
+    Halted,
     /// The turn goes on after its process ended.
     Resumed {
         /// What became of mutating calls that were running when it ended.
@@ -127,7 +129,7 @@ pub enum Purpose {
 
 /// The settings of a turn, as they were when it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PolicySnapshot {
     /// What it may spend.
     pub budget: Budget,

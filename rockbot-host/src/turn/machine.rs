@@ -37,6 +37,7 @@ pub struct Turn {
     tool_calls: u32,
     shape_attempts: u32,
     resumes: u32,
+    halted: bool,
     worked: Duration,
     last: Timestamp,
 }
@@ -83,6 +84,7 @@ impl Turn {
             tool_calls: 0,
             shape_attempts: 0,
             resumes: 0,
+            halted: false,
             worked: Duration::ZERO,
             last: at,
         }
@@ -119,16 +121,18 @@ impl Turn {
             TurnEvent::BudgetSpent(limit) => self.ending = self.ending.or(Some(Ending::Limit(*limit))),
             TurnEvent::Cancelled(reason) => self.ending = Some(Ending::Cancelled(*reason)),
             TurnEvent::Resumed { recovered } => {
-                self.resumes += 1;
+                self.resumes += u32::from(!std::mem::take(&mut self.halted));
                 recovered.iter().for_each(|response| self.take_returned(response));
             }
+            TurnEvent::Halted => self.halted = true,
             TurnEvent::ModelFailed { .. } => {}
         }
     }
 
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
-            (Phase::Done { .. }, _) | (_, TurnEvent::ToolStarted { .. } | TurnEvent::UserSaid { .. }) => vec![],
+            (Phase::Done { .. }, _)
+            | (_, TurnEvent::ToolStarted { .. } | TurnEvent::UserSaid { .. } | TurnEvent::Halted) => vec![],
             (_, TurnEvent::Resumed { .. }) => self.go_on(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),

@@ -183,9 +183,9 @@ impl AgentHostBuilder {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// use std::time::Duration;
-    /// use rockbot_core::chat::ModelTier;
+    /// use rockbot_core::chat::{ChatCall, ModelTier};
     /// use rockbot_core::testing::ScriptedModel;
-    /// use rockbot_host::{AgentHost, ChatCall};
+    /// use rockbot_host::AgentHost;
     /// use tower::limit::ConcurrencyLimitLayer;
     /// use tower::timeout::TimeoutLayer;
     /// use tower::util::MapRequestLayer;

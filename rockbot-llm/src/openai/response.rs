@@ -199,8 +199,7 @@ impl<'a> Assembler<'a> {
         if let Some(usage) = answer.usage.and_then(read_usage) {
             self.usage = Some(usage);
         }
-        let mut choices = answer.choices.unwrap_or_default().into_iter();
-        let choice = choices.find(|choice| choice.index.unwrap_or(0) == 0);
+        let choice = answer.choice;
         if let Some(reason) = choice.as_ref().and_then(|choice| choice.finish_reason.as_ref()) {
             match &*reason.0 {
                 "" => {}

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -10,8 +11,9 @@ use serde_json::value::RawValue;
 /// A whole answer, or one piece of a streamed one.
 #[derive(Deserialize)]
 pub(super) struct WireAnswer<'a> {
-    #[serde(default, borrow)]
-    pub(super) choices: Option<Vec<WireChoice<'a>>>,
+    /// The first of the choices: no more are asked for.
+    #[serde(default, borrow, rename = "choices", deserialize_with = "first_choice")]
+    pub(super) choice: Option<WireChoice<'a>>,
     #[serde(default, borrow)]
     pub(super) model: Option<WireText<'a>>,
     #[serde(default, borrow)]
@@ -20,14 +22,44 @@ pub(super) struct WireAnswer<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
+fn first_choice<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WireChoice<'a>>, D::Error> {
+    deserializer.deserialize_any(FirstChoice(PhantomData))
+}
+
+/// Keeps the choice with index 0, or without one, and no list of them.
+struct FirstChoice<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for FirstChoice<'a> {
+    type Value = Option<WireChoice<'a>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of choices")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Self::Value, A::Error> {
+        let mut first = None;
+        while let Some(choice) = choices.next_element::<WireChoice<'a>>()? {
+            if first.is_none() && choice.index.unwrap_or(0) == 0 {
+                first = Some(choice);
+            }
+        }
+        Ok(first)
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct WireChoice<'a> {
     #[serde(default)]
     pub(super) index: Option<u64>,
+    // Boxed, since a message is large and parsing moves it several times.
     #[serde(default, borrow)]
-    pub(super) message: Option<WireMessage<'a>>,
+    pub(super) message: Option<Box<WireMessage<'a>>>,
     #[serde(default, borrow)]
-    pub(super) delta: Option<WireMessage<'a>>,
+    pub(super) delta: Option<Box<WireMessage<'a>>>,
     #[serde(default, borrow)]
     pub(super) finish_reason: Option<WireText<'a>>,
 }

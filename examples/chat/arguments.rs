@@ -76,7 +76,9 @@ impl Arguments {
                 "--help" | "-h" => arguments.help = true,
                 other => match other.strip_prefix("--trace=") {
                     Some(turn) => arguments.trace = Trace::Only(turn.to_owned()),
-                    None if other.starts_with("--") => return Err(format!("there is no option `{other}`; see --help")),
+                    None if other.starts_with('-') && other.len() > 1 => {
+                        return Err(format!("there is no option `{other}`; see --help"));
+                    }
                     None => question.push(word),
                 },
             }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use arguments::{Arguments, HELP, Trace};
 use futures_util::StreamExt;
 use rockbot::core::TurnId;
+use rockbot::core::turn::ApprovalRequest;
 use rockbot::prelude::*;
 use terminal::Terminal;
 
@@ -150,15 +151,37 @@ impl Chat {
             };
             match progress.transpose()? {
                 Some(TurnProgress::ApprovalNeeded(ask)) => {
-                    let approved = self.arguments.yes || self.terminal.approve(&ask).await;
-                    let decision = if approved { ask.approve() } else { ask.deny("not now") };
-                    self.host.agent().decide(decision).await?;
+                    if !self.decide(&ask).await? {
+                        return Ok(false);
+                    }
                 }
                 Some(TurnProgress::Final(outcome)) => return self.end(&outcome).await,
                 Some(progress) => self.terminal.show(&progress),
                 None => return Ok(false),
             }
         }
+    }
+
+    /// Asks about a tool call. Ctrl-C stops the turn instead; then this returns false.
+    async fn decide(&mut self, ask: &ApprovalRequest) -> Result<bool, BoxError> {
+        let agent = self.host.agent();
+        let approved = tokio::select! {
+            () = ctrl_c() => {
+                eprintln!("\nstopped");
+                agent.cancel(&ask.turn).await?;
+                return Ok(false);
+            }
+            approved = self.terminal.approve(ask), if !self.arguments.yes => approved,
+            () = std::future::ready(()), if self.arguments.yes => true,
+        };
+        agent
+            .decide(if approved {
+                ask.approve()
+            } else {
+                ask.deny("the user said no")
+            })
+            .await?;
+        Ok(true)
     }
 
     async fn end(&mut self, outcome: &TurnOutcome) -> Result<bool, BoxError> {

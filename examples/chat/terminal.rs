@@ -39,8 +39,10 @@ impl Terminal {
 
     /// Asks for the next line; `None` at the end of the input.
     pub(crate) async fn prompt(&mut self, prompt: &str) -> Option<String> {
-        eprint!("{prompt}");
-        flush();
+        if self.interactive {
+            eprint!("{prompt}");
+            flush();
+        }
         self.lines.recv().await
     }
 
@@ -51,6 +53,8 @@ impl Terminal {
             eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
             return false;
         }
+        // What was typed before the question is no answer to it.
+        while self.interactive && self.lines.try_recv().is_ok() {}
         let answer = self.prompt("  Run it? [y/N] ").await.unwrap_or_default();
         matches!(answer.trim(), "y" | "Y" | "yes")
     }
@@ -87,17 +91,22 @@ impl Terminal {
     pub(crate) fn end(&mut self, outcome: &TurnOutcome) -> bool {
         if !outcome.is_answer() {
             self.begin(&format!("error: {}", clean(&outcome.text)));
-        } else if self.shown == outcome.text {
+            return false;
+        }
+        if self.shown == outcome.text {
             println!();
         } else {
             self.begin_line();
             println!("{}", clean(&outcome.text));
         }
         self.shown.clear();
-        let (usage, tools) = (outcome.usage, outcome.calls.len());
-        let calls = format!("{} model calls, {tools} tool calls", outcome.model_calls);
-        eprintln!("[{calls}, {} + {}, turn {}]", usage.input, usage.output, outcome.turn);
-        outcome.is_answer()
+        let (models, tools, usage) = (outcome.model_calls, outcome.calls.len(), outcome.usage);
+        let tokens = format!("tokens: {} in, {} out", usage.input, usage.output);
+        eprintln!(
+            "[model calls: {models}, tool calls: {tools}, {tokens}, turn: {}]",
+            outcome.turn
+        );
+        true
     }
 
     /// A line about the turn, apart from the answer.

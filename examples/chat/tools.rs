@@ -9,7 +9,7 @@ use super::calculator::calculator;
 /// The longest file that is read, in bytes.
 const MAX_FILE: u64 = 64 * 1024;
 
-/// Tells the present date and time, with the time zone.
+/// Tells what date and time it is now, with the time zone.
 #[derive(Deserialize, JsonSchema)]
 struct Now {}
 
@@ -22,7 +22,7 @@ struct ReadFile {
 
 /// All tools; files are read below `root`.
 pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
-    let now = tool("now", |_: Now| async {
+    let now = tool("current_time", |_: Now| async {
         chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string()
     });
     // What is in a file goes to the model's provider, so a person decides each time.

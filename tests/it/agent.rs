@@ -640,3 +640,27 @@ async fn limits_of_a_request_go_before_those_of_the_host() {
         (&TurnStatus::Partial(BudgetLimit::ModelCalls), "so far")
     );
 }
+
+/// Adds two numbers.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct AddNumbers {
+    a: i64,
+    b: i64,
+}
+
+#[cfg(feature = "llm")]
+#[tokio::test]
+async fn the_first_agent_of_the_readme_works_without_a_key() {
+    let add = tool(
+        "add",
+        |AddNumbers { a, b }: AddNumbers| async move { (a + b).to_string() },
+    )
+    .pure();
+    let host = AgentHost::in_memory()
+        .chat(rockbot::llm::OfflineModel::new())
+        .tool(add)
+        .build()
+        .unwrap();
+    let answer = host.agent().ask("me", "Add 19 and 23.").await.unwrap();
+    assert!(answer.text.ends_with("\n42"), "{answer}");
+}

@@ -102,7 +102,7 @@ fn kind_of_status(status: u16) -> ChatErrorKind {
         401 | 403 => ChatErrorKind::Auth,
         402 => ChatErrorKind::QuotaExceeded,
         // A redirect is not followed: it would lose the request's body, or take the key elsewhere.
-        300..=399 | 404 | 405 | 410 => ChatErrorKind::NotFound,
+        300..=399 | 404 | 405 | 410 | 501 => ChatErrorKind::NotFound,
         408 => ChatErrorKind::TimedOut,
         409 => ChatErrorKind::Overloaded,
         413 => ChatErrorKind::ContextOverflow,
@@ -243,6 +243,7 @@ mod tests {
             (422, InvalidRequest),
             (429, RateLimited),
             (500, Overloaded),
+            (501, NotFound),
             (503, Overloaded),
             (529, Overloaded),
         ] {

@@ -139,7 +139,8 @@ impl OpenAiChat {
         }
         let answer = Assembler::new(&call.request.messages, &*self.ids, outlet);
         let read = match call.deltas {
-            Some(_) if !is_json(&response) => self.read_stream(response, answer).await,
+            _ if has_type(&response, b"text/html") => Err(Fault::WebPage),
+            Some(_) if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,
             _ => self.read_whole(response, answer).await,
         };
         read.map_err(|fault| {
@@ -248,9 +249,9 @@ async fn next(response: &mut Response) -> Result<Option<Bytes>, Fault> {
         .map_err(|_| Fault::Cut("as the connection broke"))
 }
 
-fn is_json(response: &Response) -> bool {
+fn has_type(response: &Response, expected: &[u8]) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
-    kind.is_some_and(|kind| kind.starts_with(b"application/json"))
+    kind.is_some_and(|kind| kind.starts_with(expected))
 }
 
 #[async_trait]

@@ -65,6 +65,7 @@ impl Reporter {
         let kind = fault.kind();
         let text = match fault {
             Fault::InBand(body) => return self.refused(None, body),
+            Fault::WebPage => "it answered with a web page".into(),
             Fault::Malformed(why) => Cow::Borrowed(why.as_str()),
             Fault::Cut(place) => format!("it broke off {place}").into(),
             Fault::TooLong(what, limit) => format!("{what} is longer than {limit} bytes").into(),

@@ -22,6 +22,8 @@ const MAX_QUOTED_BYTES: usize = 4096;
 pub(super) enum Fault {
     /// The server reports an error where the answer should be; this is its body.
     InBand(Vec<u8>),
+    /// It is a page for people: this is no model server, or the path is wrong.
+    WebPage,
     /// It is not a chat completion, and why.
     Malformed(String),
     /// It broke off, and where.
@@ -37,6 +39,7 @@ impl Fault {
     pub(super) fn kind(&self) -> ChatErrorKind {
         match self {
             Self::InBand(_) => ChatErrorKind::Overloaded,
+            Self::WebPage => ChatErrorKind::NotFound,
             Self::Malformed(_) | Self::TooLong(..) => ChatErrorKind::InvalidResponse,
             Self::Cut(_) => ChatErrorKind::CutStream,
             Self::Filtered => ChatErrorKind::ContentFiltered,

@@ -254,6 +254,31 @@ async fn what_is_no_answer_is_an_error_of_its_kind() {
 }
 
 #[tokio::test]
+async fn a_web_page_is_no_model_server_and_is_not_asked_again() {
+    let page = Reply::new(
+        200,
+        "content-type: text/html; charset=utf-8\r\n",
+        "<html>Sign in</html>",
+    );
+    for deltas in [None, Some(DeltaSink::new(|_| {}))] {
+        let server = Server::start([page.clone()]).await;
+        let error = client(&server)
+            .build()
+            .unwrap()
+            .chat(ChatCall { deltas, ..call() })
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ChatErrorKind::NotFound);
+        assert!(
+            error
+                .to_string()
+                .contains("is no model server: it answered with a web page; check"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_came_instead_of_an_answer_is_quoted() {
     let message = async |body: &str| whole(body).await.unwrap_err().to_string();
     let page = message("<html><title>Sign in</title></html>").await;

@@ -30,6 +30,15 @@ pub enum LlmConfigError {
         /// Where in that line.
         column: usize,
     },
+    /// A variable looks like a setting and is none.
+    #[error(
+        "{setting} is not a setting: the tiers are LOW, BALANCED and HIGH, and each has __ENDPOINT, __APIKEY and \
+         __MODELID"
+    )]
+    UnknownSetting {
+        /// The variable.
+        setting: String,
+    },
     /// A setting has another type.
     #[error("{setting} must be {expected}")]
     WrongType {

@@ -311,6 +311,7 @@ where
     for (name, value) in variables {
         let name: OsString = name.into();
         let Some((tier, field, origin)) = name.to_str().and_then(known_variable) else {
+            refuse_misspelt(&name.to_string_lossy())?;
             continue;
         };
         let name = name.to_string_lossy().into_owned();
@@ -324,6 +325,16 @@ where
         found.add(tier, field, origin, name, value);
     }
     Ok(())
+}
+
+/// A variable that is meant for us and that nobody reads would be silently without effect.
+fn refuse_misspelt(name: &str) -> Result<(), LlmConfigError> {
+    match name.to_ascii_uppercase().starts_with("ROCKBOT_LLM__") {
+        true => Err(LlmConfigError::UnknownSetting {
+            setting: name.to_owned(),
+        }),
+        false => Ok(()),
+    }
 }
 
 fn known_variable(name: &str) -> Option<(ModelTier, Field, Origin)> {

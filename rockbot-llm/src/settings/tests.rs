@@ -222,3 +222,18 @@ fn a_variable_that_is_no_text_is_named() {
     let error = LlmSettings::read(None, [("OPENAI_API_KEY", value)]).unwrap_err();
     assert_eq!(error.to_string(), "OPENAI_API_KEY must be text in UTF-8");
 }
+
+#[test]
+fn a_misspelt_variable_is_not_passed_over() {
+    for name in [
+        "ROCKBOT_LLM__BALANCED__MODEL",
+        "ROCKBOT_LLM__MEDIUM__ENDPOINT",
+        "rockbot_llm__low__api_key",
+    ] {
+        check_error(
+            None,
+            &[("OPENAI_API_KEY", "sk-1234"), (name, "x")],
+            &format!("{name} is not a setting: the tiers are"),
+        );
+    }
+}

@@ -28,11 +28,13 @@ pub mod store;
 pub mod testing;
 pub mod tool;
 pub mod turn;
+mod until;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use digest::Digest;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
+pub use until::until;
 
 /// An error of any type, as tower's own middleware produces it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

@@ -26,8 +26,8 @@ use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Response, Url};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
-use rockbot_core::{CallContext, Clock, IdSource, SystemClock};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use rockbot_core::{CallContext, Clock, IdSource, SystemClock, until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 pub use self::builder::OpenAiChatBuilder;
 pub(crate) use self::builder::{base_url, is_key, is_loopback};
@@ -110,7 +110,7 @@ impl OpenAiChat {
         &self.report.model
     }
 
-    async fn ask(&self, call: &ChatCall, until: Instant) -> Result<ChatResponse, ChatError> {
+    async fn ask(&self, call: &ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
         let body = request::body(self.model(), &call.request, call.deltas.is_some()).map_err(|error| {
             ChatError::new(ChatErrorKind::InvalidRequest, "the request cannot be written as JSON").with_source(error)
         })?;
@@ -122,7 +122,7 @@ impl OpenAiChat {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let Some(wait) = self.retry.wait(&failure, retries, Instant::now(), until) else {
+            let Some(wait) = self.retry.wait(&failure, retries, Instant::now(), deadline) else {
                 return Err(failure.error);
             };
             tracing::debug!(error = %failure.error, ?wait, "trying a model call again");
@@ -231,7 +231,7 @@ impl OpenAiChat {
     }
 
     /// When the call ends at the latest: at its deadline, or after this client's limit.
-    fn until(&self, cx: &CallContext) -> Instant {
+    fn deadline(&self, cx: &CallContext) -> Instant {
         let own = Instant::now() + self.limits.call.min(LONGEST_CALL);
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
@@ -257,16 +257,15 @@ fn has_type(response: &Response, expected: &[u8]) -> bool {
 #[async_trait]
 impl ChatClient for OpenAiChat {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let until = self.until(&call.cx);
-        if until <= Instant::now() {
-            return Err(self.timed_out(&call.cx));
-        }
-        let answer = timeout_at(until, self.ask(&call, until));
-        match call.cx.cancellation().run_until_cancelled(answer).await {
-            None => Err(self.report.cancelled()),
-            Some(Err(_)) => Err(self.timed_out(&call.cx)),
-            Some(Ok(answer)) => answer,
-        }
+        let deadline = self.deadline(&call.cx);
+        let stop = async {
+            tokio::select! {
+                biased;
+                () = call.cx.cancellation().cancelled() => self.report.cancelled(),
+                () = sleep_until(deadline) => self.timed_out(&call.cx),
+            }
+        };
+        until(self.ask(&call, deadline), stop).await.unwrap_or_else(Err)
     }
 }
 

@@ -1,0 +1,135 @@
+//! Running something until something rare happens.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Runs `future` until it ends, or until `stop` does; then `future` is dropped where it is.
+///
+/// `stop` is polled at first and whenever it asks to be, not each time that `future` is: a cancellation or a
+/// deadline that hardly ever comes costs a busy future next to nothing. When both end at once, `stop` counts.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use std::time::Duration;
+/// use rockbot_core::until;
+/// use tokio::time::sleep;
+///
+/// let short = until(async { "done" }, sleep(Duration::from_secs(1))).await;
+/// assert_eq!(short, Ok("done"));
+/// let long = until(std::future::pending::<()>(), sleep(Duration::from_secs(1))).await;
+/// assert_eq!(long, Err(()));
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Fails with the output of `stop` when that ends first.
+pub async fn until<T, S>(future: impl Future<Output = T>, stop: impl Future<Output = S>) -> Result<T, S> {
+    let (mut future, mut stop) = (pin!(future), pin!(stop));
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(bell.clone());
+    poll_fn(move |cx| {
+        bell.listen(cx.waker());
+        if bell.was_rung()
+            && let Poll::Ready(stop) = stop.as_mut().poll(&mut Context::from_waker(&waker))
+        {
+            return Poll::Ready(Err(stop));
+        }
+        future.as_mut().poll(cx).map(Ok)
+    })
+    .await
+}
+
+/// What the stop rings when it wants to be polled.
+#[derive(Debug)]
+struct Bell {
+    rung: AtomicBool,
+    /// The task that listens.
+    task: Mutex<Option<Waker>>,
+}
+
+impl Default for Bell {
+    /// A bell that was rung: the first poll is always wanted.
+    fn default() -> Self {
+        Self {
+            rung: AtomicBool::new(true),
+            task: Mutex::default(),
+        }
+    }
+}
+
+impl Bell {
+    /// Wakes the task of `waker` from now on. To be called before [`Bell::was_rung`]: a ring in between would
+    /// wake nobody.
+    fn listen(&self, waker: &Waker) {
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *task {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    fn was_rung(&self) -> bool {
+        self.rung.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rung.store(true, Ordering::Release);
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+    use tokio::time::sleep;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_is_polled_only_when_it_asks() {
+        let polls = AtomicU32::new(0);
+        let mut timer = pin!(sleep(Duration::from_secs(100)));
+        let stop = poll_fn(|cx| {
+            polls.fetch_add(1, Ordering::Relaxed);
+            timer.as_mut().poll(cx)
+        });
+        let busy = async {
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            sleep(Duration::from_secs(500)).await;
+        };
+        assert_eq!(until(busy, stop).await, Err(()));
+        assert_eq!(polls.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn both_at_once_is_a_stop() {
+        assert_eq!(until(async { 1 }, async { 2 }).await, Err(2));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_stop_from_another_thread_is_never_lost() {
+        for _ in 0..2_000 {
+            let (stop, stopped) = oneshot::channel::<()>();
+            let waiting = tokio::spawn(until(std::future::pending::<()>(), stopped));
+            stop.send(()).unwrap();
+            waiting.await.unwrap().unwrap_err().unwrap();
+        }
+    }
+}

@@ -21,12 +21,15 @@ async fn take_note(notes: State<Mutex<Vec<String>>>, note: TakeNote) -> Result<S
     Ok(format!("Noted. There are {} notes now.", notes.len()))
 }
 
+pub(crate) fn notebook() -> Tool {
+    stateful_tool("take_note", Mutex::new(Vec::new()), take_note)
+}
+
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let host = AgentHost::in_memory()
-        .instructions("You keep a notebook. Be brief.")
         .chat(ChatTiers::from_env_or_offline()?)
-        .tool(stateful_tool("take_note", Mutex::new(Vec::new()), take_note))
+        .tool(notebook())
         .build()?;
 
     for text in ["Take a note: \"buy milk\"", "Take a note: \"call Ada\""] {

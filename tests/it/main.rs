@@ -5,6 +5,7 @@ mod agent;
 mod approvals;
 mod budget;
 mod crash;
+mod examples;
 mod golden;
 mod journal;
 mod layers;
@@ -13,3 +14,11 @@ mod sessions;
 mod support;
 mod tidy;
 mod tools;
+
+#[path = "../../examples/chat/calculator.rs"]
+mod calculator;
+#[path = "../../examples/chat/tools.rs"]
+mod chat_tools;
+#[allow(dead_code, reason = "the example's own `main` is not run here")]
+#[path = "../../examples/quickstart.rs"]
+mod quickstart;

@@ -12,4 +12,5 @@ mod parallel;
 mod sessions;
 mod support;
 mod tidy;
+mod tool_surface;
 mod tools;

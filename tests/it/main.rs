@@ -7,6 +7,7 @@ mod budget;
 mod crash;
 mod golden;
 mod journal;
+mod journal_reading;
 mod layers;
 mod parallel;
 mod sessions;

@@ -35,7 +35,6 @@ pub async fn nanoseconds(tools: usize, iterations: usize) -> (f64, f64) {
         tool(&format!("tool_{index}"), |args: Args| async move { work(&args) })
             .pure()
             .description("Works.")
-            .into()
     };
     registry
         .replace_source(&owner, (0..tools).map(tool).collect())

@@ -42,7 +42,7 @@ fn tools() -> ToolView {
     }
     let registry = InMemoryToolRegistry::new();
     let weather = tool("get_weather", async |_: Weather| "sunny");
-    registry.register(&Owner::new("test"), weather.into()).unwrap();
+    registry.register(&Owner::new("test"), weather).unwrap();
     registry.snapshot().view().clone()
 }
 

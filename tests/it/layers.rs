@@ -139,7 +139,10 @@ async fn a_stock_time_out_around_tools_is_a_time_out_of_the_tool() {
         .unwrap();
     let outcome = host.agent().ask("s", "go").await.unwrap();
     assert!(outcome.calls[0].is_error);
-    assert_eq!(results(&model.requests()[1]), ["call_1: the tool took too long"]);
+    assert_eq!(
+        results(&model.requests()[1]),
+        ["call_1: the tool took too long; it may be tried again, perhaps with less to do"]
+    );
     assert_eq!(handle.cancelled(), 1);
 }
 

@@ -8,11 +8,13 @@ mod crash;
 mod examples;
 mod golden;
 mod journal;
+mod journal_reading;
 mod layers;
 mod parallel;
 mod sessions;
 mod support;
 mod tidy;
+mod tool_surface;
 mod tools;
 
 #[path = "../../examples/chat/calculator.rs"]

@@ -78,7 +78,7 @@ async fn an_effect_that_depends_on_the_arguments_decides_what_runs_together() {
     }
 
     let (mock, mut handle) = mock_tool("mock");
-    let executor = rockbot_core::tool::RegisteredTool::from(mock).executor;
+    let executor = mock.executor;
     let registration = ToolRegistration::new("deploy", "Deploys.", json!({"type": "object"}));
     let model = ScriptedModel::new()
         .calls_all([

@@ -24,7 +24,7 @@ fn dispatcher(tools: impl IntoIterator<Item = Tool>, limits: ToolLimits) -> Tool
     let registry = InMemoryToolRegistry::new();
     let owner = Owner::new("tests");
     for tool in tools {
-        registry.register(&owner, tool.into()).unwrap();
+        registry.register(&owner, tool).unwrap();
     }
     ToolDispatcher::new(Arc::new(registry), limits)
 }
@@ -494,8 +494,8 @@ async fn a_tool_registered_during_a_turn_is_appended_to_what_the_model_sees() {
         let owner = Owner::new("tests");
         move |_: Anything| {
             if !grown.swap(true, Ordering::SeqCst) {
-                registry.register(&owner, zoom.clone().into()).unwrap();
-                registry.register(&owner, late.clone().into()).unwrap();
+                registry.register(&owner, zoom.clone()).unwrap();
+                registry.register(&owner, late.clone()).unwrap();
             }
             async { "grown" }
         }

@@ -18,12 +18,11 @@ use crate::tool::{Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, To
 /// ```
 /// use rockbot_core::CallContext;
 /// use rockbot_core::testing::mock_tool;
-/// use rockbot_core::tool::{RegisteredTool, ToolInvokeRequest};
+/// use rockbot_core::tool::ToolInvokeRequest;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let (tool, mut handle) = mock_tool("look_up");
-/// let tool = RegisteredTool::from(tool.pure());
 /// let request = ToolInvokeRequest {
 ///     tool_call_id: "call_1".into(),
 ///     tool_name: "look_up".into(),
@@ -228,7 +227,6 @@ impl Drop for Running<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::RegisteredTool;
 
     fn request() -> ToolInvokeRequest {
         ToolInvokeRequest {
@@ -251,7 +249,7 @@ mod tests {
     #[tokio::test]
     async fn calls_overlap_until_they_are_answered() {
         let (tool, mut handle) = mock_tool("mock");
-        let executor = RegisteredTool::from(tool).executor;
+        let executor = tool.executor;
         let cx = CallContext::new("session");
         let (a, b, ()) = tokio::join!(
             executor.execute(request(), &cx),
@@ -271,7 +269,7 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_call_is_counted_and_seen_by_the_test() {
         let (tool, mut handle) = mock_tool("mock");
-        let executor = RegisteredTool::from(tool).executor;
+        let executor = tool.executor;
         let running = tokio::spawn(async move { executor.execute(request(), &CallContext::new("session")).await });
         let mut call = handle.next_call().await;
         running.abort();
@@ -282,7 +280,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_a_panic_of_the_caller() {
         let (tool, mut handle) = mock_tool("mock");
-        let executor = RegisteredTool::from(tool).executor;
+        let executor = tool.executor;
         let running = tokio::spawn(async move { executor.execute(request(), &CallContext::new("session")).await });
         handle.next_call().await.panic("boom");
         assert!(running.await.unwrap_err().is_panic());

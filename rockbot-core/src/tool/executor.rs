@@ -26,6 +26,15 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether this very call must be approved first, where it depends on the arguments; `None` means as registered.
+    ///
+    /// It is asked before the turn waits for a person and again before the call runs, so the answer must depend on
+    /// the request alone. A panic counts as yes.
+    fn needs_approval(&self, request: &ToolInvokeRequest) -> Option<bool> {
+        let _ = request;
+        None
+    }
+
     /// Whether [`ToolExecutor::execute`] checks the arguments itself, with a teaching error. Otherwise the host
     /// checks them against the registered schema first.
     fn checks_arguments(&self) -> bool {

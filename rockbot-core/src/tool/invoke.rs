@@ -79,7 +79,7 @@ pub enum ToolErrorCode {
     ToolNotFound,
     /// The tool ran and failed.
     ExecutionFailed,
-    /// The tool took too long.
+    /// The tool took too long, and calling it again does no harm.
     Timeout,
     /// The arguments do not fit the tool.
     InvalidArguments,
@@ -89,7 +89,7 @@ pub enum ToolErrorCode {
     Denied,
     /// The work was no longer wanted.
     Cancelled,
-    /// The call was interrupted; whether it took effect is not known.
+    /// The call was interrupted or took too long; whether it took effect is not known, so it is not simply repeated.
     OutcomeUnknown,
 }
 
@@ -108,7 +108,8 @@ impl ToolErrorCode {
         }
     }
 
-    /// Whether the same call may succeed a little later.
+    /// Whether the same call may be made again and may succeed a little later. A call of a mutating tool that took too
+    /// long is [`ToolErrorCode::OutcomeUnknown`] to the host, never a [`ToolErrorCode::Timeout`].
     pub fn is_retryable(self) -> bool {
         self == Self::Timeout
     }

@@ -11,7 +11,7 @@
 //! struct Add { a: i64, b: i64 }
 //!
 //! let add = tool("add", |Add { a, b }: Add| async move { (a + b).to_string() }).pure();
-//! assert_eq!(add.registration().description, "Adds two numbers.");
+//! assert_eq!(add.registration.description, "Adds two numbers.");
 //! ```
 //!
 //! Tools live in a [`ToolRegistry`], which hands out immutable [`ToolSnapshot`]s.
@@ -28,6 +28,6 @@ pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUM
 pub use executor::{Recovery, ToolExecutor};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use registration::{Effect, ToolHints, ToolRegistration};
-pub use registry::{InMemoryToolRegistry, Owner, RegisteredTool, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
-pub use typed::{IntoToolOutput, Json, State, Tool, ToolFn, schema_of, stateful_tool, tool};
+pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
+pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, Tool, ToolFn, schema_of, stateful_tool, tool};
 pub use view::ToolView;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::{ArgumentSchema, SchemaError, ToolExecutor, ToolRegistration, ToolView};
+use super::{ArgumentSchema, SchemaError, Tool, ToolExecutor, ToolRegistration, ToolView};
 use crate::ToolName;
 
 /// Where tools are registered and found.
@@ -23,7 +23,7 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Fails when the name is taken or not valid, the description is empty, or the schema cannot be used.
-    fn register(&self, owner: &Owner, tool: RegisteredTool) -> Result<(), RegistryError>;
+    fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError>;
 
     /// Removes a tool of `owner`. Returns whether there was one.
     ///
@@ -37,7 +37,7 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Fails as [`ToolRegistry::register`] does; then nothing has changed.
-    fn replace_source(&self, owner: &Owner, tools: Vec<RegisteredTool>) -> Result<(), RegistryError>;
+    fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError>;
 
     /// Sees every new generation.
     fn watch(&self) -> watch::Receiver<u64>;
@@ -66,15 +66,6 @@ impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Owner({})", self.0)
     }
-}
-
-/// A tool on its way into a registry.
-#[derive(Debug, Clone)]
-pub struct RegisteredTool {
-    /// What it says about itself.
-    pub registration: ToolRegistration,
-    /// What runs its calls.
-    pub executor: Arc<dyn ToolExecutor>,
 }
 
 /// Why a tool cannot be registered or removed.
@@ -119,8 +110,8 @@ pub struct ToolEntry {
 }
 
 impl ToolEntry {
-    fn new(owner: &Owner, tool: RegisteredTool) -> Result<Arc<Self>, RegistryError> {
-        let RegisteredTool { registration, executor } = tool;
+    fn new(owner: &Owner, tool: Tool) -> Result<Arc<Self>, RegistryError> {
+        let Tool { registration, executor } = tool;
         let name = &registration.name;
         if !name.is_valid() {
             return Err(RegistryError::InvalidName(name.clone()));
@@ -278,7 +269,7 @@ impl ToolRegistry for InMemoryToolRegistry {
         self.current.load_full()
     }
 
-    fn register(&self, owner: &Owner, tool: RegisteredTool) -> Result<(), RegistryError> {
+    fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError> {
         let entry = ToolEntry::new(owner, tool)?;
         self.change(|tools| insert(tools, entry).map(|()| ((), true)))
     }
@@ -294,7 +285,7 @@ impl ToolRegistry for InMemoryToolRegistry {
         })
     }
 
-    fn replace_source(&self, owner: &Owner, tools: Vec<RegisteredTool>) -> Result<(), RegistryError> {
+    fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError> {
         let entries = tools
             .into_iter()
             .map(|tool| ToolEntry::new(owner, tool))
@@ -323,8 +314,8 @@ mod tests {
 
     const THREADS: usize = 64;
 
-    fn tool(name: &str) -> RegisteredTool {
-        mock_tool(name).0.into()
+    fn tool(name: &str) -> Tool {
+        mock_tool(name).0
     }
 
     fn names(snapshot: &ToolSnapshot) -> Vec<&str> {

@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,21 +14,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{
-    ArgumentSchema, Effect, RegisteredTool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse,
-    ToolRegistration,
-};
+use super::{ArgumentSchema, Effect, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration};
 use crate::{BoxError, CallContext, ToolName};
 
 /// A tool named `name` that calls `run` with its arguments.
 ///
 /// `run` is an async closure or `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
 /// arguments are a struct with `serde::Deserialize` and `schemars::JsonSchema`: its doc comment is the
-/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a
-/// [`Json`] value, or a `Result` of one of these.
+/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a number,
+/// a [`Json`] value, or a `Result` of one of these: see [`IntoToolOutput`].
 ///
 /// A tool is taken to be [`Effect::Mutating`] unless it says otherwise. Arguments that do not fit are answered
-/// with what was wrong and the expected shape, and `run` is not called.
+/// with what was wrong and the expected shape, and `run` is not called. That holds also for what the schema says
+/// beyond the types, such as `#[schemars(range(min = 1, max = 5))]`: with such limits, what only serde would take,
+/// as an `alias`, is refused too. `pattern` and `format` are left to the tool.
 ///
 /// ```
 /// use rockbot_core::tool::{tool, ToolError};
@@ -51,27 +49,14 @@ pub fn tool<A, M, F>(name: &str, run: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
     F: ToolFn<A, M>,
-    M: Send + Sync + 'static,
+    F::Running: Future<Output: IntoToolOutput> + Send + 'static,
 {
-    let schema = schema_of::<A>();
-    let description = schema
-        .get("description")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let registration = ToolRegistration::new(ToolName::from(name), description, schema);
-    let arguments = ArgumentSchema::compile(&registration.parameters_schema).ok();
-    Tool {
-        registration,
-        executor: Arc::new(Typed {
-            run,
-            arguments,
-            marker: PhantomData,
-        }),
-    }
+    typed(name, move |args, cx: &CallContext| run.start(args, cx))
 }
 
 /// A tool as [`tool`] makes it, whose closure also gets `state`, shared by all its calls.
+///
+/// `run` is an async closure or `async fn` of the [`State`] and the arguments, or of these and the [`CallContext`].
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -85,15 +70,15 @@ where
 ///     (calls.fetch_add(1, Ordering::Relaxed) + 1).to_string()
 /// });
 /// ```
-pub fn stateful_tool<S, A, F, Fut>(name: &str, state: S, run: F) -> Tool
+pub fn stateful_tool<S, A, M, F>(name: &str, state: S, run: F) -> Tool
 where
     S: Send + Sync + 'static,
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(State<S>, A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoToolOutput> + Send + 'static,
+    F: StatefulToolFn<S, A, M>,
+    F::Running: Future<Output: IntoToolOutput> + Send + 'static,
 {
     let state = State(Arc::new(state));
-    tool(name, move |args: A| run(state.clone(), args))
+    typed(name, move |args, cx: &CallContext| run.start(state.clone(), args, cx))
 }
 
 /// What all calls of a [`stateful_tool`] share. Reads as the state itself.
@@ -114,11 +99,13 @@ impl<S> Deref for State<S> {
     }
 }
 
-/// A tool that is ready to be added to a host.
+/// A tool that is ready to be added to a host or a registry.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    registration: ToolRegistration,
-    executor: Arc<dyn ToolExecutor>,
+    /// What it says about itself.
+    pub registration: ToolRegistration,
+    /// What runs its calls.
+    pub executor: Arc<dyn ToolExecutor>,
 }
 
 impl Tool {
@@ -128,11 +115,6 @@ impl Tool {
             registration,
             executor: Arc::new(executor),
         }
-    }
-
-    /// What the tool says about itself.
-    pub fn registration(&self) -> &ToolRegistration {
-        &self.registration
     }
 
     /// With this description instead of the doc comment on the arguments.
@@ -190,60 +172,95 @@ impl Tool {
     }
 }
 
-impl From<Tool> for RegisteredTool {
-    fn from(tool: Tool) -> Self {
-        Self {
-            registration: tool.registration,
-            executor: tool.executor,
-        }
-    }
-}
-
 /// What [`tool`] accepts: async functions of the arguments, or of the arguments and the [`CallContext`].
 #[diagnostic::on_unimplemented(
-    message = "this closure cannot be a tool",
+    message = "this closure does not take what a tool is called with",
     label = "a tool is `|args: A| async move {{ … }}` or `|args: A, cx: CallContext| async move {{ … }}`",
-    note = "`A` needs `serde::Deserialize` and `schemars::JsonSchema`; the result is text, `Json(value)`, or a `Result` of these"
+    note = "several arguments are the fields of one struct `A`; the context is `CallContext`, not a reference to it"
 )]
 pub trait ToolFn<A, M>: Send + Sync + 'static {
-    /// Runs one call.
-    fn run(&self, args: A, cx: &CallContext) -> ToolFuture;
+    /// A call in progress: a future whose output is [`IntoToolOutput`].
+    type Running;
+
+    /// Starts one call.
+    fn start(&self, args: A, cx: &CallContext) -> Self::Running;
 }
 
-/// A call in progress.
-type ToolFuture = Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send>>;
+/// What [`stateful_tool`] accepts: async functions of the [`State`] and the arguments, or of these and the
+/// [`CallContext`].
+#[diagnostic::on_unimplemented(
+    message = "this closure does not take what a stateful tool is called with",
+    label = "a stateful tool is `|state: State<S>, args: A| async move {{ … }}`, with `cx: CallContext` last if it wants it",
+    note = "several arguments are the fields of one struct `A`; the context is `CallContext`, not a reference to it"
+)]
+pub trait StatefulToolFn<S, A, M>: Send + Sync + 'static {
+    /// A call in progress: a future whose output is [`IntoToolOutput`].
+    type Running;
 
-/// Marks closures that take the arguments only.
+    /// Starts one call.
+    fn start(&self, state: State<S>, args: A, cx: &CallContext) -> Self::Running;
+}
+
+/// Marks closures that do not take the context.
 #[derive(Debug)]
-pub enum ArgsOnly {}
+pub enum WithoutContext {}
 
-/// Marks closures that take the arguments and the context.
+/// Marks closures that take the context.
 #[derive(Debug)]
-pub enum ArgsAndContext {}
+pub enum WithContext {}
 
-impl<A, F, Fut> ToolFn<A, ArgsOnly> for F
+// That the result is a future with a fitting output is asked by `tool`, not here: so the compiler says which of the
+// two it is not, instead of that no kind of closure fits.
+impl<A, F, R> ToolFn<A, WithoutContext> for F
 where
-    F: Fn(A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoToolOutput> + Send + 'static,
+    F: Fn(A) -> R + Send + Sync + 'static,
 {
-    fn run(&self, args: A, _: &CallContext) -> ToolFuture {
-        let running = self(args);
-        Box::pin(async move { running.await.into_tool_output() })
+    type Running = R;
+
+    fn start(&self, args: A, _: &CallContext) -> R {
+        self(args)
     }
 }
 
-impl<A, F, Fut> ToolFn<A, ArgsAndContext> for F
+impl<A, F, R> ToolFn<A, WithContext> for F
 where
-    F: Fn(A, CallContext) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoToolOutput> + Send + 'static,
+    F: Fn(A, CallContext) -> R + Send + Sync + 'static,
 {
-    fn run(&self, args: A, cx: &CallContext) -> ToolFuture {
-        let running = self(args, cx.clone());
-        Box::pin(async move { running.await.into_tool_output() })
+    type Running = R;
+
+    fn start(&self, args: A, cx: &CallContext) -> R {
+        self(args, cx.clone())
     }
 }
 
-/// What a tool may return.
+impl<S, A, F, R> StatefulToolFn<S, A, WithoutContext> for F
+where
+    F: Fn(State<S>, A) -> R + Send + Sync + 'static,
+{
+    type Running = R;
+
+    fn start(&self, state: State<S>, args: A, _: &CallContext) -> R {
+        self(state, args)
+    }
+}
+
+impl<S, A, F, R> StatefulToolFn<S, A, WithContext> for F
+where
+    F: Fn(State<S>, A, CallContext) -> R + Send + Sync + 'static,
+{
+    type Running = R;
+
+    fn start(&self, state: State<S>, args: A, cx: &CallContext) -> R {
+        self(state, args, cx.clone())
+    }
+}
+
+/// What a tool may return: text, a number, a `bool`, [`Json`], or a `Result` of one of these. `()` reads `done`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool's output",
+    label = "the model cannot read `{Self}`",
+    note = "return text, a number, `Json(value)`, or a `Result` of these"
+)]
 pub trait IntoToolOutput {
     /// The text that the model reads, or the error that it should act on.
     ///
@@ -264,6 +281,24 @@ impl IntoToolOutput for &'static str {
         Ok(self.to_owned())
     }
 }
+
+impl IntoToolOutput for () {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        Ok("done".to_owned())
+    }
+}
+
+macro_rules! output_as_displayed {
+    ($($type:ty)*) => {$(
+        impl IntoToolOutput for $type {
+            fn into_tool_output(self) -> Result<String, ToolError> {
+                Ok(self.to_string())
+            }
+        }
+    )*};
+}
+
+output_as_displayed!(bool i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
     fn into_tool_output(self) -> Result<String, ToolError> {
@@ -303,29 +338,54 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-struct Typed<F, A, M> {
+/// A tool that parses its arguments as `A`.
+fn typed<A, R, F>(name: &str, run: F) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Future<Output: IntoToolOutput> + Send + 'static,
+    F: Fn(A, &CallContext) -> R + Send + Sync + 'static,
+{
+    let schema = schema_of::<A>();
+    let description = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let registration = ToolRegistration::new(ToolName::from(name), description, schema);
+    let arguments = ArgumentSchema::compile(&registration.parameters_schema).ok();
+    let executor = Typed {
+        run,
+        arguments,
+        marker: PhantomData,
+    };
+    Tool::new(registration, executor)
+}
+
+struct Typed<F, A, R> {
     run: F,
     /// `None` when the schema is beyond our bounds: then the registry refuses the tool anyway.
     arguments: Option<ArgumentSchema>,
-    marker: PhantomData<fn() -> (A, M)>,
+    marker: PhantomData<fn(A) -> R>,
 }
 
-impl<F, A, M> fmt::Debug for Typed<F, A, M> {
+impl<F, A, R> fmt::Debug for Typed<F, A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Typed")
     }
 }
 
 #[async_trait]
-impl<F, A, M> ToolExecutor for Typed<F, A, M>
+impl<F, A, R> ToolExecutor for Typed<F, A, R>
 where
-    F: ToolFn<A, M>,
+    F: Fn(A, &CallContext) -> R + Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
-    M: Send + Sync + 'static,
+    R: Future<Output: IntoToolOutput> + Send + 'static,
 {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let args = parse(&request.arguments).map_err(|problem| self.teach(&request, problem))?;
-        let output = self.run.run(args, cx).await?;
+        self.check_limits(&request)?;
+        let running = (self.run)(args, cx);
+        let output = running.await.into_tool_output()?;
         Ok(request.succeed(output))
     }
 
@@ -334,7 +394,14 @@ where
     }
 }
 
-impl<F, A, M> Typed<F, A, M> {
+impl<F, A, R> Typed<F, A, R> {
+    /// What the schema says beyond the types. Most schemas say nothing, and cost nothing here.
+    fn check_limits(&self, request: &ToolInvokeRequest) -> Result<(), ToolError> {
+        let limits = self.arguments.as_ref().filter(|schema| schema.adds_to_types());
+        let checked = limits.map_or(Ok(()), |schema| schema.check(&request.arguments).map(drop));
+        checked.map_err(|error| error.into_tool_error(&request.tool_name))
+    }
+
     /// What was wrong with the arguments: found by the schema where it can, else in the words of `problem`.
     fn teach(&self, request: &ToolInvokeRequest, problem: String) -> ToolError {
         let Some(schema) = &self.arguments else {
@@ -456,6 +523,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_stateful_tool_gets_the_context_too() {
+        let run = |sum: State<u32>, args: Book, cx: CallContext| async move {
+            format!("{} for {}", *sum + u32::from(args.guests), cx.session())
+        };
+        let output = call_as(
+            &stateful_tool("book", 5, run),
+            r#"{"guests": 2}"#,
+            &CallContext::new("family"),
+        )
+        .await;
+        assert_eq!(output.unwrap(), "7 for family");
+    }
+
+    #[tokio::test]
+    async fn numbers_truths_and_nothing_are_outputs() {
+        let args = r#"{"guests": 2}"#;
+        let count = tool("book", |args: Book| async move { args.guests });
+        assert_eq!(call(&count, args).await.unwrap(), "2");
+        let half = tool("book", |args: Book| async move { f64::from(args.guests) / 4.0 });
+        assert_eq!(call(&half, args).await.unwrap(), "0.5");
+        let many = tool("book", |args: Book| async move { Ok::<_, BoxError>(args.guests > 1) });
+        assert_eq!(call(&many, args).await.unwrap(), "true");
+        let nothing = tool("book", |_: Book| async {});
+        assert_eq!(call(&nothing, args).await.unwrap(), "done");
+    }
+
+    #[tokio::test]
     async fn output_can_be_json() {
         let tool = tool("book", |args: Book| async move {
             Ok::<_, BoxError>(Json(json!({"guests": args.guests})))
@@ -529,5 +623,50 @@ mod tests {
             "0",
             "this is the first call"
         );
+    }
+
+    /// Orders.
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Order {
+        /// How many.
+        #[schemars(range(min = 1, max = 5))]
+        count: u32,
+        #[schemars(length(max = 3))]
+        #[serde(default)]
+        code: String,
+        #[schemars(extend("enum" = ["red", "green"]))]
+        #[serde(default = "red")]
+        colour: String,
+    }
+
+    fn red() -> String {
+        "red".to_owned()
+    }
+
+    #[tokio::test]
+    async fn what_the_schema_says_beyond_the_types_is_checked_and_the_tool_is_not_called() {
+        let run = |calls: State<AtomicU32>, args: Order| async move {
+            calls.fetch_add(1, Ordering::Relaxed);
+            format!("{} {} {}", args.count, args.code, args.colour)
+        };
+        let tool = stateful_tool("order", AtomicU32::new(0), run);
+        for (arguments, problem) in [
+            (r#"{"count": 500}"#, "`count` must be at most 5, got 500"),
+            (r#"{"count": 0}"#, "`count` must be at least 1, got 0"),
+            (
+                r#"{"count": 1, "code": "abcd"}"#,
+                "`code` must have at most 3 characters, got 4",
+            ),
+            (
+                r#"{"count": 1, "colour": "grey"}"#,
+                "`colour` must be \"red\" | \"green\", got the string \"grey\"",
+            ),
+        ] {
+            let error = call(&tool, arguments).await.unwrap_err();
+            assert_eq!(error.code(), ToolErrorCode::InvalidArguments);
+            let beginning = format!("invalid arguments for `order`:\n- {problem}\nExpected: ");
+            assert!(error.message().starts_with(&beginning), "{}", error.message());
+        }
+        assert_eq!(call(&tool, r#"{"count": 5}"#).await.unwrap(), "5  red");
     }
 }

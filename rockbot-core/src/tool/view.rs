@@ -85,7 +85,7 @@ mod tests {
 
     fn add(registry: &InMemoryToolRegistry, owner: &Owner, name: &str, description: &str) {
         let tool = mock_tool(name).0.description(description);
-        registry.register(owner, tool.into()).unwrap();
+        registry.register(owner, tool).unwrap();
     }
 
     /// Names and descriptions, read from the JSON that a model gets.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse};
 use rockbot_core::store::{ConversationMemory, InMemoryConversationMemory};
 use rockbot_core::tool::{
-    InMemoryToolRegistry, Owner, RegisteredTool, RegistryError, ToolInvocation, ToolInvokeResponse, ToolRegistry,
+    InMemoryToolRegistry, Owner, RegistryError, Tool, ToolInvocation, ToolInvokeResponse, ToolRegistry,
 };
 use rockbot_core::turn::{Budget, InMemoryTurnJournal, JournalError, TurnJournal, TurnOutcome};
 use rockbot_core::{BoxError, Clock, IdSource, RandomIds, SystemClock};
@@ -35,7 +35,7 @@ pub struct AgentHostBuilder {
     name: String,
     instructions: Option<String>,
     chat: Option<Arc<dyn ChatClient>>,
-    tools: Vec<RegisteredTool>,
+    tools: Vec<Tool>,
     registry: Option<Arc<dyn ToolRegistry>>,
     memory: Option<Arc<dyn ConversationMemory>>,
     journal: Option<Arc<dyn TurnJournal>>,
@@ -107,9 +107,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// A tool that the agent can call.
-    pub fn tool(mut self, tool: impl Into<RegisteredTool>) -> Self {
-        self.tools.push(tool.into());
+    /// A tool that the agent can call. Later ones are added with [`AgentHost::add_tool`].
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
         self
     }
 
@@ -319,24 +319,28 @@ impl AgentHostBuilder {
             .registry
             .take()
             .unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));
-        problems.extend(self.register(&*registry).map(BoxError::from));
+        let owner = Owner::new(&self.name);
+        problems.extend(self.register(&*registry, &owner).map(BoxError::from));
         let chat = self.chat.take();
         if chat.is_none() {
             problems.push(NoChat.into());
         }
         let journal = self.open_journal().map_err(|error| problems.push(error.into())).ok();
         match (chat, journal) {
-            (Some(chat), Some(journal)) if problems.is_empty() => Ok(self.assemble(chat, registry, journal)),
-            _ => Err(BuildError { problems }),
+            (Some(chat), Some(journal)) if problems.is_empty() => Ok(self.assemble(chat, registry, owner, journal)),
+            _ => {
+                // The registry may be shared: what this host put into it would stand in the next one's way.
+                problems.extend(registry.replace_source(&owner, Vec::new()).err().map(BoxError::from));
+                Err(BuildError { problems })
+            }
         }
     }
 
-    fn register(&mut self, registry: &dyn ToolRegistry) -> impl Iterator<Item = RegistryError> {
-        let owner = Owner::new(&self.name);
+    fn register(&mut self, registry: &dyn ToolRegistry, owner: &Owner) -> impl Iterator<Item = RegistryError> {
         let tools = std::mem::take(&mut self.tools);
         tools
             .into_iter()
-            .filter_map(move |tool| registry.register(&owner, tool).err())
+            .filter_map(move |tool| registry.register(owner, tool).err())
     }
 
     fn open_journal(&mut self) -> Result<Arc<dyn TurnJournal>, JournalError> {
@@ -359,6 +363,7 @@ impl AgentHostBuilder {
         self,
         chat: Arc<dyn ChatClient>,
         registry: Arc<dyn ToolRegistry>,
+        tool_owner: Owner,
         journal: Arc<dyn TurnJournal>,
     ) -> AgentHost {
         let instructions = self.instructions.unwrap_or_else(|| format!("You are {}.", self.name));
@@ -380,6 +385,7 @@ impl AgentHostBuilder {
             agent,
             turns,
             registry,
+            tool_owner,
             journal,
         }
     }

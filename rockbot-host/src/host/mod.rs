@@ -6,9 +6,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::TurnId;
-use rockbot_core::tool::ToolRegistry;
+use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
 use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
+use rockbot_core::{ToolName, TurnId};
 
 pub use builder::{AgentHostBuilder, BuildError};
 
@@ -26,6 +26,8 @@ pub struct AgentHost {
     agent: Agent,
     turns: TurnService,
     registry: Arc<dyn ToolRegistry>,
+    /// Whose the tools are that this host was given.
+    tool_owner: Owner,
     journal: Arc<dyn TurnJournal>,
 }
 
@@ -43,6 +45,28 @@ impl AgentHost {
     /// The agent.
     pub fn agent(&self) -> &Agent {
         &self.agent
+    }
+
+    /// Adds a tool while the host runs. The model sees it from its next call on, also within a turn.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the name is taken or not valid, the description is empty, or the schema cannot be used.
+    pub fn add_tool(&self, tool: Tool) -> Result<(), RegistryError> {
+        self.registry.register(&self.tool_owner, tool)
+    }
+
+    /// Removes a tool that was given to this host, by its builder or by [`AgentHost::add_tool`]. Returns whether
+    /// there was one.
+    ///
+    /// Calls that run go on to their end; further ones are answered that there is no such tool. A running turn shows
+    /// it to the model until its end, so that the provider's prompt cache stays valid; later turns do not.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the tool belongs to somebody else, who registered it in a registry of their own.
+    pub fn remove_tool(&self, name: &ToolName) -> Result<bool, RegistryError> {
+        self.registry.unregister(&self.tool_owner, name)
     }
 
     /// The tools.

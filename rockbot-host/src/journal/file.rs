@@ -14,8 +14,9 @@ use rockbot_core::{BoxError, Clock, Digest, SystemClock, TurnId};
 use serde_json::value::RawValue;
 
 use super::group_commit::GroupCommit;
-use super::index::{EndedRun, Index};
+use super::index::{EndedRun, Index, Lines};
 use super::line::{Line, LineRef};
+use super::private_file;
 use super::segment::{self, Place, Writer};
 
 /// What a record survives.
@@ -70,6 +71,8 @@ struct State {
     index: Index,
     claims: ClaimTable,
     buffer: Vec<u8>,
+    /// Counts how often lines moved or went away, for those who read without the lock.
+    compactions: u64,
 }
 
 impl FileTurnJournal {
@@ -103,6 +106,7 @@ impl FileTurnJournal {
             index,
             claims,
             buffer: Vec::new(),
+            compactions: 0,
         };
         let journal = Self {
             folder,
@@ -179,6 +183,7 @@ impl FileTurnJournal {
     /// Leaves only the lines of unfinished runs in a segment, or removes it.
     fn shrink(&self, state: &mut State, number: u32) -> io::Result<()> {
         let places = state.index.open_in(number);
+        state.compactions += 1;
         if places.is_empty() {
             return segment::remove(&self.folder, number);
         }
@@ -247,43 +252,66 @@ impl FileTurnJournal {
         }))
     }
 
-    fn known(&self, state: &State, accepted: &RunAccepted) -> Result<Option<RunState>, JournalError> {
-        let (digest, known) = match (state.index.open(&accepted.run), state.index.ended(&accepted.run)) {
-            (Some(open), _) => (open.digest, None),
-            (None, Some(ended)) => (ended.digest, Some(ended)),
-            (None, None) => return Ok(None),
+    fn outcome_of(&self, run: &TurnId) -> Result<Option<Box<RawValue>>, JournalError> {
+        let outcome = self.look_up(|index| index.ended(run), |ended| self.outcome(*ended));
+        outcome.map_err(|error| failed("an outcome cannot be read", &self.folder, error))
+    }
+
+    /// Finds something in the index and reads it from the segments. Nobody who writes waits for that, so what was
+    /// found may move meanwhile: then it is read once more, with everybody waiting.
+    fn look_up<P, T>(
+        &self,
+        find: impl Fn(&Index) -> Option<P>,
+        read: impl Fn(&P) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let (found, compactions) = {
+            let state = self.lock();
+            (find(&state.index), state.compactions)
         };
-        if digest != accepted.digest {
-            let key = &accepted.key;
-            return Err(JournalError::Conflict {
-                session: key.session.clone(),
-                message: key.message.clone(),
-            });
+        let Some(found) = found else { return Ok(None) };
+        let value = read(&found);
+        let state = self.lock();
+        if state.compactions == compactions {
+            return value.map(Some);
         }
-        let Some(ended) = known else {
-            return Ok(Some(RunState::Unfinished));
-        };
-        let outcome = self
-            .outcome(ended)
-            .map_err(|error| failed("an outcome cannot be read", &self.folder, error))?;
-        Ok(Some(RunState::Finished(outcome)))
+        find(&state.index).map(|found| read(&found)).transpose()
+    }
+
+    /// Writes that a run is accepted, and gives it to `owner`.
+    fn begin(
+        &self,
+        state: &mut State,
+        accepted: &RunAccepted,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Claim, JournalError> {
+        self.rotate(state);
+        let place = self.append(state, |buffer| LineRef::Accepted(accepted).write_to(buffer))?;
+        state.index.accept(&accepted.run, accepted.digest, place);
+        let now = self.options.clock.now();
+        Ok(state.claims.accept(accepted.run.clone(), owner, lease, now))
     }
 }
 
 #[async_trait]
 impl TurnJournal for FileTurnJournal {
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
-        let claim = {
-            let mut state = self.lock();
-            if let Some(known) = self.known(&state, accepted)? {
-                return Ok(Acceptance::Known(known));
+        let claim = loop {
+            {
+                let mut state = self.lock();
+                match state.index.digest(&accepted.run) {
+                    None => break self.begin(&mut state, accepted, owner, lease)?,
+                    Some(digest) if digest != accepted.digest => return Err(conflict(accepted)),
+                    Some(_) if state.index.open(&accepted.run).is_some() => {
+                        return Ok(Acceptance::Known(RunState::Unfinished));
+                    }
+                    Some(_) => {}
+                }
             }
-            self.rotate(&mut state);
-            let place = self.append(&mut state, |buffer| LineRef::Accepted(accepted).write_to(buffer))?;
-            state.index.accept(&accepted.run, accepted.digest, place);
-            state
-                .claims
-                .accept(accepted.run.clone(), owner, lease, self.options.clock.now())
+            // It has ended. Should it be forgotten before its outcome is read, it is a new run after all.
+            if let Some(outcome) = self.outcome_of(&accepted.run)? {
+                return Ok(Acceptance::Known(RunState::Finished(outcome)));
+            }
         };
         self.settle(true).await?;
         Ok(Acceptance::New(claim))
@@ -346,13 +374,13 @@ impl TurnJournal for FileTurnJournal {
     }
 
     async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
-        let state = self.lock();
-        let stored = match (state.index.open(run), state.index.ended(run)) {
-            (Some(open), _) => self.read_open(&open.lines).map(Some),
-            (None, Some(ended)) => self.read_ended(run, ended),
-            (None, None) => Ok(None),
+        let read = |lines: &Lines| match lines {
+            Lines::Open(places) => self.read_open(places).map(Some),
+            Lines::Ended(ended) => self.read_ended(run, *ended),
         };
-        stored.map_err(|error| failed("a turn cannot be read", &self.folder, error))
+        let stored = self.look_up(|index| index.lines(run), read);
+        let stored = stored.map_err(|error| failed("a turn cannot be read", &self.folder, error))?;
+        Ok(stored.flatten())
     }
 
     async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
@@ -370,13 +398,13 @@ impl Drop for FileTurnJournal {
 /// Takes the folder for this process.
 fn lock(folder: &Path) -> Result<File, JournalError> {
     let path = folder.join("lock");
-    let options = File::options()
+    let file = private_file::options()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .open(&path);
-    let file = options.map_err(|error| failed("the lock file cannot be opened", folder, error))?;
+    let file = file.map_err(|error| failed("the lock file cannot be opened", folder, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
@@ -408,6 +436,13 @@ fn load(folder: &Path) -> io::Result<(Writer, Index)> {
 
 fn parse(line: &[u8]) -> io::Result<Line> {
     serde_json::from_slice(line).map_err(io::Error::from)
+}
+
+fn conflict(accepted: &RunAccepted) -> JournalError {
+    JournalError::Conflict {
+        session: accepted.key.session.clone(),
+        message: accepted.key.message.clone(),
+    }
 }
 
 fn failed(context: &str, folder: &Path, source: impl Into<BoxError>) -> JournalError {

@@ -38,6 +38,15 @@ pub(super) struct EndedRun {
     pub(super) at: Timestamp,
 }
 
+/// Where the lines of a run are.
+#[derive(Debug)]
+pub(super) enum Lines {
+    /// All of them: it has not ended.
+    Open(Vec<Place>),
+    /// From the first to the last of them: it has ended.
+    Ended(EndedRun),
+}
+
 impl Index {
     /// Takes in a line that was read from a segment. A line of a run that nobody accepted is ignored.
     pub(super) fn take_in(&mut self, place: Place, line: &Line) {
@@ -84,6 +93,18 @@ impl Index {
                 at,
             },
         );
+    }
+
+    /// Where to read what is known of a run.
+    pub(super) fn lines(&self, run: &TurnId) -> Option<Lines> {
+        let open = self.open.get(run).map(|open| Lines::Open(open.lines.clone()));
+        open.or_else(|| self.ended(run).map(Lines::Ended))
+    }
+
+    /// The digest under which a run was accepted.
+    pub(super) fn digest(&self, run: &TurnId) -> Option<Digest> {
+        let open = self.open.get(run).map(|open| open.digest);
+        open.or_else(|| self.ended.get(run).map(|ended| ended.digest))
     }
 
     pub(super) fn open(&self, run: &TurnId) -> Option<&OpenRun> {

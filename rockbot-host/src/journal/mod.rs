@@ -8,6 +8,7 @@ mod file;
 mod group_commit;
 mod index;
 mod line;
+mod private_file;
 mod segment;
 
 pub use file::{Durability, FileTurnJournal, JournalOptions};

@@ -1,8 +1,10 @@
 //! Segment files: appending whole lines, reading them back, repairing a torn end.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use super::private_file;
 
 /// A segment that is being rewritten. What a crash leaves of it is overwritten by the next one.
 const TEMPORARY: &str = "rewriting.tmp";
@@ -27,7 +29,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Opens segment `number` for appending, and closes a line that a crash left open.
     pub(super) fn open(folder: &Path, number: u32) -> io::Result<Self> {
-        let mut file = OpenOptions::new()
+        let mut file = private_file::options()
             .read(true)
             .append(true)
             .create(true)
@@ -96,7 +98,11 @@ pub(super) fn rewrite(folder: &Path, number: u32, places: &[Place]) -> io::Resul
         lines.extend(read_line(folder, *place)?);
     }
     let temporary = folder.join(TEMPORARY);
-    let mut file = File::create(&temporary)?;
+    let mut file = private_file::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&temporary)?;
     file.write_all(&lines)?;
     file.sync_all()?;
     std::fs::rename(&temporary, path(folder, number))?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -65,6 +65,7 @@ impl ToolDispatcher {
             time_limit: limits.time_limit,
             permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             table: ArcSwap::default(),
+            rebuilding: Mutex::new(()),
             meters: MeterBook::default(),
         });
         let stack = layers.around(&guard, |guard, invocation: ToolInvocation| async move {
@@ -83,6 +84,8 @@ impl ToolDispatcher {
         let Some(stack) = &self.stack else {
             return self.guard.call(request, cx).await;
         };
+        // Asked now: the tool may be gone when a layer ends the call.
+        let effect = self.facts(&request).effect;
         let invocation = ToolInvocation {
             request: request.clone(),
             cx: cx.clone(),
@@ -90,7 +93,7 @@ impl ToolDispatcher {
         // A layer is a user's code as much as a tool is.
         let error = match AssertUnwindSafe(call(stack, invocation)).catch_unwind().await {
             Ok(Ok(response)) => return response,
-            Ok(Err(error)) => layer_error(error),
+            Ok(Err(error)) => layer_error(error, effect),
             Err(panic) => broke_down(&request.tool_name, &message(&*panic)),
         };
         request.fail(&error)
@@ -105,12 +108,9 @@ impl ToolDispatcher {
                 needs_approval: false,
             };
         };
-        let registration = tool.entry.registration();
-        let own = AssertUnwindSafe(|| tool.entry.executor().effect_of(request));
-        let effect = catch_unwind(own).ok().flatten().unwrap_or(registration.effect);
         CallFacts {
-            effect,
-            needs_approval: registration.hints.needs_approval,
+            effect: tool.effect_of(request),
+            needs_approval: tool.needs_approval(request),
         }
     }
 
@@ -129,9 +129,9 @@ impl ToolDispatcher {
 }
 
 /// What a layer's error means to the model: a stock time-out layer's error is a time-out.
-fn layer_error(error: BoxError) -> ToolError {
+fn layer_error(error: BoxError, effect: Effect) -> ToolError {
     if error.is::<tower::timeout::error::Elapsed>() {
-        return ToolError::new(ToolErrorCode::Timeout, "the tool took too long").with_source(error);
+        return too_long("the tool took too long", effect).with_source(error);
     }
     ToolError::from(error)
 }
@@ -143,6 +143,8 @@ struct Guard {
     permits: Semaphore,
     /// The tools of the registry's newest snapshot that was seen, each with what its calls need.
     table: ArcSwap<Table>,
+    /// Held by who makes a new table: two made at once would give a tool twice its places.
+    rebuilding: Mutex<()>,
     meters: MeterBook,
 }
 
@@ -158,6 +160,21 @@ struct GuardedTool {
     time_limit: Duration,
     permits: Option<Semaphore>,
     meters: Arc<Meters>,
+}
+
+impl GuardedTool {
+    fn effect_of(&self, request: &ToolInvokeRequest) -> Effect {
+        let own = AssertUnwindSafe(|| self.entry.executor().effect_of(request));
+        let own = catch_unwind(own).ok().flatten();
+        own.unwrap_or(self.entry.registration().effect)
+    }
+
+    fn needs_approval(&self, request: &ToolInvokeRequest) -> bool {
+        let own = AssertUnwindSafe(|| self.entry.executor().needs_approval(request));
+        // A tool that breaks down over this question does not get around the answer.
+        let own = catch_unwind(own).unwrap_or(Some(true));
+        own.unwrap_or(self.entry.registration().hints.needs_approval)
+    }
 }
 
 impl Guard {
@@ -176,9 +193,7 @@ impl Guard {
 
     fn check(&self, tool: &GuardedTool, request: &ToolInvokeRequest, cx: &CallContext) -> Result<(), ToolError> {
         let name = &request.tool_name;
-        if tool.entry.registration().hints.needs_approval
-            && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments)
-        {
+        if tool.needs_approval(request) && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments) {
             let message = format!("`{name}` needs the user's approval for each call, and this call has none");
             return Err(ToolError::new(ToolErrorCode::ApprovalRequired, message));
         }
@@ -208,11 +223,12 @@ impl Guard {
             .map(|deadline| deadline.saturating_duration_since(started));
         let limit = deadline.map_or(tool.time_limit, |left| left.min(tool.time_limit));
         // The identity of the call outlives the request, which the executor takes.
+        let effect = tool.effect_of(&request);
         let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
         let ended = match isolate(&**tool.entry.executor(), request, cx, started, limit).await {
             Isolated::Done(Ok(response)) => Ok(response),
             Isolated::Done(Err(error)) => Err(error),
-            Isolated::TimedOut => Err(timed_out(limit, tool.entry.registration().effect)),
+            Isolated::TimedOut => Err(too_long(&format!("the tool timed out after {limit:?}"), effect)),
             Isolated::Panicked(message) => Err(broke_down(&name, &message)),
         };
         answer(call, name, ended)
@@ -241,11 +257,21 @@ impl Guard {
         if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
             return table.tools.get(name).cloned();
         }
-        self.table().tools.get(name).cloned()
+        self.rebuild().tools.get(name).cloned()
     }
 
     /// The table of the registry's newest snapshot. Tools that did not change keep their places and meters.
     fn table(&self) -> Arc<Table> {
+        let table = self.table.load_full();
+        if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
+            return table;
+        }
+        self.rebuild()
+    }
+
+    fn rebuild(&self) -> Arc<Table> {
+        // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
+        let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table.load_full();
         let snapshot = self.registry.snapshot();
         if Arc::ptr_eq(&table.snapshot, &snapshot) {
@@ -343,13 +369,14 @@ fn broke_down(tool: &ToolName, message: &str) -> ToolError {
     ToolError::execution_failed("the tool broke down; try another way")
 }
 
-fn timed_out(limit: Duration, effect: Effect) -> ToolError {
-    let advice = match effect {
-        Effect::Pure | Effect::Idempotent => "it may be tried again, perhaps with less to do",
-        Effect::Mutating => "it may or may not have taken effect, so check before you try it again",
+/// The error of a call that took too long. Only one that does no harm twice may be tried again.
+fn too_long(what: &str, effect: Effect) -> ToolError {
+    let (code, advice) = match effect {
+        Effect::Pure | Effect::Idempotent => (ToolErrorCode::Timeout, "it may be tried again, perhaps with less to do"),
+        Effect::Mutating => (
+            ToolErrorCode::OutcomeUnknown,
+            "it may or may not have taken effect, so check before you try it again",
+        ),
     };
-    ToolError::new(
-        ToolErrorCode::Timeout,
-        format!("the tool timed out after {limit:?}; {advice}"),
-    )
+    ToolError::new(code, format!("{what}; {advice}"))
 }

@@ -38,7 +38,7 @@ impl Meters {
     /// Counts one call that ended with `response` after `duration`.
     pub(super) fn record(&self, response: &ToolInvokeResponse, duration: Duration) {
         let status = match response.code {
-            Some(ToolErrorCode::Timeout) => 2,
+            Some(ToolErrorCode::Timeout | ToolErrorCode::OutcomeUnknown) => 2,
             Some(ToolErrorCode::Cancelled) => 3,
             _ => usize::from(response.is_error),
         };

@@ -84,7 +84,7 @@ fn tools() -> ToolView {
         tool("delete_file", async |_: DeleteFile| ""),
         tool("convert_length", async |_: Convert| ""),
     ] {
-        registry.register(&owner, tool.into()).unwrap();
+        registry.register(&owner, tool).unwrap();
     }
     registry.snapshot().view().clone()
 }

@@ -201,7 +201,7 @@ mod tests {
         struct Now {}
         let registry = InMemoryToolRegistry::new();
         let now = tool("now", async |_: Now| "noon");
-        registry.register(&Owner::new("test"), now.into()).unwrap();
+        registry.register(&Owner::new("test"), now).unwrap();
         registry.snapshot().view().clone()
     }
 

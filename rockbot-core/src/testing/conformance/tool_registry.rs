@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::ToolName;
 use crate::testing::mock_tool;
-use crate::tool::{Owner, RegisteredTool, RegistryError, ToolRegistry};
+use crate::tool::{Owner, RegistryError, Tool, ToolRegistry};
 
 /// Checks that what `make` makes keeps the promises of [`ToolRegistry`].
 ///
@@ -196,11 +196,11 @@ async fn tells_of_every_generation(registry: &impl ToolRegistry) {
     );
 }
 
-fn tool(name: &str) -> RegisteredTool {
-    mock_tool(name).0.into()
+fn tool(name: &str) -> Tool {
+    mock_tool(name).0
 }
 
-fn change(mut tool: RegisteredTool, change: impl FnOnce(&mut RegisteredTool)) -> RegisteredTool {
+fn change(mut tool: Tool, change: impl FnOnce(&mut Tool)) -> Tool {
     change(&mut tool);
     tool
 }

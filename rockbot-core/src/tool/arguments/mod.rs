@@ -7,6 +7,7 @@
 mod bounds;
 mod error;
 mod kind;
+mod limits;
 mod parse;
 mod schema;
 mod signature;
@@ -87,6 +88,13 @@ impl ArgumentSchema {
             return Ok(value);
         }
         Err(ArgumentError::expecting(problems, self.signature()))
+    }
+
+    /// Whether the schema says something that parsing the arguments as a Rust type does not check: a range, a length,
+    /// a count, the values to choose from. Limits that follow from `format`, such as those of `uint8`, are the
+    /// type's own.
+    pub fn adds_to_types(&self) -> bool {
+        self.0.adds_to_types
     }
 
     /// The error for a problem that somebody else found, with the expected shape added.

@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::error::shorten;
 use super::kind::{Kind, Kinds, same, size};
+use super::limits;
 
 /// The longest schema, in bytes of its JSON text.
 const MAX_BYTES: usize = 64 * 1024;
@@ -50,6 +51,8 @@ pub(super) struct Schema {
     /// Whether every keyword is checked. If not, a subschema may accept too much, and whoever turns that into a
     /// refusal (`not`, `oneOf`) would refuse what is right.
     pub(super) is_exact: bool,
+    /// Whether a subschema has limits of its own, beyond those of a Rust type.
+    pub(super) adds_to_types: bool,
 }
 
 /// A subschema.
@@ -196,6 +199,7 @@ struct Compiler<'a> {
     ids: HashMap<*const Value, Id>,
     pending: VecDeque<(&'a Value, usize)>,
     is_exact: bool,
+    adds_to_types: bool,
 }
 
 impl<'a> Compiler<'a> {
@@ -205,6 +209,7 @@ impl<'a> Compiler<'a> {
             ids: HashMap::new(),
             pending: VecDeque::new(),
             is_exact: true,
+            adds_to_types: false,
         }
     }
 
@@ -218,6 +223,7 @@ impl<'a> Compiler<'a> {
         Ok(Schema {
             nodes,
             is_exact: self.is_exact,
+            adds_to_types: self.adds_to_types,
         })
     }
 
@@ -257,6 +263,7 @@ impl<'a> Compiler<'a> {
             }
         }
         adjust(&mut rules, members);
+        self.adds_to_types |= limits::adds_to_types(members);
         Ok(Node::Rules(Box::new(rules)))
     }
 

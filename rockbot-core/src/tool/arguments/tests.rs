@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::testing::mock_tool;
-use crate::tool::{RegisteredTool, ToolErrorCode, ToolInvokeRequest, tool};
+use crate::tool::{ToolErrorCode, ToolInvokeRequest, tool};
 use crate::{CallContext, ToolName};
 
 fn compile(schema: &Value) -> ArgumentSchema {
@@ -413,13 +413,13 @@ async fn malformed_arguments_never_reach_a_typed_tool() {
         #[expect(dead_code, reason = "the tool is never called")]
         text: String,
     }
-    let tool = RegisteredTool::from(tool("measure", |_: Measure| async move {
+    let tool = tool("measure", |_: Measure| async move {
         #[expect(unreachable_code, reason = "gives the closure its type")]
         {
             panic!("the tool was called");
             ""
         }
-    }));
+    });
     for (arguments, words) in malformed() {
         let request = ToolInvokeRequest {
             tool_call_id: "call_1".into(),
@@ -502,7 +502,7 @@ fn an_error_stays_short_and_plain() {
 #[tokio::test]
 async fn a_mock_tool_accepts_every_object() {
     let (tool, _handle) = mock_tool("mock");
-    compile(&tool.registration().parameters_schema)
+    compile(&tool.registration.parameters_schema)
         .check(r#"{"a": [1]}"#)
         .unwrap();
 }

@@ -82,7 +82,7 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
 
 /// Ends what an earlier run left unfinished.
 async fn resume(host: &AgentHost) -> Result<(), BoxError> {
-    for turn in host.resume().await? {
+    for turn in host.resume().await?.running {
         eprintln!("going on with turn {turn}, which was interrupted …");
         let outcome = tokio::select! {
             outcome = host.agent().outcome(&turn) => outcome?,

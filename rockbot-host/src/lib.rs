@@ -15,6 +15,6 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{Agent, TurnStream};
-pub use engine::{TurnCall, TurnError, TurnService};
+pub use engine::{Resumed, TurnCall, TurnError, TurnService};
 pub use host::{AgentHost, AgentHostBuilder, BuildError};
 pub use layer::Stack;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
@@ -158,6 +159,24 @@ async fn decisions_made_at_the_same_time_all_count() {
         }
         host.agent().outcome(&parked.turn).await.unwrap();
         assert_eq!(paid.all().len(), 4);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whoever_is_asked_can_decide_at_once() {
+    for _ in 0..200 {
+        let (host, paid) = paying_host(&paying().says("paid"));
+        let host = host.build().unwrap();
+        let mut turn = host.agent().stream("s", "pay");
+        let mut text = String::new();
+        while let Some(report) = turn.next().await {
+            match report.unwrap() {
+                TurnProgress::ApprovalNeeded(ask) => host.agent().decide(ask.approve()).await.unwrap(),
+                TurnProgress::Final(outcome) => text = outcome.text,
+                _ => {}
+            }
+        }
+        assert_eq!((text.as_str(), paid.all().len()), ("paid", 1));
     }
 }
 

@@ -460,7 +460,7 @@ async fn a_host_that_stops_in_good_order_interrupts_nothing() {
     drop((running, host));
     for _ in 0..6 {
         let host = host_with(&ScriptedModel::new().hangs());
-        assert_eq!(host.resume().await.unwrap(), [request.turn_id()]);
+        assert_eq!(host.resume().await.unwrap().running, [request.turn_id()]);
         settle().await;
         host.shutdown(Duration::from_secs(5)).await;
     }
@@ -486,7 +486,7 @@ async fn a_turn_that_is_interrupted_again_and_again_is_given_up() {
     for _ in 0..3 {
         let model = ScriptedModel::new().hangs();
         let host = host_with(&model);
-        assert_eq!(host.resume().await.unwrap(), [request.turn_id()]);
+        assert_eq!(host.resume().await.unwrap().running, [request.turn_id()]);
         settle().await;
         assert_eq!(model.requests().len(), 1, "it is tried again");
         host.shutdown(Duration::from_secs(5)).await;

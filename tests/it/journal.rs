@@ -12,7 +12,7 @@ use rockbot_core::turn::{
 };
 use rockbot_core::{Clock, Digest, TurnId};
 use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
-use rockbot_host::{AgentHost, TurnError};
+use rockbot_host::{AgentHost, Resumed, TurnError};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
@@ -336,7 +336,7 @@ async fn a_turn_in_a_form_of_another_version_ends_with_an_honest_reply() {
 
         let host = host_with(ScriptedModel::new());
         if resumes {
-            assert!(host.resume().await.unwrap().is_empty());
+            assert_eq!(host.resume().await.unwrap(), Resumed::default());
         }
         let outcome = host.agent().run(request.clone()).await.unwrap();
         assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::UnknownVersion));

@@ -4,6 +4,7 @@
 mod agent;
 mod approvals;
 mod budget;
+mod cancel;
 mod crash;
 mod examples;
 mod golden;

@@ -15,11 +15,12 @@ use tokio_util::task::AbortOnDropHandle;
 pub use stream::TurnStream;
 
 use crate::engine::{TurnCall, TurnError, TurnService};
-use stream::{Queue, Reports};
+use stream::{Calling, Queue, Reports};
 
 /// An agent of this process: cheap to clone, usable from any task.
 ///
-/// Messages of one session are answered in order, sessions side by side.
+/// Messages of one session are answered in order, sessions side by side. A turn that waits for a person frees its
+/// session: later messages are answered meanwhile, and the turn joins the end of the queue once somebody decides.
 #[derive(Debug, Clone)]
 pub struct Agent {
     turns: TurnService,
@@ -33,7 +34,8 @@ impl Agent {
 
     /// Says `text` in `session` and waits for the answer, which prints as its text.
     ///
-    /// Dropping the call cancels the turn.
+    /// Dropping the call cancels the turn. Once the turn waits for a person it belongs to whoever decides: only
+    /// [`Agent::decide`], [`Agent::cancel`] and time move it.
     ///
     /// # Errors
     ///
@@ -66,11 +68,19 @@ impl Agent {
     }
 
     /// As [`Agent::ask`], seeing what happens while it happens.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime: the turn begins at once, also when nobody reads.
     pub fn stream(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnStream {
         self.stream_turn(self.request(session, text))
     }
 
     /// Runs a turn with settings of its own: another principal, tier, budget, or busy policy.
+    ///
+    /// A message has one turn and one final reply, also when it is delivered again: one whose turn was cancelled,
+    /// perhaps because its caller stopped waiting, is answered with that cancellation for a day. To try again, send
+    /// a message with an id of its own.
     ///
     /// # Errors
     ///
@@ -85,11 +95,16 @@ impl Agent {
     }
 
     /// As [`Agent::run`], seeing what happens while it happens.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime, as [`Agent::stream`] does.
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
         let queue = Arc::new(Queue::default());
         let reports = Reports::to(&queue);
         let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), reports.sink());
-        let running = self.turns.engine().spawn(async move {
+        let engine = self.turns.engine().clone();
+        let calling = Calling::new(async move {
             let ended = match turns.call(TurnCall { request, progress }).await {
                 // Its reports go on once somebody decides.
                 Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&turn).await,
@@ -98,7 +113,8 @@ impl Agent {
             // A turn that had ended before has nobody to report to; its end is told here.
             reports.end(ended);
         });
-        TurnStream::new(queue, AbortOnDropHandle::new(running))
+        let running = engine.spawn(calling.clone());
+        TurnStream::new(queue, calling, AbortOnDropHandle::new(running))
     }
 
     /// A message of the local user with a fresh id.

@@ -22,16 +22,16 @@ impl Drive<'_> {
             self.cx = self.lasting.clone().with_deadline(self.deadline);
         }
         // A model that is asked now might still answer before anybody looks at the time.
-        if Instant::now() >= self.deadline {
-            return self.feed(&TurnEvent::BudgetSpent(BudgetLimit::WallClock));
+        if let Some(event) = self.stopped() {
+            return self.feed(&event);
         }
         let call = self.chat_call(purpose);
         let (live, driver, deadline) = (self.live, self.driver, self.deadline);
         let event = tokio::select! {
             biased;
+            () = live.stop().cancelled() => TurnEvent::Cancelled(live.reason()),
             // The step stands in the journal: a resume asks again.
             () = driver.halt.cancelled() => return Ok(()),
-            () = live.stop().cancelled() => TurnEvent::Cancelled(live.reason()),
             answer = driver.chat.ask(call) => self.answered(answer),
             () = sleep_until(deadline) => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
         };

@@ -7,6 +7,7 @@ use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use rockbot_core::{CallContext, CallId};
 use tokio::time::sleep_until;
+use tokio_util::sync::CancellationToken;
 
 use super::Drive;
 use crate::turn::{CallState, TurnEvent};
@@ -22,8 +23,12 @@ impl Drive<'_> {
             .filter(|call| group.contains(&call.call.id))
             .cloned()
             .collect();
+        if let Some(stop) = self.stopped() {
+            return self.feed(&stop);
+        }
         self.start(&calls).await?;
-        let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call)).collect();
+        let starting = self.live.stop().child_token();
+        let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, &starting)).collect();
         let (driver, session) = (self.driver, self.turn.request().session.clone());
         let running = calls
             .iter()
@@ -53,6 +58,8 @@ impl Drive<'_> {
                 () = sleep_until(deadline), if !stopped => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
             };
             stopped = true;
+            // A mutating call that still waits in line must not begin any more.
+            starting.cancel();
             self.feed(&stop)?;
             self.flush().await?;
             if !must_finish {
@@ -117,11 +124,11 @@ impl Drive<'_> {
     }
 
     /// The turn's context; a call that a person approved carries its grant.
-    fn context_of(&self, call: &CallState) -> CallContext {
-        // What a mutating call does must be known, so only its own time limit holds.
+    fn context_of(&self, call: &CallState, starting: &CancellationToken) -> CallContext {
+        // What a mutating call does must be known, so once it runs only its own time limit holds.
         let cx = match call.facts.effect {
             Effect::Pure | Effect::Idempotent => self.cx.clone(),
-            Effect::Mutating => self.lasting.clone(),
+            Effect::Mutating => self.lasting.clone().with_cancellation(starting.clone()),
         };
         match call.grant() {
             Some(grant) => cx.with_grants([grant]),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rockbot_core::tool::ToolView;
-use rockbot_core::turn::{Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
+use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
 use rockbot_core::{CallContext, Clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,8 @@ impl TurnDriver {
             First::Steps(steps) => drive.steps.extend(steps),
         }
         while let Some(step) = drive.steps.pop_front() {
-            if self.halt.is_cancelled() {
+            // What was cancelled is ended now, also while the host stops: it must not come back.
+            if self.halt.is_cancelled() && !live.stop().is_cancelled() {
                 break;
             }
             drive.perform(step).await?;
@@ -107,19 +108,22 @@ impl<'a> Drive<'a> {
         match step {
             TurnStep::AskModel(purpose) => self.ask(&purpose).await,
             TurnStep::CallTools(group) => self.call(&group).await,
-            TurnStep::AwaitApproval { asks, .. } => {
-                // Whoever decides must find the question in the journal.
-                self.flush().await?;
-                asks.into_iter()
-                    .for_each(|ask| self.live.progress().send(|| TurnProgress::ApprovalNeeded(ask)));
-                Ok(())
-            }
             TurnStep::Emit(note) => {
                 self.live.progress().send(|| TurnProgress::Note(note));
                 Ok(())
             }
-            TurnStep::Finish { .. } => Ok(()),
+            // The drive is over. Whoever decides is asked once the turn waits.
+            TurnStep::AwaitApproval { .. } | TurnStep::Finish { .. } => Ok(()),
         }
+    }
+
+    /// Why nothing new may begin, if anything forbids it.
+    fn stopped(&self) -> Option<TurnEvent> {
+        if self.live.stop().is_cancelled() {
+            return Some(TurnEvent::Cancelled(self.live.reason()));
+        }
+        let late = Instant::now() >= self.deadline;
+        late.then_some(TurnEvent::BudgetSpent(BudgetLimit::WallClock))
     }
 
     /// Tells the turn what happened, after what other messages said meanwhile: unless it will never ask the model

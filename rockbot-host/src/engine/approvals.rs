@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, ProgressSink, TurnStatus};
+use rockbot_core::turn::{
+    Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, ProgressSink, TurnRequest, TurnStatus,
+};
 use rockbot_core::{Timestamp, TurnId};
 
 use super::{LiveTurn, News, TurnEngine, TurnError};
@@ -34,11 +36,32 @@ impl TurnEngine {
     /// Ends a turn, whether it works or waits for a person.
     pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
         let live = self.find(id).ok_or_else(|| TurnError::NotFound(id.clone()))?;
-        live.cancel(CancelReason::Caller);
-        let event = TurnEvent::Cancelled(CancelReason::Caller);
-        self.unpark(id, &event, |turn| turn.parked_until().is_some())
-            .await
-            .map(drop)
+        self.call_off(&live, CancelReason::Caller).await
+    }
+
+    /// Ends the parked turns whose place `request` takes.
+    pub(super) async fn supersede_parked(self: &Arc<Self>, request: &TurnRequest) {
+        let waits = |live: &&Arc<LiveTurn>| {
+            let (of, news) = (live.request(), live.news());
+            (&of.principal, &of.session) == (&request.principal, &request.session) && matches!(news, News::Parked(_))
+        };
+        let parked: Vec<_> = self.lock().values().filter(waits).cloned().collect();
+        for live in parked {
+            if let Err(error) = self.call_off(&live, CancelReason::Superseded).await {
+                tracing::error!(turn = %live.id(), %error, "a parked turn could not be superseded");
+            }
+        }
+    }
+
+    async fn call_off(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
+        live.cancel(reason);
+        let event = TurnEvent::Cancelled(reason);
+        self.unpark(live.id(), &event, |turn| turn.parked_until().is_some())
+            .await?;
+        match live.news() {
+            News::Halted => Err(TurnError::Halted),
+            News::Working | News::Parked(_) | News::Ended(_) => Ok(()),
+        }
     }
 
     /// The questions that parked turns of this host wait for.
@@ -77,15 +100,21 @@ impl TurnEngine {
                 return Err(error.into());
             }
         };
-        let live = self
-            .find(id)
-            .unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
-        self.enlist(&live);
-        if turn.parked_until().is_some() {
-            self.park_alone(&live, claim, &turn).await;
+        let known = self.find(id);
+        let is_new = known.is_none();
+        let live = known.unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
+        if let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) {
+            self.driver.journal.release(claim).await;
+            live.publish(News::Parked(Arc::new(outcome)));
+            self.enlist(&live);
+            // Somebody waits for the end of a known one already.
+            if is_new {
+                self.expire_at(live, until);
+            }
             return Ok(true);
         }
         live.open_mailbox();
+        self.enlist(&live);
         let entry = self.sessions.enter(&live, BusyPolicy::Queue);
         let engine = self.clone();
         self.spawn(async move {

@@ -41,12 +41,24 @@ pub(crate) enum News {
     Halted,
 }
 
+impl News {
+    /// Takes newer news in. A turn that is not worked on here any more stays so, unless it was at its end.
+    fn become_of(&mut self, newer: Self) -> bool {
+        let counts = !matches!(self, Self::Halted) || matches!(newer, Self::Ended(_));
+        if counts {
+            *self = newer;
+        }
+        counts
+    }
+}
+
 /// A message for a running turn.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) turn: TurnId,
     pub(crate) text: String,
-    /// Told once the message stands in the running turn's journal; dropped when that turn ended first.
+    /// Told once the running turn has taken the message: from then on both end alike. Dropped when that turn ended
+    /// first. When nobody listens any more, the message is not wanted.
     pub(crate) taken: oneshot::Sender<()>,
 }
 
@@ -111,7 +123,9 @@ impl LiveTurn {
 
     /// The messages that came since the last time.
     pub(crate) fn take_said(&self) -> Vec<Said> {
-        self.mailbox().as_mut().map(std::mem::take).unwrap_or_default()
+        let mut said = self.mailbox().as_mut().map(std::mem::take).unwrap_or_default();
+        said.retain(|said| !said.taken.is_closed());
+        said
     }
 
     /// Takes no more messages. Those that were not taken learn it by their sender being dropped.
@@ -122,7 +136,18 @@ impl LiveTurn {
     /// Takes messages again: the turn goes on after it was parked.
     pub(crate) fn open_mailbox(&self) {
         self.mailbox().get_or_insert_default();
-        self.news.send_replace(News::Working);
+        self.publish(News::Working);
+    }
+
+    /// Ends the turn of a caller who went away while it worked; one that waits for a person belongs to whoever
+    /// decides.
+    pub(crate) fn caller_left(&self) {
+        self.news.send_if_modified(|news| {
+            if matches!(news, News::Working) {
+                self.cancel(CancelReason::Caller);
+            }
+            false
+        });
     }
 
     /// Tells those who wait where the turn stands.
@@ -130,7 +155,18 @@ impl LiveTurn {
         if let News::Ended(outcome) = &news {
             self.progress.send(|| TurnProgress::Final((**outcome).clone()));
         }
-        self.news.send_replace(news);
+        self.news.send_if_modified(|now| now.become_of(news));
+    }
+
+    /// Tells those who wait that the turn rests, unless it is no longer wanted. Returns whether it is wanted.
+    pub(crate) fn rest(&self, news: News) -> bool {
+        let mut wanted = true;
+        // Whoever cancels it from now on finds it at rest.
+        self.news.send_if_modified(|now| {
+            wanted = !self.stop.is_cancelled();
+            wanted && now.become_of(news)
+        });
+        wanted
     }
 
     /// Tells the messages that joined this turn how it will end.

@@ -1,8 +1,8 @@
 //! The turn engine: the one door for all work of an agent.
 //!
 //! A message is accepted into the journal, waits for its session, is driven to its end, and gets exactly one
-//! final reply. A turn outlives whoever asked for it: it ends with the host, and goes on when the host starts
-//! again.
+//! final reply. A turn that somebody wants outlives its process: it stops with the host, and goes on when the
+//! host starts again. One that its last caller left is cancelled, unless it waits for a person.
 
 mod approvals;
 mod context;
@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rockbot_core::store::ConversationMemory;
-use rockbot_core::turn::{Acceptance, ProgressSink, RunState, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
 use rockbot_core::{TurnId, turn::JournalError};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 pub use error::TurnError;
 pub(crate) use live::{LiveTurn, News, Said};
+pub use resume::Resumed;
 pub use service::{TurnCall, TurnService};
 
 use crate::driver::TurnDriver;
@@ -137,6 +138,9 @@ impl TurnEngine {
         match self.driver.journal.accept(&run, &self.owner, LEASE).await? {
             Acceptance::New(claim) => {
                 self.enlist(&live);
+                if live.request().busy == BusyPolicy::Supersede {
+                    self.supersede_parked(live.request()).await;
+                }
                 let entry = self.sessions.enter(&live, live.request().busy);
                 let (engine, task_live) = (self.clone(), live.clone());
                 self.spawn(async move { engine.run_new(task_live, claim, policy, run.at, entry).await });
@@ -214,8 +218,12 @@ impl TurnEngine {
         left.iter().for_each(|live| self.leave(live));
     }
 
+    /// Makes a turn known; one that comes after the end of all work is told so at once.
     fn enlist(&self, live: &Arc<LiveTurn>) {
         self.lock().insert(live.id().clone(), live.clone());
+        if self.abort.is_cancelled() {
+            self.leave(live);
+        }
     }
 
     fn strike(&self, turn: &TurnId) {

@@ -10,6 +10,7 @@ use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink};
 
 use super::{LEASE, LiveTurn, TurnEngine, TurnError};
 use crate::driver::{First, context};
+use crate::session::Entry;
 use crate::turn::policy::{outcome_unknown, uncertain};
 use crate::turn::{CallState, Turn, TurnEvent};
 
@@ -17,15 +18,24 @@ use crate::turn::{CallState, Turn, TurnEvent};
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 const ASK_FOR: u32 = 60;
 
+/// The unfinished turns that a host took over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// They go on; wait for their ends with `Agent::outcome`.
+    pub running: Vec<TurnId>,
+    /// They wait for a person; `Agent::approvals` lists their questions.
+    pub parked: Vec<TurnId>,
+}
+
 impl TurnEngine {
-    /// Goes on with every unfinished turn, each reporting to what `progress` gives for it. Returns those that run
-    /// again; parked ones wait on.
+    /// Goes on with every unfinished turn, each reporting to what `progress` gives for it.
     pub(crate) async fn resume_all(
         self: &Arc<Self>,
         progress: impl Fn(&TurnId) -> ProgressSink + Send,
-    ) -> Result<Vec<TurnId>, TurnError> {
+    ) -> Result<Resumed, TurnError> {
         let _alone = self.resuming.lock().await;
-        let (mut joined, mut resumed) = (HashMap::new(), Vec::new());
+        let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
         for id in self.driver.journal.unfinished().await? {
             if self.find(&id).is_some() {
                 continue;
@@ -33,41 +43,50 @@ impl TurnEngine {
             // A message that joined another turn was accepted after that one, so its turn comes later here.
             if let Some(running) = joined.remove(&id) {
                 self.resume_joined(&id, running, progress(&id)).await?;
-            } else if let Some((live, others)) = self.resume(&id, progress(&id)).await? {
-                joined.extend(others.into_iter().map(|other| (other, live.clone())));
-            } else {
-                continue;
+                resumed.running.push(id);
+            } else if let Some((live, turn)) = self.resume(&id, progress(&id)).await? {
+                joined.extend(turn.joined().iter().map(|other| (other.clone(), live.clone())));
+                match turn.parked_until() {
+                    Some(_) => resumed.parked.push(id),
+                    None => resumed.running.push(id),
+                }
             }
-            resumed.push(id);
         }
         Ok(resumed)
     }
 
-    /// Goes on with one turn; also returns the turns of messages that had joined it. `None` when it is finished,
-    /// unknown, or another process holds it.
+    /// Goes on with one turn; also returns how far it had got. `None` when it is finished, unknown, or another
+    /// process holds it.
     async fn resume(
         self: &Arc<Self>,
         id: &TurnId,
         progress: ProgressSink,
-    ) -> Result<Option<(Arc<LiveTurn>, Vec<TurnId>)>, TurnError> {
+    ) -> Result<Option<(Arc<LiveTurn>, Turn)>, TurnError> {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(None);
         };
-        let joined = turn.joined().to_vec();
         let live = LiveTurn::new(turn.request().clone(), progress);
         self.enlist(&live);
+        let begun = turn.clone();
         if turn.parked_until().is_some() {
-            live.close_mailbox();
-            self.park(&live, claim, &turn).await;
+            let first = First::Steps(Vec::new());
+            self.run(&live, claim, turn, Some(first)).await;
         } else {
             let entry = self.sessions.enter(&live, BusyPolicy::Queue);
-            let (engine, task_live) = (self.clone(), live.clone());
-            self.spawn(async move {
-                let first = engine.first_of(&turn, &task_live).await;
-                engine.run_seated(task_live, claim, turn, entry, first).await;
-            });
+            let (engine, live) = (self.clone(), live.clone());
+            self.spawn(async move { engine.run_resumed(live, claim, turn, entry).await });
         }
-        Ok(Some((live, joined)))
+        Ok(Some((live, begun)))
+    }
+
+    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Turn, entry: Entry) {
+        let recovered = self.driver.halt.run_until_cancelled(self.first_of(&turn, &live)).await;
+        let Some(first) = recovered else {
+            // Nothing is known of its calls yet, so the next process asks again.
+            self.driver.journal.release(claim).await;
+            return self.leave(&live);
+        };
+        self.run_seated(live, claim, turn, entry, first).await;
     }
 
     /// The turn as its journal tells it, and the right to go on with it. A turn whose journal cannot be read is
@@ -112,7 +131,11 @@ impl TurnEngine {
             match self.driver.tools.recover(&request, &cx).await {
                 Recovery::Finished(response) => return response,
                 Recovery::Unknown => break,
-                Recovery::Running => tokio::time::sleep(ASK_AGAIN).await,
+                Recovery::Running => {}
+            }
+            let pause = tokio::time::sleep(ASK_AGAIN);
+            if live.stop().run_until_cancelled(pause).await.is_none() {
+                break;
             }
         }
         outcome_unknown(request)
@@ -131,7 +154,7 @@ impl TurnEngine {
         let live = LiveTurn::new(turn.request().clone(), progress);
         self.enlist(&live);
         let engine = self.clone();
-        self.spawn(async move { engine.join(&live, claim, &running).await });
+        self.spawn(async move { engine.join(&live, claim, turn, &running).await });
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use rockbot_core::chat::{Role, Usage};
 use rockbot_core::store::ConversationTurn;
-use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnStatus};
+use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, Timestamp};
 use serde_json::value::to_raw_value;
 
@@ -56,12 +56,9 @@ impl TurnEngine {
                 self.run(&live, claim, turn, first).await;
                 drop(seat);
             }
-            Seated::Unwanted => {
-                let first = First::Event(TurnEvent::Cancelled(live.reason()));
-                self.run(&live, claim, turn, Some(first)).await;
-            }
-            Seated::Joined(running) => self.join(&live, claim, &running).await,
-            Seated::Halted => self.halted(&live, claim).await,
+            Seated::Unwanted => self.run(&live, claim, turn, Some(unwanted(&live))).await,
+            Seated::Joined(running) => self.join(&live, claim, turn, &running).await,
+            Seated::Halted => self.leave_or_end(&live, claim, turn).await,
         }
         leaving.disarm();
     }
@@ -72,18 +69,19 @@ impl TurnEngine {
                 Entry::Seated(seat) => return Seated::Here(seat),
                 Entry::Waiting(seat) => seat,
                 Entry::Said { running, taken } => {
-                    if taken.await.is_ok() {
-                        return Seated::Joined(running);
+                    match live.stop().run_until_cancelled(taken).await {
+                        Some(Ok(())) => return Seated::Joined(running),
+                        None => return Seated::Unwanted,
+                        // The running turn ended first: the message is a turn of its own after all.
+                        Some(Err(_)) => entry = self.sessions.enter(live, BusyPolicy::Queue),
                     }
-                    // The running turn ended first: the message is a turn of its own after all.
-                    entry = self.sessions.enter(live, BusyPolicy::Queue);
                     continue;
                 }
             };
             return tokio::select! {
                 biased;
-                () = self.driver.halt.cancelled() => Seated::Halted,
                 () = live.stop().cancelled() => Seated::Unwanted,
+                () = self.driver.halt.cancelled() => Seated::Halted,
                 // A seat is never dropped unsent.
                 seat = seat => seat.map_or(Seated::Halted, Seated::Here),
             };
@@ -91,24 +89,34 @@ impl TurnEngine {
     }
 
     /// Drives a turn that has its session to its end, to where it waits for a person, or to where the host stops.
-    async fn run(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, mut turn: Turn, first: Option<First>) {
-        let driven = AssertUnwindSafe(self.drive(live, &claim, &mut turn, first))
-            .catch_unwind()
-            .await;
-        live.close_mailbox();
-        let outcome = match driven {
-            Ok(Ok(())) => turn.outcome(),
-            Ok(Err(error)) => Some(failed(&turn, TurnFailure::Storage, &error)),
-            Err(_) => Some(failed(
-                &turn,
-                TurnFailure::Internal,
-                &"the agent broke down; its log says why".into(),
-            )),
-        };
-        match outcome {
-            None => self.halted(live, claim).await,
-            Some(outcome) if outcome.is_final() => self.end(live, claim, &turn, outcome).await,
-            Some(_) => self.park(live, claim, &turn).await,
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        mut claim: Claim,
+        mut turn: Turn,
+        mut first: Option<First>,
+    ) {
+        loop {
+            let driven = AssertUnwindSafe(self.drive(live, &claim, &mut turn, first))
+                .catch_unwind()
+                .await;
+            live.close_mailbox();
+            let outcome = match driven {
+                Ok(Ok(())) => turn.outcome(),
+                Ok(Err(error)) => Some(failed(&turn, TurnFailure::Storage, &error)),
+                Err(_) => Some(failed(
+                    &turn,
+                    TurnFailure::Internal,
+                    &"the agent broke down; its log says why".into(),
+                )),
+            };
+            let kept = match outcome {
+                Some(outcome) if outcome.is_final() => return self.end(live, claim, &turn, outcome).await,
+                Some(outcome) => self.park(live, claim, &turn, outcome).await,
+                None => self.halted(live, claim).await,
+            };
+            let Some(kept) = kept else { return };
+            (claim, first) = (kept, Some(unwanted(live)));
         }
     }
 
@@ -147,9 +155,9 @@ impl TurnEngine {
     }
 
     /// Ends a turn whose message joined another one, with that one's reply.
-    pub(super) async fn join(&self, live: &Arc<LiveTurn>, claim: Claim, running: &LiveTurn) {
+    pub(super) async fn join(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Turn, running: &LiveTurn) {
         let Some(theirs) = running.reply().await else {
-            return self.halted(live, claim).await;
+            return self.leave_or_end(live, claim, turn).await;
         };
         // Without an answer there, there is none here.
         let status = match theirs.is_answer() {
@@ -180,26 +188,48 @@ impl TurnEngine {
         }
     }
 
-    /// Lets a turn wait for a person; nothing runs meanwhile.
-    pub(super) async fn park(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn) {
-        let _alone = self.unparking.lock().await;
-        self.park_alone(live, claim, turn).await;
+    /// Lets a turn wait for a person; nothing runs meanwhile. Gives the claim back when the turn is to end instead.
+    async fn park(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        claim: Claim,
+        turn: &Turn,
+        outcome: TurnOutcome,
+    ) -> Option<Claim> {
+        let alone = self.unparking.lock().await;
+        let asks = outcome.clone();
+        if !live.rest(News::Parked(Arc::new(outcome))) {
+            return Some(claim);
+        }
+        self.driver.journal.release(claim).await;
+        if let Some(until) = turn.parked_until() {
+            self.expire_at(live.clone(), until);
+        }
+        drop(alone);
+        // Whoever is asked can decide at once.
+        if let TurnStatus::Parked(asks) = asks.status {
+            asks.into_iter()
+                .for_each(|ask| live.progress().send(|| TurnProgress::ApprovalNeeded(ask)));
+        }
+        None
     }
 
-    /// As [`TurnEngine::park`], for who holds `unparking`: nobody can decide before everybody knows of the question.
-    pub(super) async fn park_alone(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn) {
+    /// Leaves a turn where it is: it goes on when the host starts again. Gives the claim back when the turn is to
+    /// end instead: what was cancelled must not come back.
+    async fn halted(&self, live: &Arc<LiveTurn>, claim: Claim) -> Option<Claim> {
+        if !live.rest(News::Halted) {
+            return Some(claim);
+        }
         self.driver.journal.release(claim).await;
-        let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) else {
-            return;
-        };
-        live.publish(News::Parked(Arc::new(outcome)));
-        self.expire_at(live.clone(), until);
+        self.strike(live.id());
+        None
     }
 
-    /// Leaves a turn where it is: it goes on when the host starts again.
-    async fn halted(&self, live: &Arc<LiveTurn>, claim: Claim) {
-        self.driver.journal.release(claim).await;
-        self.leave(live);
+    /// Leaves a turn where it is, or ends it when it was cancelled.
+    async fn leave_or_end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Turn) {
+        if let Some(claim) = self.halted(live, claim).await {
+            self.run(live, claim, turn, Some(unwanted(live))).await;
+        }
     }
 
     async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
@@ -241,6 +271,11 @@ impl Drop for Leaving<'_> {
             engine.leave(&live);
         }
     }
+}
+
+/// How the end of a turn that is no longer wanted begins.
+fn unwanted(live: &LiveTurn) -> First {
+    First::Event(TurnEvent::Cancelled(live.reason()))
 }
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {

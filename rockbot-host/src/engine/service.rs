@@ -10,7 +10,6 @@ use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
 
 use super::{LiveTurn, News, TurnEngine, TurnError};
 use crate::layer::{Layers, Stack, call};
-use crate::turn::CancelReason;
 
 /// A message and whoever listens to its turn: what tower layers on turns see.
 #[derive(Debug, Clone)]
@@ -23,8 +22,8 @@ pub struct TurnCall {
 
 /// Runs turns: the user's layers, then the engine.
 ///
-/// A call resolves when the turn has ended or waits for a person. Dropping a call cancels its turn; what a
-/// mutating tool call does by then is still waited for and recorded.
+/// A call resolves when the turn has ended or waits for a person. Dropping the last call that waits for a turn
+/// cancels it; what a mutating tool call does by then is still waited for and recorded.
 #[derive(Debug, Clone)]
 pub struct TurnService {
     engine: Arc<TurnEngine>,
@@ -61,28 +60,33 @@ impl TurnService {
 }
 
 async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
-    let caller = Caller::of(engine.submit(turn.request, turn.progress).await?);
-    match caller.0.settled().await {
+    let mut caller = Caller::of(engine.submit(turn.request, turn.progress).await?);
+    let news = caller.live.settled().await;
+    caller.served = true;
+    match news {
         News::Ended(outcome) | News::Parked(outcome) => Ok((*outcome).clone()),
         News::Working | News::Halted => Err(TurnError::Halted),
     }
 }
 
-/// Somebody who waits for a turn: when the last one is gone before its end, the turn is cancelled.
-struct Caller(Arc<LiveTurn>);
+/// Somebody who waits for a turn: when the last one is gone before it rests, the turn is cancelled.
+struct Caller {
+    live: Arc<LiveTurn>,
+    served: bool,
+}
 
 impl Caller {
     fn of(live: Arc<LiveTurn>) -> Self {
         live.callers().fetch_add(1, Ordering::Relaxed);
-        Self(live)
+        Self { live, served: false }
     }
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        let last = self.0.callers().fetch_sub(1, Ordering::Relaxed) == 1;
-        if last && matches!(self.0.news(), News::Working) {
-            self.0.cancel(CancelReason::Caller);
+        let last = self.live.callers().fetch_sub(1, Ordering::Relaxed) == 1;
+        if last && !self.served {
+            self.live.caller_left();
         }
     }
 }

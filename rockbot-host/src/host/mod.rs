@@ -13,7 +13,7 @@ use rockbot_core::{ToolName, TurnId};
 pub use builder::{AgentHostBuilder, BuildError};
 
 use crate::agent::Agent;
-use crate::engine::{TurnError, TurnService};
+use crate::engine::{Resumed, TurnError, TurnService};
 
 /// How long [`AgentHost::run_until`] lets running turns reach a journal point.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -79,13 +79,13 @@ impl AgentHost {
         &self.turns
     }
 
-    /// Goes on with the turns that the end of an earlier process interrupted. Returns those that run again; wait
-    /// for their answers with [`Agent::outcome`].
+    /// Goes on with the turns that the end of an earlier process interrupted, and waits on with those that wait for
+    /// a person.
     ///
     /// # Errors
     ///
     /// Fails when the journal cannot be read.
-    pub async fn resume(&self) -> Result<Vec<TurnId>, TurnError> {
+    pub async fn resume(&self) -> Result<Resumed, TurnError> {
         self.turns.engine().resume_all(|_| ProgressSink::none()).await
     }
 

@@ -211,9 +211,15 @@ impl Guard {
         cx: &CallContext,
         called: Instant,
     ) -> ToolInvokeResponse {
-        let places = (acquire(tool.permits.as_ref()).await, acquire(Some(&self.permits)).await);
+        let (Some(own), Some(shared)) = (
+            acquire(tool.permits.as_ref(), cx).await,
+            acquire(Some(&self.permits), cx).await,
+        ) else {
+            let message = "not run: it still waited for a free place when it was cancelled";
+            return request.fail(&ToolError::new(ToolErrorCode::Cancelled, message));
+        };
         // The time spent in the waiting line is not the tool's.
-        let started = if places.0.waited || places.1.waited {
+        let started = if own.waited || shared.waited {
             Instant::now()
         } else {
             called
@@ -343,25 +349,26 @@ struct Place<'a> {
     waited: bool,
 }
 
-/// A free place. Without a limit, or with a place free, nobody waits.
-async fn acquire(places: Option<&Semaphore>) -> Place<'_> {
+/// A free place. Without a limit, or with a place free, nobody waits; `None` when the call was cancelled first.
+async fn acquire<'a>(places: Option<&'a Semaphore>, cx: &CallContext) -> Option<Place<'a>> {
     let Some(places) = places else {
-        return Place {
+        return Some(Place {
             _permit: None,
             waited: false,
-        };
+        });
     };
-    match places.try_acquire() {
-        Ok(permit) => Place {
+    if let Ok(permit) = places.try_acquire() {
+        return Some(Place {
             _permit: Some(permit),
             waited: false,
-        },
-        // Nobody closes these semaphores; if it happened, a call without a place is the lesser evil.
-        Err(_) => Place {
-            _permit: places.acquire().await.ok(),
-            waited: true,
-        },
+        });
     }
+    let permit = cx.cancellation().run_until_cancelled(places.acquire()).await?;
+    // Nobody closes these semaphores; if it happened, a call without a place is the lesser evil.
+    Some(Place {
+        _permit: permit.ok(),
+        waited: true,
+    })
 }
 
 fn broke_down(tool: &ToolName, message: &str) -> ToolError {

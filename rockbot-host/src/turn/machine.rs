@@ -183,7 +183,7 @@ impl Turn {
             Phase::Asking(purpose) => vec![TurnStep::AskModel(purpose.clone())],
             Phase::Calling(group) => {
                 let left = resume::unfinished(group, &self.calls);
-                if left.is_empty() {
+                if left.is_empty() || self.ending.is_some() {
                     self.after_calls()
                 } else {
                     vec![TurnStep::CallTools(left)]
@@ -334,8 +334,12 @@ impl Turn {
         said.map(|message| message.text().into_owned()).unwrap_or_default()
     }
 
+    /// Whether calls of `group` are to end first. Once the turn ends, those that have not begun never will.
     fn is_running(&self, group: &[CallId]) -> bool {
-        !resume::unfinished(group, &self.calls).is_empty()
+        let waits = |call: &CallState| call.is_started() || (self.ending.is_none() && !call.is_finished());
+        self.calls
+            .iter()
+            .any(|call| group.contains(&call.call.id) && waits(call))
     }
 
     fn find(&mut self, id: &CallId) -> Option<&mut CallState> {

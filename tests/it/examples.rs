@@ -13,7 +13,7 @@ fn registry(tools: impl IntoIterator<Item = Tool>) -> Arc<InMemoryToolRegistry> 
     let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("example"));
     tools
         .into_iter()
-        .for_each(|tool| registry.register(&owner, tool.into()).unwrap());
+        .for_each(|tool| registry.register(&owner, tool).unwrap());
     Arc::new(registry)
 }
 

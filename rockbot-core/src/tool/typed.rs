@@ -345,9 +345,11 @@ where
     R: Future<Output: IntoToolOutput> + Send + 'static,
     F: Fn(A, &CallContext) -> R + Send + Sync + 'static,
 {
-    let schema = schema_of::<A>();
-    let description = schema
-        .get("description")
+    let mut schema = schema_of::<A>();
+    // The description stands beside the schema; said twice it would cost twice, in every request.
+    let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+    let description = description
+        .as_ref()
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned();

@@ -144,6 +144,27 @@ async fn a_message_delivered_again_is_known_or_new_while_old_outcomes_are_forgot
     );
 }
 
+#[tokio::test]
+async fn a_run_whose_acceptance_stands_twice_does_not_forget_what_it_did() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let journal = small(&folder, &clock);
+    let paying = accept(&journal, "paying", &clock).await;
+    append(&journal, &paying, "1", &clock).await;
+    drop(journal);
+
+    let first = std::fs::read_to_string(folder.path().join("turns-00000001.jsonl")).unwrap();
+    let accepted = format!("{}\n", first.lines().next().unwrap());
+    std::fs::write(folder.path().join("turns-00000002.jsonl"), accepted).unwrap();
+    let journal = small(&folder, &clock);
+    let open = journal.read(&"paying".into()).await.unwrap().unwrap();
+    assert_eq!(bodies(&open), ["1"]);
+
+    let paying = journal.claim(&"paying".into(), "me", LEASE).await.unwrap().unwrap();
+    journal.finish(paying, &raw("2")).await.unwrap();
+    let ended = journal.read(&"paying".into()).await.unwrap().unwrap();
+    assert_eq!(bodies(&ended), ["1"]);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn nobody_else_can_read_the_files_of_a_journal() {

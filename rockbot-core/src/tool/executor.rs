@@ -20,7 +20,8 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
     /// An error is told to the model as a result that failed; it never ends the turn.
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError>;
 
-    /// The effect of this very call, where it depends on the arguments; `None` means as registered.
+    /// The effect of this very call, where it depends on the arguments, which are not checked yet; `None` means as
+    /// registered.
     fn effect_of(&self, request: &ToolInvokeRequest) -> Option<Effect> {
         let _ = request;
         None
@@ -29,7 +30,7 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
     /// Whether this very call must be approved first, where it depends on the arguments; `None` means as registered.
     ///
     /// It is asked before the turn waits for a person and again before the call runs, so the answer must depend on
-    /// the request alone. A panic counts as yes.
+    /// the request alone. The arguments are as the model wrote them, not checked yet. A panic counts as yes.
     fn needs_approval(&self, request: &ToolInvokeRequest) -> Option<bool> {
         let _ = request;
         None

@@ -237,7 +237,7 @@ impl FileTurnJournal {
             };
             segment::read(&self.folder, number, from, |place, line| {
                 match parse(line) {
-                    Ok(Line::Accepted(found)) if found.run == *run => (accepted, records) = (Some(found), Vec::new()),
+                    Ok(Line::Accepted(found)) if found.run == *run && accepted.is_none() => accepted = Some(found),
                     Ok(Line::Record { run: of, record }) if of == *run => records.push(record),
                     _ => {}
                 }

@@ -51,6 +51,8 @@ impl Index {
     /// Takes in a line that was read from a segment. A line of a run that nobody accepted is ignored.
     pub(super) fn take_in(&mut self, place: Place, line: &Line) {
         match line {
+            // A line that stands twice must not make a run forget what it did: it would do it again.
+            Line::Accepted(accepted) if self.open.contains_key(&accepted.run) => {}
             Line::Accepted(accepted) => self.accept(&accepted.run, accepted.digest, place),
             Line::Record { run, .. } => self.record(run, place),
             Line::Finished { run, digest, at, .. } => self.finish(run, *digest, *at, place),

@@ -203,7 +203,10 @@ impl Turn {
             // A message joined while the model wrote: its answer comes first.
             Purpose::Answer if !self.said.is_empty() => vec![self.ask()],
             Purpose::Answer | Purpose::Shape { .. } => {
-                let left = self.policy.max_shape_attempts.saturating_sub(self.shape_attempts);
+                let left = match self.limit() {
+                    Some(_) => 0,
+                    None => self.policy.max_shape_attempts.saturating_sub(self.shape_attempts),
+                };
                 answer::settle(response, self.request.output.as_ref(), left)
             }
         }
@@ -254,8 +257,12 @@ impl Turn {
 
     /// Asks the model for the next step, unless a limit is reached.
     fn ask(&self) -> TurnStep {
-        let limit = budget::model_calls(&self.policy.budget, self.model_calls, &self.usage);
-        TurnStep::AskModel(limit.map_or(Purpose::Answer, Purpose::Conclude))
+        TurnStep::AskModel(self.limit().map_or(Purpose::Answer, Purpose::Conclude))
+    }
+
+    /// The limit that forbids asking the model once more.
+    fn limit(&self) -> Option<BudgetLimit> {
+        budget::model_calls(&self.policy.budget, self.model_calls, &self.usage)
     }
 
     fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {

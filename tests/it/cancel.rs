@@ -1,10 +1,11 @@
 //! Turns that nobody wants any more: whatever else happens at that moment, they end and stay ended.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
@@ -73,6 +74,29 @@ async fn a_cancelled_turn_does_not_come_back_after_a_restart() {
             assert_eq!(ending(&outcome), (&TurnStatus::Cancelled, NOT_FINISHED), "{way:?}");
         }
     }
+}
+
+/// A model that never answers, and what it was asked with.
+struct Asked(Arc<Mutex<Option<CallContext>>>);
+
+#[async_trait]
+impl ChatClient for Asked {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        *self.0.lock().unwrap() = Some(call.cx);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_stream_takes_effect_there_and_then() {
+    let asked = Arc::default();
+    let host = AgentHost::in_memory().chat(Asked(Arc::clone(&asked))).build().unwrap();
+    let stream = host.agent().stream("s", "hi");
+    settle().await;
+    let cx = asked.lock().unwrap().take().unwrap();
+    assert!(!cx.cancellation().is_cancelled());
+    drop(stream);
+    assert!(cx.cancellation().is_cancelled(), "no task had to run for it");
 }
 
 #[tokio::test]

@@ -161,11 +161,12 @@ impl Agent {
         self.turns.engine().outcome(turn).await
     }
 
-    /// Ends a turn that works or waits for a person. What a mutating call does by then is still recorded.
+    /// Ends a turn that works or waits for a person. What a mutating call does by then is still recorded. Once this
+    /// returns the turn will not go on, also when the host stops at once and starts again.
     ///
     /// # Errors
     ///
-    /// Fails when this process does not work on the turn.
+    /// Fails when this process does not work on the turn, or works on it no more because the host stops.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         self.turns.engine().cancel(turn).await
     }

@@ -123,6 +123,7 @@ impl Turn {
             TurnEvent::Resumed { recovered } => {
                 self.resumes += u32::from(!std::mem::take(&mut self.halted));
                 recovered.iter().for_each(|response| self.take_returned(response));
+                self.calls.iter_mut().for_each(CallState::interrupt);
             }
             TurnEvent::Halted => self.halted = true,
             TurnEvent::ModelFailed { .. } => {}

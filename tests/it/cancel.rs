@@ -76,6 +76,29 @@ async fn a_cancelled_turn_does_not_come_back_after_a_restart() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cancellation_that_was_confirmed_is_not_lost_to_a_stop_at_the_same_time() {
+    for round in 0..100 {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = |model: &ScriptedModel| host_of(model).data_dir(folder.path()).build().unwrap();
+        let model = ScriptedModel::new().hangs();
+        let host = kept(&model);
+        let request = TurnRequest::new("s", "m", "hi");
+        let stream = host.agent().stream_turn(request.clone());
+        while round % 2 == 0 && model.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let (agent, turn) = (host.agent().clone(), request.turn_id());
+        let cancelling = tokio::spawn(async move { agent.cancel(&turn).await });
+        host.shutdown(Duration::from_secs(5)).await;
+        let cancelled = cancelling.await.unwrap();
+        drop((stream, host));
+        let host = kept(&ScriptedModel::new().hangs());
+        let resumed = host.resume().await.unwrap();
+        assert!(cancelled.is_err() || resumed == Resumed::default(), "round {round}");
+    }
+}
+
 /// A model that never answers, and what it was asked with.
 struct Asked(Arc<Mutex<Option<CallContext>>>);
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason, Provenance};
 use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
 use rockbot_core::testing::{ScriptedModel, SequentialIds, mock_tool};
 use rockbot_core::tool::tool;
-use rockbot_core::turn::{BudgetLimit, TurnFailure, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{Budget, BudgetLimit, TurnFailure, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_core::{Principal, SessionId};
 use rockbot_host::{AgentHost, TurnError};
 use serde_json::json;
@@ -88,7 +88,14 @@ async fn what_was_said_is_part_of_the_next_turn_of_its_session() {
 
 #[tokio::test]
 async fn an_answer_of_the_right_shape_is_taken_at_once() {
-    for said in [OSLO.to_owned(), format!("```json\n{OSLO}\n```"), format!("  {OSLO}\n")] {
+    let ways = [
+        OSLO.to_owned(),
+        format!("  {OSLO}\n"),
+        format!("```json\n{OSLO}\n```"),
+        format!("Here it is:\n```\n{OSLO}\n```\nAnything else?"),
+        format!("Here it is: {OSLO} Anything else?"),
+    ];
+    for said in ways {
         let model = ScriptedModel::new().says(said);
         let host = host_of(&model).build().unwrap();
         assert_eq!(host.agent().ask_as::<Weather>("s", "Oslo?").await.unwrap(), oslo());
@@ -112,10 +119,57 @@ async fn an_answer_of_a_wrong_shape_is_asked_for_again_without_tools() {
         .collect();
     assert_eq!(shown, [(false, false), (false, false), (true, true)]);
     let last = transcript(&requests[2]).pop().unwrap();
-    assert!(
-        last.starts_with("user: Give your answer again as JSON") && last.contains("celsius"),
-        "{last}"
-    );
+    let told = "user: Give your answer again as JSON of the shape that was asked for, and nothing else. \
+                The last one could not be used: `celsius` is required and missing.";
+    assert_eq!(last, told);
+    model.assert_complete();
+}
+
+#[tokio::test]
+async fn an_answer_that_could_be_read_in_two_ways_is_asked_for_again() {
+    for said in [
+        format!("{OSLO} or {OSLO}"),
+        format!("```\n{OSLO}\n```\nor\n```\n{OSLO}\n```"),
+    ] {
+        let model = ScriptedModel::new().says(said).says(OSLO);
+        let host = host_of(&model).build().unwrap();
+        assert_eq!(host.agent().ask_as::<Weather>("s", "Oslo?").await.unwrap(), oslo());
+        model.assert_complete();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_be_of_a_type_that_is_no_object() {
+    async fn check<T>(said: &str, expected: T)
+    where
+        T: serde::de::DeserializeOwned + schemars::JsonSchema + std::fmt::Debug + PartialEq,
+    {
+        let model = ScriptedModel::new().says("as you like").says(said);
+        let host = host_of(&model).build().unwrap();
+        assert_eq!(host.agent().ask_as::<T>("s", "?").await.unwrap(), expected);
+        let requests = model.requests();
+        let output = requests[1].output.as_ref().unwrap();
+        assert_eq!(output.schema["type"], "object");
+    }
+    check(r#"{"value": 1.5}"#, 1.5).await;
+    check(r#"{"value": ["a", "b"]}"#, vec!["a".to_owned(), "b".to_owned()]).await;
+    check(r#"{"value": null}"#, None::<u32>).await;
+    check(r#"{"value": {"city":"Oslo","celsius":-3}}"#, Some(oslo())).await;
+}
+
+#[tokio::test]
+async fn a_limit_of_model_calls_holds_for_answers_of_a_wrong_shape_too() {
+    let model = ScriptedModel::new().says("cold");
+    let budget = Budget {
+        max_model_calls: 1,
+        ..Budget::default()
+    };
+    let host = host_of(&model).budget(budget).build().unwrap();
+    let ended = host.agent().ask_as::<Weather>("s", "Oslo?").await;
+    let Err(TurnError::Unanswered(outcome)) = ended else {
+        panic!("got {ended:?}")
+    };
+    assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::Output));
     model.assert_complete();
 }
 
@@ -298,6 +352,32 @@ async fn each_kind_of_model_error_is_one_honest_reply_and_the_session_goes_on() 
         );
         assert_eq!(host.agent().ask("s", "again").await.unwrap().text, "back");
     }
+}
+
+#[tokio::test]
+async fn what_the_host_says_of_a_failure_never_becomes_the_words_of_the_model() {
+    let model = ScriptedModel::new()
+        .fails(ChatErrorKind::Unreachable)
+        .calls("look", json!({}))
+        .fails(ChatErrorKind::Unreachable)
+        .says("hello");
+    let (look, _) = noting_tool("look");
+    let host = host_of(&model).tool(look).build().unwrap();
+    unanswered(host.agent().ask("s", "one").await);
+    let failed = unanswered(host.agent().ask("s", "two").await);
+    host.agent().ask("s", "three").await.unwrap();
+    let last = model.requests().pop().unwrap();
+    let shown: Vec<_> = last
+        .messages
+        .iter()
+        .map(|message| (message.text().into_owned(), message.content[0].provenance.clone()))
+        .collect();
+    let expected = [
+        ("two".to_owned(), Provenance::USER),
+        (failed.text, Provenance::HOST),
+        ("three".to_owned(), Provenance::USER),
+    ];
+    assert_eq!(shown[1..], expected, "what did nothing left nothing");
 }
 
 /// A client that breaks down.

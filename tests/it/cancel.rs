@@ -1,10 +1,11 @@
 //! Turns that nobody wants any more: whatever else happens at that moment, they end and stay ended.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
@@ -73,6 +74,52 @@ async fn a_cancelled_turn_does_not_come_back_after_a_restart() {
             assert_eq!(ending(&outcome), (&TurnStatus::Cancelled, NOT_FINISHED), "{way:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cancellation_that_was_confirmed_is_not_lost_to_a_stop_at_the_same_time() {
+    for round in 0..100 {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = |model: &ScriptedModel| host_of(model).data_dir(folder.path()).build().unwrap();
+        let model = ScriptedModel::new().hangs();
+        let host = kept(&model);
+        let request = TurnRequest::new("s", "m", "hi");
+        let stream = host.agent().stream_turn(request.clone());
+        while round % 2 == 0 && model.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let (agent, turn) = (host.agent().clone(), request.turn_id());
+        let cancelling = tokio::spawn(async move { agent.cancel(&turn).await });
+        host.shutdown(Duration::from_secs(5)).await;
+        let cancelled = cancelling.await.unwrap();
+        drop((stream, host));
+        let host = kept(&ScriptedModel::new().hangs());
+        let resumed = host.resume().await.unwrap();
+        assert!(cancelled.is_err() || resumed == Resumed::default(), "round {round}");
+    }
+}
+
+/// A model that never answers, and what it was asked with.
+struct Asked(Arc<Mutex<Option<CallContext>>>);
+
+#[async_trait]
+impl ChatClient for Asked {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        *self.0.lock().unwrap() = Some(call.cx);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_stream_takes_effect_there_and_then() {
+    let asked = Arc::default();
+    let host = AgentHost::in_memory().chat(Asked(Arc::clone(&asked))).build().unwrap();
+    let stream = host.agent().stream("s", "hi");
+    settle().await;
+    let cx = asked.lock().unwrap().take().unwrap();
+    assert!(!cx.cancellation().is_cancelled());
+    drop(stream);
+    assert!(cx.cancellation().is_cancelled(), "no task had to run for it");
 }
 
 #[tokio::test]

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::SessionId;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Role};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier, OutputSchema, Role};
 use rockbot_core::testing::{MockToolHandle, ScriptedModel, mock_tool};
-use rockbot_core::turn::{BusyPolicy, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
+use rockbot_core::turn::{Budget, BusyPolicy, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_host::{Agent, AgentHost, TurnError};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::support::{calls, end_of, ending, host_of, settle, transcript};
+use crate::support::{Anything, calls, end_of, ending, host_of, settle, transcript};
 
 /// Sends a message and lets it get as far as it can.
 async fn send(agent: &Agent, message: &str, busy: BusyPolicy) -> JoinHandle<Result<TurnOutcome, TurnError>> {
@@ -192,6 +192,57 @@ async fn a_message_that_joined_a_turn_without_an_answer_has_none_either() {
     let next = transcript(&model.requests()[1]);
     assert_eq!(next.last().unwrap(), "user: two", "it had joined");
     assert_eq!(agent.ask("s", "three").await.unwrap().text, "next");
+}
+
+#[tokio::test]
+async fn a_steering_message_with_settings_of_its_own_waits_and_keeps_them() {
+    let two = || TurnRequest {
+        busy: BusyPolicy::Steer,
+        ..TurnRequest::new("s", "two", "two")
+    };
+    let requests = [
+        TurnRequest {
+            tier: Some(ModelTier::High),
+            ..two()
+        },
+        TurnRequest {
+            output: Some(OutputSchema::of::<Anything>()),
+            ..two()
+        },
+        TurnRequest {
+            budget: Some(Budget::default()),
+            ..two()
+        },
+    ];
+    for request in requests {
+        let model = working().says("1").says("{}");
+        let (host, mut handle) = busy_host(&model, false);
+        let first = send(host.agent(), "one", BusyPolicy::Queue).await;
+        let (agent, tier) = (host.agent().clone(), request.tier);
+        let second = tokio::spawn(async move { agent.run(request).await });
+        settle().await;
+        handle.next_call().await.respond("ok");
+        assert_eq!(outcome(first).await.text, "1");
+        assert_eq!(ending(&outcome(second).await), (&TurnStatus::Answered, "{}"));
+        assert_eq!(model.requests()[2].tier, tier);
+    }
+}
+
+#[tokio::test]
+async fn a_steering_message_that_is_cancelled_before_it_is_read_is_never_read() {
+    let model = working().says("to one");
+    let (host, mut handle) = busy_host(&model, false);
+    let first = send(host.agent(), "one", BusyPolicy::Queue).await;
+    let second = send(host.agent(), "two", BusyPolicy::Steer).await;
+    host.agent()
+        .cancel(&TurnRequest::new("s", "two", "two").turn_id())
+        .await
+        .unwrap();
+    assert_eq!(outcome(second).await.status, TurnStatus::Cancelled);
+    handle.next_call().await.respond("ok");
+    assert_eq!(outcome(first).await.text, "to one");
+    let last = transcript(&model.requests()[1]);
+    assert!(!last.contains(&"user: two".to_owned()), "{last:?}");
 }
 
 #[tokio::test]

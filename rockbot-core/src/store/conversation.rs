@@ -56,7 +56,7 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationTurn {
-    /// Who spoke.
+    /// Who spoke; [`Role::System`] is the host, about a request that was not answered.
     pub role: Role,
     /// What.
     pub content: String,

@@ -14,9 +14,10 @@ pub enum BusyPolicy {
     /// It waits until it is its turn.
     #[default]
     Queue,
-    /// It joins the running turn at that turn's next model call.
+    /// It joins the running turn at that turn's next model call. With a shape, tier or budget of its own it waits
+    /// until it is its turn.
     Steer,
-    /// It takes the place of the running turn.
+    /// It takes the place of the running turn, and of turns of its session that wait for a person.
     Supersede,
 }
 

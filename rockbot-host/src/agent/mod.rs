@@ -9,6 +9,7 @@ use rockbot_core::store::ConversationMemory;
 use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{IdSource, MessageId, Principal, SessionId, TurnId};
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -25,6 +26,13 @@ use stream::{Calling, Queue, Reports};
 pub struct Agent {
     turns: TurnService,
     ids: Arc<dyn IdSource>,
+}
+
+// Not every provider can be given another shape than an object's.
+#[derive(Deserialize, JsonSchema)]
+struct Wrapped<T> {
+    /// The answer.
+    value: T,
 }
 
 impl Agent {
@@ -47,8 +55,8 @@ impl Agent {
 
     /// As [`Agent::ask`], for an answer of type `T`.
     ///
-    /// The model is told the JSON Schema of `T`. An answer that does not fit is asked for again, without tools,
-    /// before the turn fails.
+    /// The model is told the JSON Schema of `T`; a `T` that is no object is asked for as `{"value": T}`. An answer
+    /// that does not fit is asked for again, without tools, before the turn fails.
     ///
     /// # Errors
     ///
@@ -57,14 +65,22 @@ impl Agent {
     where
         T: DeserializeOwned + JsonSchema,
     {
-        let output = OutputSchema::of::<T>();
-        let expected = output.name.clone();
+        let own = OutputSchema::of::<T>();
+        let (expected, is_object) = (own.name.clone(), own.schema["type"] == "object");
+        let output = match is_object {
+            true => own,
+            false => OutputSchema::of::<Wrapped<T>>(),
+        };
         let request = TurnRequest {
             output: Some(output),
             ..self.request(session, text)
         };
-        let outcome = self.answer(request).await?;
-        serde_json::from_str(&outcome.text).map_err(|source| TurnError::Output { expected, source })
+        let answer = self.answer(request).await?.text;
+        let read = match is_object {
+            true => serde_json::from_str(&answer),
+            false => serde_json::from_str(&answer).map(|Wrapped { value }| value),
+        };
+        read.map_err(|source| TurnError::Output { expected, source })
     }
 
     /// As [`Agent::ask`], seeing what happens while it happens.
@@ -145,11 +161,12 @@ impl Agent {
         self.turns.engine().outcome(turn).await
     }
 
-    /// Ends a turn that works or waits for a person. What a mutating call does by then is still recorded.
+    /// Ends a turn that works or waits for a person. What a mutating call does by then is still recorded. Once this
+    /// returns the turn will not go on, also when the host stops at once and starts again.
     ///
     /// # Errors
     ///
-    /// Fails when this process does not work on the turn.
+    /// Fails when this process does not work on the turn, or works on it no more because the host stops.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         self.turns.engine().cancel(turn).await
     }

@@ -54,8 +54,7 @@ impl TurnDriver {
             First::Steps(steps) => drive.steps.extend(steps),
         }
         while let Some(step) = drive.steps.pop_front() {
-            // What was cancelled is ended now, also while the host stops: it must not come back.
-            if self.halt.is_cancelled() && !live.stop().is_cancelled() {
+            if self.halt.is_cancelled() {
                 break;
             }
             drive.perform(step).await?;

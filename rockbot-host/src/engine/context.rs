@@ -27,12 +27,13 @@ impl TurnEngine {
 }
 
 fn message(entry: ConversationTurn) -> ChatMessage {
-    let provenance = if entry.role == Role::User {
-        Provenance::USER
-    } else {
-        Provenance::MODEL
+    let (role, provenance) = match entry.role {
+        Role::User => (Role::User, Provenance::USER),
+        // It stands where the answer would: not every provider takes system messages this late.
+        Role::System => (Role::Assistant, Provenance::HOST),
+        role => (role, Provenance::MODEL),
     };
-    ChatMessage::text_of(entry.role, entry.content, provenance)
+    ChatMessage::text_of(role, entry.content, provenance)
 }
 
 fn shape(output: &OutputSchema) -> ChatMessage {

@@ -232,8 +232,18 @@ impl TurnEngine {
         }
     }
 
+    /// Adds a turn to its conversation. One that failed before it did anything leaves nothing: its message can be
+    /// sent again, and what went wrong is not the model's business.
     async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
+        if matches!(outcome.status, TurnStatus::Failed(_)) && outcome.calls.is_empty() {
+            return Ok(());
+        }
         let request = turn.request();
+        // Words of the host are no answer of the model.
+        let replied = match outcome.is_answer() {
+            true => Role::Assistant,
+            false => Role::System,
+        };
         let entry = |role, content: &str| ConversationTurn {
             role,
             content: content.to_owned(),
@@ -241,7 +251,7 @@ impl TurnEngine {
             turn: outcome.turn.clone(),
         };
         let said = turn.said_by_user().map(|text| entry(Role::User, text));
-        let entries = said.chain([entry(Role::Assistant, &outcome.text)]).collect();
+        let entries = said.chain([entry(replied, &outcome.text)]).collect();
         let remembering = self.memory.append(&request.principal, &request.session, entries);
         // The reply must go out, whatever the memory does.
         match AssertUnwindSafe(remembering).catch_unwind().await {

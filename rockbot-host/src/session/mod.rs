@@ -70,6 +70,8 @@ impl Sessions {
                 slot.supersede();
                 slot.wait(turn, VecDeque::push_front)
             }
+            // The running turn has one shape of answer, one tier and one budget: its own.
+            BusyPolicy::Steer if has_settings(turn.request()) => slot.wait(turn, VecDeque::push_back),
             BusyPolicy::Steer => slot.say(turn),
         }
     }
@@ -136,6 +138,10 @@ impl Drop for Seat {
     fn drop(&mut self) {
         self.sessions.leave(&self.key);
     }
+}
+
+fn has_settings(request: &TurnRequest) -> bool {
+    request.output.is_some() || request.tier.is_some() || request.budget.is_some()
 }
 
 fn key(request: &TurnRequest) -> Key {

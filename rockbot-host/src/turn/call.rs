@@ -1,7 +1,7 @@
 //! A tool call within a turn, from the model's wish to its result.
 
 use rockbot_core::chat::ToolCall;
-use rockbot_core::tool::{ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
+use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
 use rockbot_core::turn::{ApprovalRequest, FinishedCall};
 use rockbot_core::{Digest, SessionId, TurnId, context::Grant};
 
@@ -90,6 +90,15 @@ impl CallState {
             tool: self.call.name.clone(),
             arguments: self.call.arguments.to_string(),
             args_hash: self.args_hash(),
+        }
+    }
+
+    /// Takes in that the process ended: a call that may run again waits once more.
+    pub(super) fn interrupt(&mut self) {
+        if let CallStatus::Started { granted } = self.status
+            && self.facts.effect != Effect::Mutating
+        {
+            self.status = CallStatus::Waiting { granted };
         }
     }
 

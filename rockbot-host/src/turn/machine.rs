@@ -123,6 +123,7 @@ impl Turn {
             TurnEvent::Resumed { recovered } => {
                 self.resumes += u32::from(!std::mem::take(&mut self.halted));
                 recovered.iter().for_each(|response| self.take_returned(response));
+                self.calls.iter_mut().for_each(CallState::interrupt);
             }
             TurnEvent::Halted => self.halted = true,
             TurnEvent::ModelFailed { .. } => {}
@@ -203,7 +204,10 @@ impl Turn {
             // A message joined while the model wrote: its answer comes first.
             Purpose::Answer if !self.said.is_empty() => vec![self.ask()],
             Purpose::Answer | Purpose::Shape { .. } => {
-                let left = self.policy.max_shape_attempts.saturating_sub(self.shape_attempts);
+                let left = match self.limit() {
+                    Some(_) => 0,
+                    None => self.policy.max_shape_attempts.saturating_sub(self.shape_attempts),
+                };
                 answer::settle(response, self.request.output.as_ref(), left)
             }
         }
@@ -254,8 +258,12 @@ impl Turn {
 
     /// Asks the model for the next step, unless a limit is reached.
     fn ask(&self) -> TurnStep {
-        let limit = budget::model_calls(&self.policy.budget, self.model_calls, &self.usage);
-        TurnStep::AskModel(limit.map_or(Purpose::Answer, Purpose::Conclude))
+        TurnStep::AskModel(self.limit().map_or(Purpose::Answer, Purpose::Conclude))
+    }
+
+    /// The limit that forbids asking the model once more.
+    fn limit(&self) -> Option<BudgetLimit> {
+        budget::model_calls(&self.policy.budget, self.model_calls, &self.usage)
     }
 
     fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {

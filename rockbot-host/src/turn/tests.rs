@@ -23,6 +23,8 @@ enum Chance {
     Calls(Vec<(Effect, bool)>),
     Fail,
     Cancel,
+    /// Before calls that were to run have begun.
+    CancelFirst,
     Spend,
     Say,
 }
@@ -37,6 +39,7 @@ fn chance() -> impl Strategy<Value = Chance> {
         6 => calls.prop_map(Chance::Calls),
         1 => Just(Chance::Fail),
         1 => Just(Chance::Cancel),
+        1 => Just(Chance::CancelFirst),
         1 => Just(Chance::Spend),
         2 => Just(Chance::Say),
     ]
@@ -137,7 +140,7 @@ impl Life {
                 kind: ChatErrorKind::Overloaded,
                 message: "busy".to_owned(),
             }],
-            Chance::Cancel => vec![TurnEvent::Cancelled(CancelReason::Caller)],
+            Chance::Cancel | Chance::CancelFirst => vec![TurnEvent::Cancelled(CancelReason::Caller)],
             Chance::Spend => vec![TurnEvent::BudgetSpent(BudgetLimit::WallClock)],
             Chance::Say => vec![said(), text("done", FinishReason::Stop)],
         }
@@ -154,6 +157,9 @@ impl Life {
         assert!(calls.iter().all(|call| !call.is_finished() && !call.is_undecided()));
         let alone = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
         assert!(!alone || calls.len() == 1, "a mutating call runs alone");
+        if let Some(Chance::CancelFirst) = self.chances.front() {
+            return vec![TurnEvent::Cancelled(CancelReason::Caller)];
+        }
         self.begun.extend(group.iter().cloned());
         let started = group.iter().map(|call| TurnEvent::ToolStarted { call: call.clone() });
         // The last one returns first.
@@ -271,6 +277,8 @@ proptest! {
             let resumed = TurnEvent::Resumed { recovered: recovered.collect() };
             let mut later = Life::new(turn, chances.iter().rev().cloned().collect());
             later.live(&resumed);
+            let cancelled = life.records[..count].iter().any(|record| record.body.get().contains("cancelled"));
+            prop_assert!(!cancelled || later.begun.is_empty(), "{:?} ran although nobody wants it", later.begun);
             prop_assert!(ended.iter().all(|call| !later.begun.contains(call)), "{ended:?} ran again: {:?}", later.begun);
         }
     }

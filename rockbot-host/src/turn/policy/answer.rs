@@ -22,7 +22,10 @@ pub(in crate::turn) fn settle(response: &ChatResponse, shape: Option<&OutputSche
         }],
         Some(problem) if tries_left > 0 => vec![TurnStep::AskModel(Purpose::Shape { problem })],
         Some(problem) => {
-            let text = format!("The model's answer does not have the shape `{}`: {problem}", shape.name);
+            let text = format!(
+                "The model's answer does not have the shape `{}`: {problem}.",
+                shape.name
+            );
             vec![TurnStep::Finish {
                 status: TurnStatus::Failed(TurnFailure::Output),
                 text: Some(text),
@@ -43,20 +46,36 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
         ),
         Purpose::Shape { problem } => format!(
             "Give your answer again as JSON of the shape that was asked for, and nothing else. \
-             The last one could not be used: {problem}"
+             The last one could not be used: {problem}."
         ),
     };
     Some(ChatMessage::text_of(Role::User, text, Provenance::HOST))
 }
 
-/// The JSON of an answer: the text itself, or what its code fence holds.
-pub(crate) fn json_of(text: &str) -> &str {
+/// The JSON of an answer: the text itself, what its only code fence holds, or the only object or list among its words.
+fn json_of(text: &str) -> &str {
     let text = text.trim();
-    let Some(fenced) = text.strip_prefix("```") else {
-        return text;
-    };
-    let fenced = fenced.strip_prefix("json").unwrap_or(fenced);
-    fenced.strip_suffix("```").unwrap_or(fenced).trim()
+    let found = [Some(text), fenced(text), among_words(text)];
+    let mut json = found.into_iter().flatten().filter(|json| not_json(json).is_none());
+    json.next().unwrap_or(text)
+}
+
+/// What stands between the first fence and the last one; with more than two that is no JSON.
+fn fenced(text: &str) -> Option<&str> {
+    let (_, inside) = text.split_once("```")?;
+    let (inside, _) = inside.rsplit_once("```")?;
+    Some(inside.strip_prefix("json").unwrap_or(inside).trim())
+}
+
+/// From where the first object or list begins to where the last one ends; with more than one that is no JSON.
+fn among_words(text: &str) -> Option<&str> {
+    let (begin, end) = (text.find(['{', '['])?, text.rfind(['}', ']'])?);
+    text.get(begin..=end)
+}
+
+fn not_json(text: &str) -> Option<String> {
+    let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
+    parsed.err().map(|error| format!("it is not JSON: {error}"))
 }
 
 fn answered(response: &ChatResponse) -> Vec<TurnStep> {
@@ -84,7 +103,16 @@ fn no_answer(finish: FinishReason) -> TurnStep {
 
 /// What keeps `json` from having the shape, if anything.
 fn problem(json: &str, shape: &OutputSchema) -> Option<String> {
-    // A schema beyond our bounds cannot be checked here; deserializing will tell.
+    if let Some(problem) = not_json(json) {
+        return Some(problem);
+    }
+    // A schema beyond our bounds, or not of an object, cannot be checked here; deserializing will tell.
     let schema = ArgumentSchema::compile(&shape.schema).ok()?;
-    schema.check(json).err().map(|error| error.to_string())
+    schema.check(json).err().map(|error| of_answer(error.problems()))
+}
+
+/// The problems of arguments as those of an answer.
+fn of_answer(problems: &[String]) -> String {
+    let problem = problems.join("; ").replace("the arguments", "the answer");
+    problem.replace("a known argument", "a known member")
 }

@@ -48,7 +48,6 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         trace::print(&host, &TurnId::from(turn.as_str())).await?;
         return Ok(true);
     }
-    resume(&host).await?;
     let terminal = Terminal::new(arguments.question.is_some());
     let mut chat = Chat {
         host,
@@ -56,6 +55,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         session: arguments.session.as_str().into(),
         arguments,
     };
+    chat.resume().await?;
     let answered = match chat.arguments.question.clone() {
         Some(question) => chat.answer(&question).await?,
         None => chat.talk().await?,
@@ -80,19 +80,6 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .build()?)
 }
 
-/// Ends what an earlier run left unfinished.
-async fn resume(host: &AgentHost) -> Result<(), BoxError> {
-    for turn in host.resume().await?.running {
-        eprintln!("going on with turn {turn}, which was interrupted …");
-        let outcome = tokio::select! {
-            outcome = host.agent().outcome(&turn) => outcome?,
-            () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
-        };
-        eprintln!("{}", terminal::clean(&outcome.text));
-    }
-    Ok(())
-}
-
 struct Chat {
     host: AgentHost,
     terminal: Terminal,
@@ -101,6 +88,34 @@ struct Chat {
 }
 
 impl Chat {
+    /// Ends what an earlier run left unfinished. What waits for a decision is asked about in a conversation, and
+    /// waits on in front of a single question.
+    async fn resume(&mut self) -> Result<(), BoxError> {
+        let resumed = self.host.resume().await?;
+        let (asks, mut turns) = (self.host.agent().approvals(), resumed.running);
+        if self.arguments.question.is_some() && !asks.is_empty() {
+            eprintln!(
+                "note: {} tool calls of earlier turns wait for you; start the chat without a question",
+                asks.len()
+            );
+        } else {
+            turns.extend(resumed.parked);
+            for ask in &asks {
+                eprintln!("an earlier turn waits for you:");
+                self.decide(ask).await?;
+            }
+        }
+        for turn in turns {
+            eprintln!("going on with turn {turn}, which was interrupted …");
+            let outcome = tokio::select! {
+                outcome = self.host.agent().outcome(&turn) => outcome?,
+                () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
+            };
+            eprintln!("{}", terminal::clean(&outcome.text));
+        }
+        Ok(())
+    }
+
     /// Talks until the input ends. A failed answer does not end it.
     async fn talk(&mut self) -> Result<bool, BoxError> {
         eprintln!("Ask something. /tools, /sessions, /session NAME, /reset, /quit; --help tells the rest.");

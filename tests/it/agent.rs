@@ -625,7 +625,7 @@ async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
         ending(&outcome),
         (
             &TurnStatus::Failed(TurnFailure::Storage),
-            "This request could not be finished: the conversation cannot be read"
+            "This request could not be finished: the conversation cannot be read: input/output error"
         )
     );
 }

@@ -202,7 +202,7 @@ fn a_folder_belongs_to_one_journal_at_a_time() {
     let open = FileTurnJournal::open(folder.path()).unwrap();
     let refused = FileTurnJournal::open(folder.path()).unwrap_err().to_string();
     assert!(
-        refused.contains("another process has it open; stop that one, or use another data folder"),
+        refused.contains("is open in another process: stop that one, or use another data folder"),
         "{refused}"
     );
     assert!(refused.contains(&folder.path().display().to_string()), "{refused}");
@@ -372,7 +372,7 @@ async fn a_disk_that_fills_up_at_any_write_gives_one_honest_reply() {
                     TurnStatus::Failed(TurnFailure::Storage),
                     "write {full_from}"
                 );
-                let text = "This request could not be finished: the turn journal cannot be used: no space left";
+                let text = "This request could not be finished: the turn journal cannot be used: no space left: no storage space";
                 assert_eq!(outcome.text, text);
             }
             _ => assert_eq!(

@@ -68,7 +68,7 @@ pub struct ConversationTurn {
 
 /// A store that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("{context}")]
+#[error("{context}: {source}")]
 pub struct StoreError {
     /// What was tried, and what to do.
     pub context: String,

@@ -466,7 +466,6 @@ mod tests {
         let tool = tool("book", |_: Book| async { "" });
         let schema = json!({
             "type": "object",
-            "description": "Books a table.\n\nIt is paid on the spot.",
             "properties": {
                 "guests": {"description": "How many come.", "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255},
                 "dishes": {"description": "What they want to eat.", "type": "array", "items": {"type": "string"}, "default": []},

@@ -189,8 +189,11 @@ pub enum JournalError {
     /// Somebody else has claimed the run.
     #[error("turn {0} was taken over by another process: this one must not go on with it")]
     Fenced(TurnId),
+    /// Another process has the journal open.
+    #[error("the turn journal in `{0}` is open in another process: stop that one, or use another data folder")]
+    Locked(String),
     /// The journal cannot be read or written.
-    #[error("the turn journal cannot be used: {context}")]
+    #[error("the turn journal cannot be used: {context}: {source}")]
     Io {
         /// What was tried, and what to do.
         context: String,

@@ -407,10 +407,7 @@ fn lock(folder: &Path) -> Result<File, JournalError> {
     let file = file.map_err(|error| failed("the lock file cannot be opened", folder, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let message = "another process has it open; stop that one, or use another data folder";
-            Err(failed(message, folder, io::Error::from(io::ErrorKind::WouldBlock)))
-        }
+        Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.display().to_string())),
         Err(TryLockError::Error(error)) => Err(failed("the lock file cannot be locked", folder, error)),
     }
 }

@@ -205,7 +205,7 @@ mod tests {
         registry.snapshot().view().clone()
     }
 
-    const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"description":"Tells the time.","type":"object"}}}]"#;
+    const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object"}}}]"#;
 
     fn call(name: &str, arguments: &str) -> ToolCall {
         ToolCall {

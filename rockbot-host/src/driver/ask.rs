@@ -6,6 +6,7 @@ use std::time::Duration;
 use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatRequest, ChatResponse, DeltaSink, ToolCall};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::turn::{BudgetLimit, JournalError, ProgressSink, TurnProgress};
+use rockbot_core::until;
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
@@ -27,13 +28,19 @@ impl Drive<'_> {
         }
         let call = self.chat_call(purpose);
         let (live, driver, deadline) = (self.live, self.driver, self.deadline);
-        let event = tokio::select! {
-            biased;
-            () = live.stop().cancelled() => TurnEvent::Cancelled(live.reason()),
-            // The step stands in the journal: a resume asks again.
-            () = driver.halt.cancelled() => return Ok(()),
-            answer = driver.chat.ask(call) => self.answered(answer),
-            () = sleep_until(deadline) => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
+        let stop = async {
+            tokio::select! {
+                biased;
+                () = live.stop().cancelled() => Some(TurnEvent::Cancelled(live.reason())),
+                // The step stands in the journal: a resume asks again.
+                () = driver.halt.cancelled() => None,
+                () = sleep_until(deadline) => Some(TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
+            }
+        };
+        let event = match until(driver.chat.ask(call), stop).await {
+            Ok(answer) => self.answered(answer),
+            Err(Some(event)) => event,
+            Err(None) => return Ok(()),
         };
         self.feed(&event)
     }

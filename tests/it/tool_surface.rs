@@ -206,3 +206,30 @@ async fn a_host_removes_only_its_own_tools_and_a_failed_build_leaves_none() {
     assert!(matches!(refused, Err(RegistryError::NotOwner { .. })));
     assert!(host.tools().snapshot().find("foreign").is_some());
 }
+
+#[tokio::test]
+async fn a_result_of_any_size_arrives_whole_or_says_that_it_was_cut() {
+    let limits = ToolLimits::default();
+    for text in [
+        String::new(),
+        "a\0b\0".to_owned(),
+        "x".repeat(500_000),
+        "é".repeat(5 << 20),
+    ] {
+        let returned = text.clone();
+        let tool = tool("big", move |_: Anything| std::future::ready(returned.clone())).description("Returns a text.");
+        let response = dispatcher(tool)
+            .call(request("1", "big", "{}"), &CallContext::new("s"))
+            .await;
+        assert_eq!(response.content, text);
+    }
+    // The limit falls into a character: it goes to neither side.
+    let text = format!("x{}", "é".repeat(6 << 20));
+    let (length, kept) = (text.len(), limits.max_result_bytes - 1);
+    let expected = format!("[result cut: the first {kept} of {length} bytes]\n{}", &text[..kept]);
+    let tool = tool("big", move |_: Anything| std::future::ready(text.clone())).description("Returns a text.");
+    let response = dispatcher(tool)
+        .call(request("1", "big", "{}"), &CallContext::new("s"))
+        .await;
+    assert!(response.content == expected, "{}", &response.content[..80]);
+}

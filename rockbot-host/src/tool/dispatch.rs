@@ -27,6 +27,8 @@ pub struct ToolLimits {
     pub time_limit: Duration,
     /// How many calls may run at once in this host; further ones wait. Default 64.
     pub max_concurrency: usize,
+    /// How long a result may be, in bytes. A longer one is cut, and says so first. Default 10 MiB.
+    pub max_result_bytes: usize,
 }
 
 impl Default for ToolLimits {
@@ -34,6 +36,7 @@ impl Default for ToolLimits {
         Self {
             time_limit: Duration::from_secs(60),
             max_concurrency: 64,
+            max_result_bytes: 10 << 20,
         }
     }
 }
@@ -63,6 +66,7 @@ impl ToolDispatcher {
         let guard = Arc::new(Guard {
             registry,
             time_limit: limits.time_limit,
+            max_result_bytes: limits.max_result_bytes,
             permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             table: ArcSwap::default(),
             rebuilding: Mutex::new(()),
@@ -140,6 +144,7 @@ fn layer_error(error: BoxError, effect: Effect) -> ToolError {
 struct Guard {
     registry: Arc<dyn ToolRegistry>,
     time_limit: Duration,
+    max_result_bytes: usize,
     permits: Semaphore,
     /// The tools of the registry's newest snapshot that was seen, each with what its calls need.
     table: ArcSwap<Table>,
@@ -237,7 +242,7 @@ impl Guard {
             Isolated::TimedOut => Err(too_long(&format!("the tool timed out after {limit:?}"), effect)),
             Isolated::Panicked(message) => Err(broke_down(&name, &message)),
         };
-        answer(call, name, ended)
+        cut(answer(call, name, ended), self.max_result_bytes)
     }
 
     fn not_found(&self, request: ToolInvokeRequest, started: Instant) -> ToolInvokeResponse {
@@ -341,6 +346,19 @@ fn answer(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, ToolEr
             code: Some(error.code()),
         },
     }
+}
+
+/// The response with at most `limit` bytes of content; what was left out is said where nobody misses it.
+fn cut(mut response: ToolInvokeResponse, limit: usize) -> ToolInvokeResponse {
+    let length = response.content.len();
+    if length > limit {
+        let kept = response.content.floor_char_boundary(limit);
+        response.content.truncate(kept);
+        response
+            .content
+            .insert_str(0, &format!("[result cut: the first {kept} of {length} bytes]\n"));
+    }
+    response
 }
 
 /// A place among the calls that may run at once.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::per_principal::PerPrincipal;
 use crate::chat::Role;
 use crate::{BoxError, Principal, SessionId, Timestamp, TurnId};
 
@@ -83,7 +83,7 @@ const WINDOW: usize = 50;
 #[derive(Debug)]
 pub struct InMemoryConversationMemory {
     window: usize,
-    sessions: Mutex<BTreeMap<(Principal, SessionId), VecDeque<ConversationTurn>>>,
+    sessions: PerPrincipal<BTreeMap<SessionId, VecDeque<ConversationTurn>>>,
 }
 
 impl Default for InMemoryConversationMemory {
@@ -102,13 +102,8 @@ impl InMemoryConversationMemory {
     pub fn with_window(window: usize) -> Self {
         Self {
             window,
-            sessions: Mutex::default(),
+            sessions: PerPrincipal::default(),
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(Principal, SessionId), VecDeque<ConversationTurn>>> {
-        // No code that can panic runs under the lock.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,13 +115,14 @@ impl ConversationMemory for InMemoryConversationMemory {
         session: &SessionId,
         entries: Vec<ConversationTurn>,
     ) -> Result<(), StoreError> {
-        let mut sessions = self.lock();
-        let turns = sessions.entry((principal.clone(), session.clone())).or_default();
-        let is_new = |entry: &ConversationTurn| !turns.iter().any(|known| known.turn == entry.turn);
-        let entries: Vec<_> = entries.into_iter().filter(is_new).collect();
-        turns.extend(entries);
-        let excess = turns.len().saturating_sub(self.window);
-        turns.drain(..excess);
+        self.sessions.write(principal, |sessions| {
+            let turns = sessions.entry(session.clone()).or_default();
+            let is_new = |entry: &ConversationTurn| !turns.iter().any(|known| known.turn == entry.turn);
+            let entries: Vec<_> = entries.into_iter().filter(is_new).collect();
+            turns.extend(entries);
+            let excess = turns.len().saturating_sub(self.window);
+            turns.drain(..excess);
+        });
         Ok(())
     }
 
@@ -136,25 +132,22 @@ impl ConversationMemory for InMemoryConversationMemory {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<ConversationTurn>, StoreError> {
-        let sessions = self.lock();
-        let Some(turns) = sessions.get(&(principal.clone(), session.clone())) else {
-            return Ok(Vec::new());
-        };
-        Ok(turns.iter().skip(turns.len().saturating_sub(limit)).cloned().collect())
+        Ok(self.sessions.read(principal, |sessions| {
+            let last = |turns: &VecDeque<_>| turns.range(turns.len().saturating_sub(limit)..).cloned().collect();
+            sessions.get(session).map(last).unwrap_or_default()
+        }))
     }
 
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
-        self.lock().remove(&(principal.clone(), session.clone()));
+        self.sessions
+            .write(principal, |sessions| drop(sessions.remove(session)));
         Ok(())
     }
 
     async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
-        let sessions = self.lock();
-        Ok(sessions
-            .keys()
-            .filter(|(owner, _)| owner == principal)
-            .map(|(_, session)| session.clone())
-            .collect())
+        Ok(self
+            .sessions
+            .read(principal, |sessions| sessions.keys().cloned().collect()))
     }
 }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use super::per_principal::PerPrincipal;
+use super::timeline::{Dated, Timeline};
 use crate::{Principal, SessionId, Timestamp};
 
 /// Remembers feedback.
@@ -97,7 +97,7 @@ impl TryFrom<u8> for FeedbackSignal {
 /// Feedback of a process: gone when it ends.
 #[derive(Debug, Default)]
 pub struct InMemoryFeedbackStore {
-    entries: PerPrincipal<Vec<FeedbackEntry>>,
+    entries: Timeline<FeedbackEntry>,
 }
 
 impl InMemoryFeedbackStore {
@@ -107,13 +107,16 @@ impl InMemoryFeedbackStore {
     }
 }
 
+impl Dated for FeedbackEntry {
+    fn timestamp(&self) -> Timestamp {
+        self.timestamp
+    }
+}
+
 #[async_trait]
 impl FeedbackStore for InMemoryFeedbackStore {
     async fn append(&self, principal: &Principal, entry: FeedbackEntry) -> Result<(), StoreError> {
-        self.entries.write(principal, |entries| {
-            let at = entries.partition_point(|known| known.timestamp <= entry.timestamp);
-            entries.insert(at, entry);
-        });
+        self.entries.append(principal, entry);
         Ok(())
     }
 
@@ -123,10 +126,7 @@ impl FeedbackStore for InMemoryFeedbackStore {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<FeedbackEntry>, StoreError> {
-        Ok(self.entries.read(principal, |entries| {
-            let from = entries.partition_point(|entry| entry.timestamp < since);
-            entries[from.max(entries.len().saturating_sub(limit))..].to_vec()
-        }))
+        Ok(self.entries.recent(principal, since, limit))
     }
 }
 

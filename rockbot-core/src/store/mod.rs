@@ -11,6 +11,7 @@ mod per_principal;
 mod rules;
 mod skill;
 mod skill_usage;
+mod timeline;
 mod working;
 
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError};

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::per_principal::PerPrincipal;
+use super::timeline::{Dated, Timeline};
 use super::{StoreError, StorePath};
 use crate::{Principal, SessionId, Timestamp};
 
@@ -50,7 +50,7 @@ pub struct SkillUsage {
 /// Uses of skills in a process: gone when it ends.
 #[derive(Debug, Default)]
 pub struct InMemorySkillUsageStore {
-    uses: PerPrincipal<Vec<SkillUsage>>,
+    uses: Timeline<SkillUsage>,
 }
 
 impl InMemorySkillUsageStore {
@@ -60,13 +60,16 @@ impl InMemorySkillUsageStore {
     }
 }
 
+impl Dated for SkillUsage {
+    fn timestamp(&self) -> Timestamp {
+        self.timestamp
+    }
+}
+
 #[async_trait]
 impl SkillUsageStore for InMemorySkillUsageStore {
     async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError> {
-        self.uses.write(principal, |uses| {
-            let at = uses.partition_point(|known| known.timestamp <= usage.timestamp);
-            uses.insert(at, usage);
-        });
+        self.uses.append(principal, usage);
         Ok(())
     }
 
@@ -76,10 +79,7 @@ impl SkillUsageStore for InMemorySkillUsageStore {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<SkillUsage>, StoreError> {
-        Ok(self.uses.read(principal, |uses| {
-            let from = uses.partition_point(|usage| usage.timestamp < since);
-            uses[from.max(uses.len().saturating_sub(limit))..].to_vec()
-        }))
+        Ok(self.uses.recent(principal, since, limit))
     }
 }
 

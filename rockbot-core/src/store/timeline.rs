@@ -1,0 +1,37 @@
+//! What in-memory stores of dated entries have in common: each principal's entries, in the order of their times.
+
+use super::per_principal::PerPrincipal;
+use crate::{Principal, Timestamp};
+
+/// An entry that knows its time.
+pub(super) trait Dated: Clone {
+    /// When it happened.
+    fn timestamp(&self) -> Timestamp;
+}
+
+#[derive(Debug)]
+pub(super) struct Timeline<T>(PerPrincipal<Vec<T>>);
+
+impl<T> Default for Timeline<T> {
+    fn default() -> Self {
+        Self(PerPrincipal::default())
+    }
+}
+
+impl<T: Dated> Timeline<T> {
+    /// Adds an entry behind those of its time.
+    pub(super) fn append(&self, principal: &Principal, entry: T) {
+        self.0.write(principal, |entries| {
+            let at = entries.partition_point(|known| known.timestamp() <= entry.timestamp());
+            entries.insert(at, entry);
+        });
+    }
+
+    /// The newest `limit` entries since `since`, oldest first.
+    pub(super) fn recent(&self, principal: &Principal, since: Timestamp, limit: usize) -> Vec<T> {
+        self.0.read(principal, |entries| {
+            let from = entries.partition_point(|entry| entry.timestamp() < since);
+            entries[from.max(entries.len().saturating_sub(limit))..].to_vec()
+        })
+    }
+}

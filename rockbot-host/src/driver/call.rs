@@ -1,8 +1,8 @@
 //! Calling a group of tools.
 
-use futures_util::StreamExt;
 use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{Stream, StreamExt};
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use rockbot_core::{CallContext, CallId};
@@ -16,33 +16,37 @@ impl Drive<'_> {
     /// Runs the calls of `group` at once. Each is in the journal before it starts and as soon as it ends; pure calls
     /// that end at once are written when they have, since running them again changes nothing.
     pub(super) async fn call(&mut self, group: &[CallId]) -> Result<(), JournalError> {
-        let calls: Vec<_> = self
-            .turn
-            .calls()
-            .iter()
-            .filter(|call| group.contains(&call.call.id))
-            .cloned()
-            .collect();
         if let Some(stop) = self.stopped() {
             return self.feed(&stop);
         }
+        let in_group = |call: &&CallState| group.contains(&call.call.id);
+        let calls: Vec<_> = self.turn.calls().iter().filter(in_group).cloned().collect();
         self.start(&calls).await?;
-        let starting = self.live.stop().child_token();
-        let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, &starting)).collect();
+        // What a mutating call does must be known, so it is waited for; but it must not begin after the end.
+        let mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
+        let begin = mutating.then(|| self.live.stop().child_token());
+        let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, begin.as_ref())).collect();
         let (driver, session) = (self.driver, self.turn.request().session.clone());
         let running = calls
             .iter()
             .zip(&contexts)
             .map(|(call, cx)| driver.tools.call(call.request(&session), cx));
-        let mut running = running.collect::<FuturesUnordered<_>>().ready_chunks(calls.len());
+        let running = running.collect::<FuturesUnordered<_>>().ready_chunks(calls.len());
+        self.gather(&calls, running, begin.as_ref()).await
+    }
 
-        if let Some(ended) = poll_immediate(running.next()).await.flatten() {
-            self.returned(ended).await?;
-        } else {
-            self.flush().await?;
+    /// Takes in what the calls return, until all have or the turn ends. `begin` is what lets a mutating call begin.
+    async fn gather(
+        &mut self,
+        calls: &[CallState],
+        mut running: impl Stream<Item = Vec<ToolInvokeResponse>> + Unpin,
+        begin: Option<&CancellationToken>,
+    ) -> Result<(), JournalError> {
+        match poll_immediate(running.next()).await.flatten() {
+            Some(ended) => self.returned(ended).await?,
+            None => self.flush().await?,
         }
         let (live, deadline) = (self.live, self.deadline);
-        let must_finish = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
         let mut stopped = false;
         loop {
             let stop = tokio::select! {
@@ -58,12 +62,13 @@ impl Drive<'_> {
                 () = sleep_until(deadline), if !stopped => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
             };
             stopped = true;
-            // A mutating call that still waits in line must not begin any more.
-            starting.cancel();
+            if let Some(begin) = begin {
+                begin.cancel();
+            }
             self.feed(&stop)?;
             self.flush().await?;
-            if !must_finish {
-                return self.abandon(&calls).await;
+            if begin.is_none() {
+                return self.abandon(calls).await;
             }
         }
     }
@@ -123,12 +128,12 @@ impl Drive<'_> {
         self.returned(responses).await
     }
 
-    /// The turn's context; a call that a person approved carries its grant.
-    fn context_of(&self, call: &CallState, starting: &CancellationToken) -> CallContext {
-        // What a mutating call does must be known, so once it runs only its own time limit holds.
-        let cx = match call.facts.effect {
-            Effect::Pure | Effect::Idempotent => self.cx.clone(),
-            Effect::Mutating => self.lasting.clone().with_cancellation(starting.clone()),
+    /// The turn's context; a call that a person approved carries its grant. With `begin` it is a mutating call's:
+    /// once that runs, only its own time limit holds.
+    fn context_of(&self, call: &CallState, begin: Option<&CancellationToken>) -> CallContext {
+        let cx = match begin {
+            Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
+            None => self.cx.clone(),
         };
         match call.grant() {
             Some(grant) => cx.with_grants([grant]),

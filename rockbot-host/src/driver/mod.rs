@@ -149,11 +149,7 @@ impl<'a> Drive<'a> {
     fn note(&mut self, event: &TurnEvent, critical: bool) -> Result<(), JournalError> {
         let at = self.driver.clock.now();
         let steps = self.turn.on(event, at);
-        let record = record(event, &steps, at, critical).map_err(|source| JournalError::Io {
-            context: "an event cannot be written as JSON".to_owned(),
-            source,
-        })?;
-        self.unwritten.push(record);
+        self.unwritten.push(record(event, &steps, at, critical)?);
         self.steps.extend(steps);
         Ok(())
     }

@@ -128,10 +128,7 @@ impl TurnEngine {
     async fn write(&self, claim: &Claim, turn: &mut Turn, event: &TurnEvent) -> Result<Vec<TurnStep>, JournalError> {
         let at = self.driver.clock.now();
         let steps = turn.on(event, at);
-        let record = record(event, &steps, at, false).map_err(|source| JournalError::Io {
-            context: "a decision cannot be written as JSON".to_owned(),
-            source,
-        })?;
+        let record = record(event, &steps, at, false)?;
         self.driver.journal.append(claim, &[record]).await?;
         Ok(steps)
     }

@@ -149,6 +149,11 @@ impl TurnEngine {
                 joined.ended().await;
             }
         }
+        self.conclude(live, claim, outcome).await;
+    }
+
+    /// Writes the end of a turn down and tells those who wait.
+    async fn conclude(&self, live: &LiveTurn, claim: Claim, outcome: Arc<TurnOutcome>) {
         self.finish(claim, &outcome).await;
         self.strike(live.id());
         live.publish(News::Ended(outcome));
@@ -172,9 +177,7 @@ impl TurnEngine {
             model_calls: 0,
             calls: Vec::new(),
         };
-        self.finish(claim, &outcome).await;
-        self.strike(live.id());
-        live.publish(News::Ended(Arc::new(outcome)));
+        self.conclude(live, claim, Arc::new(outcome)).await;
     }
 
     pub(super) async fn finish(&self, claim: Claim, outcome: &TurnOutcome) {

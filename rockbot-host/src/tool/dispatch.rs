@@ -105,8 +105,7 @@ impl ToolDispatcher {
 
     /// What is known of a call before it runs. A tool that does not exist changes nothing.
     pub fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
-        let table = self.guard.table();
-        let Some(tool) = table.tools.get(&request.tool_name) else {
+        let Some(tool) = self.guard.find(&request.tool_name) else {
             return CallFacts {
                 effect: Effect::Pure,
                 needs_approval: false,
@@ -120,8 +119,7 @@ impl ToolDispatcher {
 
     /// Asks the tool what became of an interrupted call, within the time limit of a call.
     pub async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
-        let table = self.guard.table();
-        let Some(tool) = table.tools.get(&request.tool_name) else {
+        let Some(tool) = self.guard.find(&request.tool_name) else {
             return Recovery::Unknown;
         };
         let asking = tool.entry.executor().recover(request, cx);
@@ -272,14 +270,6 @@ impl Guard {
     }
 
     /// The table of the registry's newest snapshot. Tools that did not change keep their places and meters.
-    fn table(&self) -> Arc<Table> {
-        let table = self.table.load_full();
-        if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
-            return table;
-        }
-        self.rebuild()
-    }
-
     fn rebuild(&self) -> Arc<Table> {
         // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
         let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use rockbot_core::turn::{RunAccepted, RunKey, RunRecord, StoredRun, TurnRequest};
-use rockbot_core::{BoxError, Timestamp};
+use rockbot_core::Timestamp;
+use rockbot_core::turn::{JournalError, RunAccepted, RunKey, RunRecord, StoredRun, TurnRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
@@ -72,18 +72,18 @@ pub(crate) fn record(
     steps: &[TurnStep],
     at: Timestamp,
     critical: bool,
-) -> Result<RunRecord, BoxError> {
+) -> Result<RunRecord, JournalError> {
     #[derive(Serialize)]
     struct Borrowed<'a> {
         event: &'a TurnEvent,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         steps: &'a [TurnStep],
     }
-    Ok(RunRecord {
-        at,
-        critical,
-        body: to_raw_value(&Borrowed { event, steps })?,
-    })
+    let body = to_raw_value(&Borrowed { event, steps }).map_err(|error| JournalError::Io {
+        context: "an event cannot be written as JSON".to_owned(),
+        source: error.into(),
+    })?;
+    Ok(RunRecord { at, critical, body })
 }
 
 impl Turn {

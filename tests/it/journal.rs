@@ -5,19 +5,17 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rockbot_core::TurnId;
 use rockbot_core::testing::{ManualClock, ScriptedModel, conformance, mock_tool};
 use rockbot_core::turn::{
-    Acceptance, Claim, InMemoryTurnJournal, RunAccepted, RunKey, RunRecord, RunState, TurnFailure, TurnJournal,
-    TurnRequest, TurnStatus,
+    Acceptance, Claim, InMemoryTurnJournal, RunState, TurnFailure, TurnJournal, TurnRequest, TurnStatus,
 };
-use rockbot_core::{Clock, Digest, TurnId};
 use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
 use rockbot_host::{AgentHost, Resumed, TurnError};
 use serde_json::json;
-use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-use crate::support::journal::{Counting, DiskFull, SlowDisk};
+use crate::support::journal::{Counting, DiskFull, SlowDisk, raw, record, run};
 use crate::support::{host_of, settle};
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -41,33 +39,6 @@ async fn keeps_the_promises_of_a_journal_with_both_durabilities() {
             })
             .await;
         }
-    }
-}
-
-fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).unwrap()
-}
-
-fn run(name: &str, clock: &ManualClock) -> RunAccepted {
-    RunAccepted {
-        run: TurnId::from(name),
-        key: RunKey {
-            principal: "local".into(),
-            source: String::new(),
-            session: "session".into(),
-            message: name.into(),
-        },
-        digest: Digest::of([name]),
-        at: clock.now(),
-        body: raw(r#"{"text":"zwölf"}"#),
-    }
-}
-
-fn record(clock: &ManualClock, body: &str) -> RunRecord {
-    RunRecord {
-        at: clock.now(),
-        critical: false,
-        body: raw(body),
     }
 }
 

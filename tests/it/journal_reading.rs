@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rockbot_core::testing::ManualClock;
-use rockbot_core::turn::{Acceptance, Claim, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal};
-use rockbot_core::{Clock, Digest, TurnId};
+use rockbot_core::turn::{Acceptance, Claim, RunState, StoredRun, TurnJournal};
 use rockbot_host::journal::{FileTurnJournal, JournalOptions};
-use serde_json::value::RawValue;
 use tempfile::TempDir;
+
+use crate::support::journal::{raw, record, run};
 
 const LEASE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,25 +23,6 @@ fn small(folder: &TempDir, clock: &ManualClock) -> FileTurnJournal {
     FileTurnJournal::open_with(folder.path(), options).unwrap()
 }
 
-fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).unwrap()
-}
-
-fn run(name: &str, clock: &ManualClock) -> RunAccepted {
-    RunAccepted {
-        run: TurnId::from(name),
-        key: RunKey {
-            principal: "local".into(),
-            source: String::new(),
-            session: "session".into(),
-            message: name.into(),
-        },
-        digest: Digest::of([name]),
-        at: clock.now(),
-        body: raw("null"),
-    }
-}
-
 async fn accept(journal: &FileTurnJournal, name: &str, clock: &ManualClock) -> Claim {
     match journal.accept(&run(name, clock), "me", LEASE).await.unwrap() {
         Acceptance::New(claim) => claim,
@@ -50,12 +31,7 @@ async fn accept(journal: &FileTurnJournal, name: &str, clock: &ManualClock) -> C
 }
 
 async fn append(journal: &FileTurnJournal, claim: &Claim, body: &str, clock: &ManualClock) {
-    let record = RunRecord {
-        at: clock.now(),
-        critical: false,
-        body: raw(body),
-    };
-    journal.append(claim, &[record]).await.unwrap();
+    journal.append(claim, &[record(clock, body)]).await.unwrap();
 }
 
 /// Finishes so many runs that several segments fill up.

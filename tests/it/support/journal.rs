@@ -1,12 +1,13 @@
-//! Journals that misbehave.
+//! Runs to write into journals, and journals that misbehave.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::TurnId;
-use rockbot_core::turn::{Acceptance, Claim, JournalError, RunAccepted, RunRecord, StoredRun, TurnJournal};
+use rockbot_core::testing::ManualClock;
+use rockbot_core::turn::{Acceptance, Claim, JournalError, RunAccepted, RunKey, RunRecord, StoredRun, TurnJournal};
+use rockbot_core::{Clock, Digest, TurnId};
 use serde_json::value::RawValue;
 
 /// Something that happens around the writes of a journal.
@@ -111,5 +112,35 @@ pub(crate) struct SlowDisk(pub(crate) Arc<tokio::sync::Semaphore>);
 impl Around for SlowDisk {
     async fn after(&self, _: usize) {
         self.0.acquire().await.unwrap().forget();
+    }
+}
+
+/// JSON text as a journal takes it.
+pub(crate) fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap()
+}
+
+/// A run as it is accepted, named after its message.
+pub(crate) fn run(name: &str, clock: &ManualClock) -> RunAccepted {
+    RunAccepted {
+        run: TurnId::from(name),
+        key: RunKey {
+            principal: "local".into(),
+            source: String::new(),
+            session: "session".into(),
+            message: name.into(),
+        },
+        digest: Digest::of([name]),
+        at: clock.now(),
+        body: raw(r#"{"text":"zwölf"}"#),
+    }
+}
+
+/// Something that happened to a run.
+pub(crate) fn record(clock: &ManualClock, body: &str) -> RunRecord {
+    RunRecord {
+        at: clock.now(),
+        critical: false,
+        body: raw(body),
     }
 }

@@ -20,6 +20,7 @@ pub mod clock;
 pub mod context;
 mod digest;
 mod id;
+mod identity;
 pub mod messaging;
 mod rfc3339;
 pub mod store;
@@ -34,6 +35,7 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use digest::Digest;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
+pub use identity::AgentIdentity;
 pub use until::until;
 
 /// An error of any type, as tower's own middleware produces it.

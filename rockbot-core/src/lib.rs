@@ -9,6 +9,8 @@
 //! * [`tool`]: tools, their registry, their arguments and results
 //! * [`turn`]: what a turn is asked, reports and ends with, and the [`TurnJournal`](turn::TurnJournal)
 //! * [`messaging`]: messages, and the [`Bus`](messaging::Bus) that carries them
+//! * [`user`]: what people say to an agent over a bus, and the client of their interfaces
+//! * [`subsystem`]: parts of a host, and what they need of each other
 //! * [`store`]: what an agent remembers
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
@@ -21,21 +23,25 @@ pub mod context;
 mod digest;
 mod id;
 mod identity;
+mod loggable;
 pub mod messaging;
 mod rfc3339;
 pub mod store;
+pub mod subsystem;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 pub mod tool;
 pub mod turn;
 mod until;
+pub mod user;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use digest::Digest;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 pub use identity::AgentIdentity;
+pub use loggable::loggable;
 pub use until::until;
 
 /// An error of any type, as tower's own middleware produces it.

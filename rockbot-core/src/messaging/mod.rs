@@ -10,10 +10,12 @@
 
 mod base64;
 mod bus;
+mod context;
 mod dead_letter;
 mod delivery;
 mod envelope;
 mod error;
+mod handler;
 pub mod headers;
 mod options;
 mod request;
@@ -23,10 +25,12 @@ mod topic;
 pub use bus::{
     Bus, CloseReport, MessagePublisher, MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach,
 };
+pub use context::{MessageContext, MessageContexts};
 pub use dead_letter::{DeadLetter, DeadLetterReason, DeadLetters};
 pub use delivery::{Delivery, DeliveryHandler, Disposition};
 pub use envelope::{Message, MessageEnvelope, PayloadError};
 pub use error::BusError;
+pub use handler::{HandlerError, IntoHandled, MessageHandler, MessageRoute};
 pub use headers::{Headers, TraceContext};
 pub use options::{PartitionBy, RetryPolicy, SubscribeOptions, WhenFull};
 pub use request::{ErrorReply, RequestClient, RequestError};

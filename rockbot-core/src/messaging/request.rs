@@ -95,7 +95,31 @@ impl RequestClient {
     ///
     /// Fails when nobody subscribes to `topic`, when no answer comes in time, when the answer is an error, and
     /// when the bus fails or closes.
-    pub async fn call(&self, topic: &str, mut question: MessageEnvelope) -> Result<Arc<MessageEnvelope>, RequestError> {
+    pub async fn call(&self, topic: &str, question: MessageEnvelope) -> Result<Arc<MessageEnvelope>, RequestError> {
+        self.ask(topic, question, None).await
+    }
+
+    /// As [`RequestClient::call`], for questions that are answered in several messages: `is_answer` is given each of
+    /// them, in the order in which they come, and says which one is the answer. The time limit counts to the answer.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`RequestClient::call`] does.
+    pub async fn call_until(
+        &self,
+        topic: &str,
+        question: MessageEnvelope,
+        is_answer: impl Fn(&MessageEnvelope) -> bool + Send + Sync + 'static,
+    ) -> Result<Arc<MessageEnvelope>, RequestError> {
+        self.ask(topic, question, Some(Arc::new(is_answer))).await
+    }
+
+    async fn ask(
+        &self,
+        topic: &str,
+        mut question: MessageEnvelope,
+        is_answer: Option<IsAnswer>,
+    ) -> Result<Arc<MessageEnvelope>, RequestError> {
         let asked = headers::timeout(&question.headers).unwrap_or(self.time_limit);
         let limit = asked.min(self.time_limit);
         let correlation: Arc<str> = self.ids.next_id().into();
@@ -104,7 +128,7 @@ impl RequestClient {
         if question.source.is_empty() {
             question.source = Arc::clone(&self.source);
         }
-        let exchange = self.exchange(topic, question, correlation);
+        let exchange = self.exchange(topic, question, correlation, is_answer);
         let answer = time::timeout(limit, exchange).await;
         answer.unwrap_or_else(|_| {
             Err(RequestError::TimedOut {
@@ -129,9 +153,10 @@ impl RequestClient {
         topic: &str,
         question: MessageEnvelope,
         correlation: Arc<str>,
+        is_answer: Option<IsAnswer>,
     ) -> Result<Arc<MessageEnvelope>, RequestError> {
         self.subscription.get_or_try_init(|| self.listen()).await?;
-        let waiter = Waiter::new(&self.waiting, correlation);
+        let waiter = Waiter::new(&self.waiting, correlation, is_answer);
         if self.bus.publish(topic, Arc::new(question)).await? == Reach::Nobody {
             return Err(RequestError::NobodyListens(topic.to_owned()));
         }
@@ -206,7 +231,24 @@ struct Waiting {
     stray: AtomicU64,
 }
 
-type Questions = HashMap<Arc<str>, oneshot::Sender<Arc<MessageEnvelope>>>;
+type Questions = HashMap<Arc<str>, Question>;
+
+type IsAnswer = Arc<dyn Fn(&MessageEnvelope) -> bool + Send + Sync>;
+
+#[derive(Debug)]
+struct Question {
+    /// Says which message is the answer; `None` when the first one is.
+    is_answer: Option<Judge>,
+    answer: oneshot::Sender<Arc<MessageEnvelope>>,
+}
+
+struct Judge(IsAnswer);
+
+impl fmt::Debug for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judge")
+    }
+}
 
 impl Waiting {
     fn lock(&self) -> MutexGuard<'_, Questions> {
@@ -215,11 +257,21 @@ impl Waiting {
     }
 
     fn settle(&self, answer: Arc<MessageEnvelope>) {
-        let waiter = answer.correlation_id.as_deref().and_then(|id| self.lock().remove(id));
-        let is_stray = waiter.is_none_or(|waiter| waiter.send(answer).is_err());
+        // The judge is a caller's code: it runs outside the lock.
+        if self.judge(&answer).is_some_and(|judge| !judge(&answer)) {
+            return;
+        }
+        let question = answer.correlation_id.as_deref().and_then(|id| self.lock().remove(id));
+        let is_stray = question.is_none_or(|question| question.answer.send(answer).is_err());
         if is_stray {
             self.stray.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn judge(&self, answer: &MessageEnvelope) -> Option<IsAnswer> {
+        let questions = self.lock();
+        let question = questions.get(answer.correlation_id.as_deref()?)?;
+        question.is_answer.as_ref().map(|judge| Arc::clone(&judge.0))
     }
 }
 
@@ -231,9 +283,13 @@ struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
-    fn new(waiting: &'a Waiting, correlation: Arc<str>) -> Self {
+    fn new(waiting: &'a Waiting, correlation: Arc<str>, is_answer: Option<IsAnswer>) -> Self {
         let (sender, answer) = oneshot::channel();
-        waiting.lock().insert(Arc::clone(&correlation), sender);
+        let question = Question {
+            is_answer: is_answer.map(Judge),
+            answer: sender,
+        };
+        waiting.lock().insert(Arc::clone(&correlation), question);
         Self {
             waiting,
             correlation,

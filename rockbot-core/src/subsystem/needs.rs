@@ -1,0 +1,139 @@
+//! What a subsystem declares.
+
+use std::any::{TypeId, type_name};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::Parts;
+use crate::messaging::{Message, MessageHandler, MessageRoute, SubscribeOptions};
+use crate::tool::Tool;
+
+/// What the subsystems of a host declare: what they give and need, their tools, handlers and subscriptions.
+pub struct Needs {
+    parts: Parts,
+    declaring: String,
+    wants: Vec<Want>,
+    tools: Vec<Tool>,
+    routes: Vec<MessageRoute>,
+    subscriptions: Vec<(String, SubscribeOptions)>,
+    taken: Vec<String>,
+}
+
+/// A need, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{by}` needs a `{part}`: {advice}")]
+pub struct Want {
+    slot: TypeId,
+    /// Which subsystem needs it.
+    pub by: String,
+    /// What it needs.
+    pub part: &'static str,
+    /// What to add.
+    pub advice: String,
+}
+
+impl Needs {
+    /// Nothing declared yet; `parts` are there already.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            declaring: String::new(),
+            wants: Vec::new(),
+            tools: Vec::new(),
+            routes: Vec::new(),
+            subscriptions: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// What is said from now on, the subsystem `name` says. For hosts.
+    pub fn declaring(&mut self, name: &str) {
+        name.clone_into(&mut self.declaring);
+    }
+
+    /// The identity, clock and folder of the host, and the parts that were given so far. Others may follow: what a
+    /// subsystem needs it takes when it starts.
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// Gives the others the part of type `T`. Two of one type are an error.
+    pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) {
+        if !self.parts.provide(part) {
+            let (by, part) = (&self.declaring, type_name::<T>());
+            let taken = format!("`{by}` gives a `{part}`, and the host has one already: add only one of them");
+            self.taken.push(taken);
+        }
+    }
+
+    /// Needs somebody to give the part of type `T`; `advice` says what to add when nobody does.
+    pub fn require<T: ?Sized + 'static>(&mut self, advice: impl Into<String>) {
+        self.wants.push(Want {
+            slot: TypeId::of::<T>(),
+            by: self.declaring.clone(),
+            part: type_name::<T>(),
+            advice: advice.into(),
+        });
+    }
+
+    /// A tool that the agent can call.
+    pub fn tool(&mut self, tool: Tool) {
+        self.tools.push(tool);
+    }
+
+    /// Handles messages of type `M`.
+    pub fn handle<M, H>(&mut self, handler: H)
+    where
+        M: Message + DeserializeOwned + Send + 'static,
+        H: MessageHandler<M>,
+    {
+        self.routes.push(MessageRoute::of::<M, H>(handler));
+    }
+
+    /// Takes the messages of all topics that match `pattern`.
+    pub fn subscribe_to(&mut self, pattern: impl Into<String>, options: SubscribeOptions) {
+        self.subscriptions.push((pattern.into(), options));
+    }
+
+    /// What everybody said.
+    pub fn into_declared(self) -> Declared {
+        let missing = self.wants.into_iter().filter(|want| !self.parts.has(want.slot));
+        Declared {
+            missing: missing.collect(),
+            taken: self.taken,
+            parts: self.parts,
+            tools: self.tools,
+            routes: self.routes,
+            subscriptions: self.subscriptions,
+        }
+    }
+}
+
+/// What all subsystems of a host declared together.
+#[derive(Debug)]
+pub struct Declared {
+    /// What somebody needs and nobody gives.
+    pub missing: Vec<Want>,
+    /// What more than one of them gives.
+    pub taken: Vec<String>,
+    /// What they give.
+    pub parts: Parts,
+    /// Their tools.
+    pub tools: Vec<Tool>,
+    /// Their handlers.
+    pub routes: Vec<MessageRoute>,
+    /// Their subscriptions: patterns, and how they are served.
+    pub subscriptions: Vec<(String, SubscribeOptions)>,
+}
+
+impl fmt::Debug for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Needs")
+            .field("parts", &self.parts)
+            .field("wants", &self.wants)
+            .field("routes", &self.routes)
+            .finish_non_exhaustive()
+    }
+}

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatErrorKind, ModelTier, OutputSchema, Usage};
 use rockbot_core::context::{Door, Grant, Priority, Trust};
+use rockbot_core::messaging::Message;
 use rockbot_core::tool::{
-    Effect, ToolError, ToolErrorCode, ToolHints, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+    Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolHints, ToolInvokeRequest, ToolInvokeResponse,
+    ToolRegistration,
 };
 use rockbot_core::turn::{
     Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinishedCall, TurnFailure, TurnOutcome, TurnProgress,
@@ -42,6 +44,44 @@ fn tool_call() {
         &request(),
         &json!({"toolCallId": "call_1", "toolName": "book", "arguments": "{\"day\":1}", "sessionId": "session-1"}),
     );
+    let nothing = ToolInvokeRequest {
+        arguments: "{}".into(),
+        session_id: "".into(),
+        ..request()
+    };
+    for json in [
+        json!({"toolCallId": "call_1", "toolName": "book"}),
+        json!({"toolCallId": "call_1", "toolName": "book", "arguments": null, "sessionId": null, "more": 1}),
+    ] {
+        assert_eq!(serde_json::from_value::<ToolInvokeRequest>(json).unwrap(), nothing);
+    }
+}
+
+#[test]
+fn tool_message_types() {
+    fn of<M: Message>() -> (&'static str, Option<&'static str>) {
+        (M::TYPE, M::TOPIC)
+    }
+    let (calls, results) = (Some("tool.invoke"), Some("tool.result"));
+    assert_eq!(of::<ToolInvokeRequest>(), ("RockBot.Tools.ToolInvokeRequest", calls));
+    assert_eq!(
+        of::<ToolInvokeResponse>(),
+        ("RockBot.Tools.ToolInvokeResponse", results)
+    );
+    assert_eq!(of::<ToolErrorMessage>(), ("RockBot.Tools.ToolError", results));
+}
+
+#[test]
+fn tool_error() {
+    let error = ToolError::new(ToolErrorCode::Timeout, "it took too long");
+    let json = json!({
+        "toolCallId": "call_1", "toolName": "book", "code": "Timeout", "message": "it took too long",
+        "isRetryable": true,
+    });
+    check(&ToolErrorMessage::new(&request(), &error), &json);
+    let read = ToolError::from(serde_json::from_value::<ToolErrorMessage>(json).unwrap());
+    assert_eq!((read.code(), read.message()), (error.code(), error.message()));
+    assert!(read.is_retryable());
 }
 
 #[test]
@@ -60,6 +100,9 @@ fn tool_response() {
     let unknown_members = json!({"toolCallId": "c", "toolName": "t", "content": "", "isError": true, "more": 1});
     let response: ToolInvokeResponse = serde_json::from_value(unknown_members).unwrap();
     assert_eq!(response.code, None, "an older or newer peer is understood");
+    let no_content = json!({"toolCallId": "call_1", "toolName": "book", "content": null, "isError": false});
+    let response: ToolInvokeResponse = serde_json::from_value(no_content).unwrap();
+    assert_eq!(response, request().succeed(""));
 }
 
 #[test]
@@ -76,6 +119,21 @@ fn tool_error_codes() {
     ] {
         check(&code, &json!(code.name()));
         assert_eq!(ToolError::new(code, "").is_retryable(), code == ToolErrorCode::Timeout);
+    }
+    for (name, code) in [
+        ("tool_not_found", ToolErrorCode::ToolNotFound),
+        ("execution_failed", ToolErrorCode::ExecutionFailed),
+        ("timeout", ToolErrorCode::Timeout),
+        ("invalid_arguments", ToolErrorCode::InvalidArguments),
+        ("outcome_unknown", ToolErrorCode::OutcomeUnknown),
+        ("OutOfCoffee", ToolErrorCode::ExecutionFailed),
+        ("", ToolErrorCode::ExecutionFailed),
+    ] {
+        assert_eq!(
+            serde_json::from_value::<ToolErrorCode>(json!(name)).unwrap(),
+            code,
+            "{name}"
+        );
     }
 }
 

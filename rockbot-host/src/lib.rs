@@ -10,6 +10,7 @@ mod engine;
 mod host;
 pub mod journal;
 mod layer;
+pub mod profile;
 mod session;
 pub mod tool;
 pub mod turn;

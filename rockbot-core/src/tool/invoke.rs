@@ -1,23 +1,25 @@
 //! A tool call, its result and its errors.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::message::{LooseRequest, or_default};
 use crate::{BoxError, CallContext, CallId, SessionId, ToolName};
 
 /// One call of a tool. On the wire its members are camelCase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "LooseRequest")]
 pub struct ToolInvokeRequest {
     /// The model's name for the call; the response carries it back.
     pub tool_call_id: CallId,
     /// The tool.
     pub tool_name: ToolName,
-    /// The arguments: the text of a JSON object.
+    /// The arguments: the text of a JSON object. On the wire they may be missing or `null`, which means none.
     pub arguments: Arc<str>,
-    /// The conversation that the call belongs to.
+    /// The conversation that the call belongs to. On the wire it may be missing or `null`: it is then empty.
     pub session_id: SessionId,
 }
 
@@ -29,7 +31,8 @@ pub struct ToolInvokeResponse {
     pub tool_call_id: CallId,
     /// The tool.
     pub tool_name: ToolName,
-    /// The output, plain text or JSON.
+    /// The output, plain text or JSON. On the wire it may be missing or `null`: it is then empty.
+    #[serde(default, deserialize_with = "or_default")]
     pub content: String,
     /// Whether the call failed.
     pub is_error: bool,
@@ -72,7 +75,7 @@ pub struct ToolInvocation {
 }
 
 /// Why a tool call failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub enum ToolErrorCode {
     /// No tool has this name.
@@ -94,6 +97,27 @@ pub enum ToolErrorCode {
 }
 
 impl ToolErrorCode {
+    /// Every code.
+    const ALL: [Self; 8] = [
+        Self::ToolNotFound,
+        Self::ExecutionFailed,
+        Self::Timeout,
+        Self::InvalidArguments,
+        Self::ApprovalRequired,
+        Self::Denied,
+        Self::Cancelled,
+        Self::OutcomeUnknown,
+    ];
+
+    /// The code of this name, also in another spelling, such as `tool_not_found`. What another program calls by a
+    /// name that is not known here has at least failed: [`ToolErrorCode::ExecutionFailed`].
+    pub fn named(name: &str) -> Self {
+        let name = name.replace('_', "");
+        let mut all = Self::ALL.into_iter();
+        all.find(|code| code.name().eq_ignore_ascii_case(&name))
+            .unwrap_or(Self::ExecutionFailed)
+    }
+
     /// The code as it stands on the wire and in metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -112,6 +136,12 @@ impl ToolErrorCode {
     /// long is [`ToolErrorCode::OutcomeUnknown`] to the host, never a [`ToolErrorCode::Timeout`].
     pub fn is_retryable(self) -> bool {
         self == Self::Timeout
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<str>::deserialize(deserializer).map(|name| Self::named(&name))
     }
 }
 

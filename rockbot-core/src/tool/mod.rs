@@ -19,6 +19,7 @@
 mod arguments;
 mod executor;
 mod invoke;
+mod message;
 mod registration;
 mod registry;
 mod typed;
@@ -27,6 +28,7 @@ mod view;
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
 pub use executor::{Recovery, ToolExecutor};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
+pub use message::ToolErrorMessage;
 pub use registration::{Effect, ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
 pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, Tool, ToolFn, schema_of, stateful_tool, tool};

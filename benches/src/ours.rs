@@ -47,7 +47,7 @@ pub fn host(base: &str, tools: usize, data: &Path) -> AgentHost {
     let mut builder = AgentHost::builder("bench")
         .instructions(instructions())
         .chat(chat)
-        .memory(NoMemory);
+        .conversation_memory(NoMemory);
     if std::env::var_os("IN_MEMORY").is_none() {
         builder = builder.data_dir(data);
     }

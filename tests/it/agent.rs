@@ -619,7 +619,10 @@ impl ConversationMemory for BrokenMemory {
 #[tokio::test]
 async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
     let memory = BrokenMemory { reads: false };
-    let host = host_of(&ScriptedModel::new()).memory(memory).build().unwrap();
+    let host = host_of(&ScriptedModel::new())
+        .conversation_memory(memory)
+        .build()
+        .unwrap();
     let outcome = unanswered(host.agent().ask("s", "hi").await);
     assert_eq!(
         ending(&outcome),
@@ -633,7 +636,10 @@ async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
 #[tokio::test]
 async fn an_answer_goes_out_although_it_cannot_be_remembered() {
     let model = ScriptedModel::new().says("one").says("two");
-    let host = host_of(&model).memory(BrokenMemory { reads: true }).build().unwrap();
+    let host = host_of(&model)
+        .conversation_memory(BrokenMemory { reads: true })
+        .build()
+        .unwrap();
     assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "one");
     assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "two");
 }

@@ -281,9 +281,7 @@ async fn turns_are_a_tower_service_for_others() {
         let turns = turns.clone();
         async move { turns.call(call).await }
     });
-    let call = TurnCall {
-        request: host.agent().request("s", "hi"),
-        progress: rockbot_core::turn::ProgressSink::none(),
-    };
+    let request = host.agent().request("s", "hi");
+    let call = TurnCall::new(request, rockbot_core::turn::ProgressSink::none());
     assert_eq!(service.oneshot(call).await.unwrap().text, "hello");
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -200,8 +201,11 @@ impl MessageRoute {
     /// # Errors
     ///
     /// Fails as the handler does, and for good when the body does not fit.
-    pub async fn handle(&self, cx: &MessageContext) -> Result<(), HandlerError> {
-        self.handler.handle(cx).await
+    pub fn handle<'a>(
+        &'a self,
+        cx: &'a MessageContext,
+    ) -> Pin<Box<dyn Future<Output = Result<(), HandlerError>> + Send + 'a>> {
+        self.handler.handle(cx)
     }
 }
 

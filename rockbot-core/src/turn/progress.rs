@@ -54,27 +54,46 @@ pub enum TurnProgress {
 
 /// Receives what a turn reports. Called from the turn: must not block.
 #[derive(Clone, Default)]
-pub struct ProgressSink(Option<Arc<dyn Fn(TurnProgress) + Send + Sync>>);
+pub struct ProgressSink {
+    receive: Option<Arc<dyn Fn(TurnProgress) + Send + Sync>>,
+    without_deltas: bool,
+}
 
 impl ProgressSink {
     /// A sink that calls `receive` with each report.
     pub fn new(receive: impl Fn(TurnProgress) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(receive)))
+        Self {
+            receive: Some(Arc::new(receive)),
+            without_deltas: false,
+        }
+    }
+
+    /// A sink for somebody whom the pieces of an answer do not concern: the model's answers come whole.
+    pub fn without_deltas(receive: impl Fn(TurnProgress) + Send + Sync + 'static) -> Self {
+        Self {
+            without_deltas: true,
+            ..Self::new(receive)
+        }
     }
 
     /// Nobody listens.
     pub fn none() -> Self {
-        Self(None)
+        Self::default()
     }
 
-    /// Whether somebody listens. A client streams only then.
+    /// Whether somebody listens.
     pub fn is_open(&self) -> bool {
-        self.0.is_some()
+        self.receive.is_some()
+    }
+
+    /// Whether somebody listens to the pieces of an answer. A client streams only then.
+    pub fn wants_deltas(&self) -> bool {
+        self.is_open() && !self.without_deltas
     }
 
     /// Reports `progress`, which is made only when somebody listens.
     pub fn send(&self, progress: impl FnOnce() -> TurnProgress) {
-        if let Some(receive) = &self.0 {
+        if let Some(receive) = &self.receive {
             receive(progress());
         }
     }

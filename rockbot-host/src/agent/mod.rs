@@ -102,12 +102,7 @@ impl Agent {
     ///
     /// Fails when the message cannot be accepted. A turn that ends without an answer is an outcome here.
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
-        self.turns
-            .call(TurnCall {
-                request,
-                progress: ProgressSink::none(),
-            })
-            .await
+        self.turns.call(TurnCall::new(request, ProgressSink::none())).await
     }
 
     /// As [`Agent::run`], seeing what happens while it happens.
@@ -121,7 +116,7 @@ impl Agent {
         let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), reports.sink());
         let engine = self.turns.engine().clone();
         let calling = Calling::new(async move {
-            let ended = match turns.call(TurnCall { request, progress }).await {
+            let ended = match turns.call(TurnCall::new(request, progress)).await {
                 // Its reports go on once somebody decides.
                 Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&turn).await,
                 ended => ended,

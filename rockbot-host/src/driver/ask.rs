@@ -63,7 +63,7 @@ impl Drive<'_> {
             ..ChatRequest::default()
         };
         let progress = self.live.progress();
-        let deltas = progress.is_open().then(|| deltas(progress.clone()));
+        let deltas = progress.wants_deltas().then(|| deltas(progress.clone()));
         ChatCall {
             request: Arc::new(request),
             deltas,

@@ -18,7 +18,7 @@ impl TurnEngine {
             .recent(&request.principal, &request.session, CONTEXT_TURNS)
             .await?;
         let mut messages = Vec::with_capacity(past.len() + 3);
-        messages.push(ChatMessage::system(&*self.instructions));
+        messages.push(ChatMessage::system(&*self.prompt.current()));
         messages.extend(past.into_iter().map(message));
         messages.extend(request.output.as_ref().map(shape));
         messages.push(ChatMessage::user(&*request.text));

@@ -8,6 +8,7 @@ use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
 use tokio::sync::{SetOnce, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::ReplySlot;
 use crate::turn::CancelReason;
 
 /// What others can see of a turn and do to it while it runs.
@@ -16,6 +17,8 @@ pub(crate) struct LiveTurn {
     id: TurnId,
     request: Arc<TurnRequest>,
     progress: ProgressSink,
+    /// The one who serves the message and sends its reply, if anybody does.
+    slot: Option<Arc<ReplySlot>>,
     stop: CancellationToken,
     reason: OnceLock<CancelReason>,
     /// How many callers wait for it.
@@ -63,11 +66,21 @@ pub(crate) struct Said {
 }
 
 impl LiveTurn {
+    /// A turn whose message nobody serves.
     pub(crate) fn new(request: Arc<TurnRequest>, progress: ProgressSink) -> Arc<Self> {
+        Self::serving(request, progress, None)
+    }
+
+    pub(crate) fn serving(
+        request: Arc<TurnRequest>,
+        progress: ProgressSink,
+        slot: Option<Arc<ReplySlot>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: request.turn_id(),
             request,
             progress,
+            slot,
             stop: CancellationToken::new(),
             reason: OnceLock::new(),
             callers: AtomicUsize::new(0),
@@ -87,6 +100,11 @@ impl LiveTurn {
 
     pub(crate) fn progress(&self) -> &ProgressSink {
         &self.progress
+    }
+
+    /// The one who serves the message and sends its reply, if anybody does.
+    pub(crate) fn slot(&self) -> Option<&ReplySlot> {
+        self.slot.as_deref()
     }
 
     /// How many callers wait for it.

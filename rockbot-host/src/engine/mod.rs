@@ -8,6 +8,7 @@ mod approvals;
 mod context;
 mod error;
 mod live;
+mod reply;
 mod resume;
 mod run;
 mod service;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use rockbot_core::store::ConversationMemory;
+use rockbot_core::store::{ConversationLog, ConversationMemory};
 use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
 use rockbot_core::{TurnId, turn::JournalError};
 use serde_json::value::RawValue;
@@ -29,10 +30,12 @@ use tokio_util::task::TaskTracker;
 
 pub use error::TurnError;
 pub(crate) use live::{LiveTurn, News, Said};
+pub(crate) use reply::{ReplySender, ReplySlot};
 pub use resume::Resumed;
 pub use service::{TurnCall, TurnService};
 
 use crate::driver::TurnDriver;
+use crate::profile::SystemPrompt;
 use crate::session::Sessions;
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
@@ -45,9 +48,10 @@ const LEASE: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct TurnEngine {
     pub(crate) driver: TurnDriver,
     pub(crate) memory: Arc<dyn ConversationMemory>,
-    pub(crate) instructions: Arc<str>,
+    pub(crate) prompt: Arc<SystemPrompt>,
+    pub(crate) log: Option<Arc<dyn ConversationLog>>,
+    pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
-    /// How this process is named in claims.
     pub(crate) owner: String,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
@@ -62,27 +66,36 @@ pub(crate) struct TurnEngine {
     pub(crate) abort: CancellationToken,
 }
 
+/// What an engine works with.
+pub(crate) struct Equipment {
+    pub(crate) driver: TurnDriver,
+    pub(crate) memory: Arc<dyn ConversationMemory>,
+    /// Where everything that was said goes besides, if anywhere.
+    pub(crate) log: Option<Arc<dyn ConversationLog>>,
+    pub(crate) prompt: Arc<SystemPrompt>,
+    /// Sends the replies of messages that name a topic for them; without a bus nobody does.
+    pub(crate) replies: Option<Arc<dyn ReplySender>>,
+    pub(crate) policy: PolicySnapshot,
+    /// How this process is named in claims.
+    pub(crate) owner: String,
+}
+
 impl TurnEngine {
-    pub(crate) fn new(
-        driver: TurnDriver,
-        memory: Arc<dyn ConversationMemory>,
-        instructions: Arc<str>,
-        policy: PolicySnapshot,
-        owner: String,
-    ) -> Self {
-        let (sessions, live, tasks) = (Arc::default(), Mutex::default(), TaskTracker::new());
+    pub(crate) fn new(equipment: Equipment) -> Self {
         Self {
-            driver,
-            memory,
-            instructions,
-            policy,
-            owner,
-            sessions,
-            live,
+            driver: equipment.driver,
+            memory: equipment.memory,
+            log: equipment.log,
+            prompt: equipment.prompt,
+            replies: equipment.replies,
+            policy: equipment.policy,
+            owner: equipment.owner,
+            sessions: Arc::default(),
+            live: Mutex::default(),
             accepting: watch::Sender::default(),
             resuming: tokio::sync::Mutex::default(),
             unparking: tokio::sync::Mutex::default(),
-            tasks,
+            tasks: TaskTracker::new(),
             abort: CancellationToken::new(),
         }
     }
@@ -105,11 +118,12 @@ impl TurnEngine {
         self: &Arc<Self>,
         request: TurnRequest,
         progress: ProgressSink,
+        slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         if self.driver.halt.is_cancelled() {
             return Err(TurnError::Halted);
         }
-        let mut accepting = Box::pin(self.clone().accept(request, progress));
+        let mut accepting = Box::pin(self.clone().accept(request, progress, slot));
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
             return accepted;
         }
@@ -123,7 +137,12 @@ impl TurnEngine {
         told.await.unwrap_or(Err(TurnError::Halted))
     }
 
-    async fn accept(self: Arc<Self>, request: TurnRequest, progress: ProgressSink) -> Result<Arc<LiveTurn>, TurnError> {
+    async fn accept(
+        self: Arc<Self>,
+        request: TurnRequest,
+        progress: ProgressSink,
+        slot: Option<Arc<ReplySlot>>,
+    ) -> Result<Arc<LiveTurn>, TurnError> {
         let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
         let budget = request.budget.unwrap_or(self.policy.budget);
         let policy = PolicySnapshot { budget, ..self.policy };
@@ -134,8 +153,13 @@ impl TurnEngine {
             policy,
         };
         let run = accepted.to_run(self.driver.clock.now()).map_err(unwritable)?;
-        let live = LiveTurn::new(request, progress);
-        match self.driver.journal.accept(&run, &self.owner, LEASE).await? {
+        let acceptance = self.driver.journal.accept(&run, &self.owner, LEASE).await?;
+        if let Some(slot) = &slot {
+            // Whoever runs a turn that is known already has its reply sent, too; one that ended is answered again.
+            slot.accept(!matches!(acceptance, Acceptance::Known(ref state) if !matches!(state, RunState::Finished(_))));
+        }
+        let live = LiveTurn::serving(request, progress, slot);
+        match acceptance {
             Acceptance::New(claim) => {
                 self.enlist(&live);
                 if live.request().busy == BusyPolicy::Supersede {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::{Role, Usage};
-use rockbot_core::store::ConversationTurn;
+use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
-use rockbot_core::{BoxError, Timestamp};
+use rockbot_core::{BoxError, SessionId, Timestamp};
 use serde_json::value::to_raw_value;
 
 use super::{LiveTurn, News, TurnEngine};
@@ -154,9 +154,27 @@ impl TurnEngine {
 
     /// Writes the end of a turn down and tells those who wait.
     async fn conclude(&self, live: &LiveTurn, claim: Claim, outcome: Arc<TurnOutcome>) {
-        self.finish(claim, &outcome).await;
+        let Some(replies) = self.replies.as_ref().filter(|_| live.request().reply_to.is_some()) else {
+            self.finish(claim, &outcome).await;
+            self.strike(live.id());
+            return live.publish(News::Ended(outcome));
+        };
+        // Whoever serves the message learns the outcome first, and the end waits until the reply is out.
+        live.publish(News::Ended(Arc::clone(&outcome)));
+        let sent = match live.slot() {
+            Some(slot) => slot.sent().await,
+            None => None,
+        };
+        let sent = match sent {
+            Some(sent) => sent,
+            None => replies.send(live.request(), &outcome).await.is_ok(),
+        };
+        match sent {
+            true => self.finish(claim, &outcome).await,
+            // The turn ends once more, with the same words, when the host starts again.
+            false => self.driver.journal.release(claim).await,
+        }
         self.strike(live.id());
-        live.publish(News::Ended(outcome));
     }
 
     /// Ends a turn whose message joined another one, with that one's reply.
@@ -254,8 +272,20 @@ impl TurnEngine {
             turn: outcome.turn.clone(),
         };
         let said = turn.said_by_user().map(|text| entry(Role::User, text));
-        let entries = said.chain([entry(replied, &outcome.text)]).collect();
-        let remembering = self.memory.append(&request.principal, &request.session, entries);
+        let entries: Vec<_> = said.chain([entry(replied, &outcome.text)]).collect();
+        let logged = self.log.as_ref().map(|_| entries.clone());
+        let remembering = async {
+            self.memory
+                .append(&request.principal, &request.session, entries)
+                .await?;
+            match (&self.log, logged) {
+                (Some(log), Some(entries)) => {
+                    log.append(&request.principal, log_entries(&request.session, entries))
+                        .await
+                }
+                _ => Ok(()),
+            }
+        };
         // The reply must go out, whatever the memory does.
         match AssertUnwindSafe(remembering).catch_unwind().await {
             Ok(remembered) => Ok(remembered?),
@@ -289,6 +319,16 @@ impl Drop for Leaving<'_> {
 /// How the end of a turn that is no longer wanted begins.
 fn unwanted(live: &LiveTurn) -> First {
     First::Event(TurnEvent::Cancelled(live.reason()))
+}
+
+fn log_entries(session: &SessionId, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
+    let entry = |entry: ConversationTurn| LogEntry {
+        session_id: session.clone(),
+        role: entry.role,
+        content: entry.content,
+        timestamp: entry.timestamp,
+    };
+    entries.into_iter().map(entry).collect()
 }
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {

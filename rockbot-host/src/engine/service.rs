@@ -7,23 +7,41 @@ use std::sync::atomic::Ordering;
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
+use tokio::sync::oneshot;
 
-use super::{LiveTurn, News, TurnEngine, TurnError};
+use super::reply::Serving;
+use super::{LiveTurn, News, ReplySlot, TurnEngine, TurnError};
 use crate::layer::{Layers, Stack, call};
 
 /// A message and whoever listens to its turn: what tower layers on turns see.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TurnCall {
     /// The message.
     pub request: TurnRequest,
     /// Whoever listens.
     pub progress: ProgressSink,
+    slot: Option<Arc<ReplySlot>>,
+}
+
+impl TurnCall {
+    /// A message, and whoever listens to its turn.
+    pub fn new(request: TurnRequest, progress: ProgressSink) -> Self {
+        Self {
+            request,
+            progress,
+            slot: None,
+        }
+    }
 }
 
 /// Runs turns: the user's layers, then the engine.
 ///
 /// A call resolves when the turn has ended or waits for a person. Dropping the last call that waits for a turn
 /// cancels it; what a mutating tool call does by then is still waited for and recorded.
+///
+/// On a host with a bus, the final reply to a message with a reply topic is sent there. Turns that go on after a
+/// restart, or after a person decided, do so without the layers.
 #[derive(Debug, Clone)]
 pub struct TurnService {
     engine: Arc<TurnEngine>,
@@ -44,7 +62,48 @@ impl TurnService {
     ///
     /// Fails when the message cannot be accepted, the host stops, or a layer fails. A turn that ends without an
     /// answer is an outcome, not an error.
-    pub async fn call(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
+    pub async fn call(&self, mut turn: TurnCall) -> Result<TurnOutcome, TurnError> {
+        let serving = self.serve(&mut turn);
+        let ended = self.through_layers(turn).await;
+        if let (Ok(outcome), Some(serving)) = (&ended, serving)
+            && outcome.is_final()
+        {
+            serving.reply(outcome).await;
+        }
+        ended
+    }
+
+    /// Accepts a message whose reply goes over the bus. Once this returns, the message has a turn that a crash
+    /// cannot lose, or its reply is out: a layer may answer by itself.
+    pub(crate) async fn accept(&self, mut turn: TurnCall) -> Result<(), TurnError> {
+        let slot = Arc::<ReplySlot>::default();
+        turn.slot = Some(Arc::clone(&slot));
+        let (tell, told) = oneshot::channel();
+        let service = self.clone();
+        self.engine.spawn(async move {
+            // Nobody listens any more once the message was accepted.
+            let _ = tell.send(service.call(turn).await);
+        });
+        tokio::select! {
+            biased;
+            () = slot.accepted() => Ok(()),
+            ended = told => ended.unwrap_or(Err(TurnError::Halted)).map(drop),
+        }
+    }
+
+    /// Gets ready to send the reply, if the message wants one over the bus.
+    fn serve(&self, turn: &mut TurnCall) -> Option<Serving> {
+        let sender = self.engine.replies.clone()?;
+        turn.request.reply_to.as_ref()?;
+        let slot = turn.slot.get_or_insert_default();
+        Some(Serving {
+            slot: Arc::clone(slot),
+            sender,
+            request: turn.request.clone(),
+        })
+    }
+
+    async fn through_layers(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         match &self.stack {
             None => run(&self.engine, turn).await,
             Some(stack) => match AssertUnwindSafe(call(stack, turn)).catch_unwind().await {
@@ -60,7 +119,7 @@ impl TurnService {
 }
 
 async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
-    let mut caller = Caller::of(engine.submit(turn.request, turn.progress).await?);
+    let mut caller = Caller::of(engine.submit(turn.request, turn.progress, turn.slot).await?);
     let news = caller.live.settled().await;
     caller.served = true;
     match news {

@@ -1,19 +1,25 @@
 //! The agent host: everything together, in one process.
 
 mod builder;
+mod lifecycle;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::subsystem::Parts;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
 use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
 use rockbot_core::{ToolName, TurnId};
+use tokio::time::Instant;
 
 pub use builder::{AgentHostBuilder, BuildError};
+pub use lifecycle::{HostState, NotReady, StartError};
 
 use crate::agent::Agent;
 use crate::engine::{Resumed, TurnError, TurnService};
+use crate::profile::{AgentProfile, ProfileError, SystemPrompt};
+use lifecycle::Lifecycle;
 
 /// How long [`AgentHost::run_until`] lets running turns reach a journal point.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -24,11 +30,12 @@ const DRAIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct AgentHost {
     agent: Agent,
-    turns: TurnService,
     registry: Arc<dyn ToolRegistry>,
     /// Whose the tools are that this host was given.
     tool_owner: Owner,
     journal: Arc<dyn TurnJournal>,
+    prompt: Arc<SystemPrompt>,
+    lifecycle: Lifecycle,
 }
 
 impl AgentHost {
@@ -76,7 +83,7 @@ impl AgentHost {
 
     /// Turns as a tower service, for those who want to put it behind a server of their own.
     pub fn turns(&self) -> &TurnService {
-        &self.turns
+        self.lifecycle.turns()
     }
 
     /// Goes on with the turns that the end of an earlier process interrupted, and waits on with those that wait for
@@ -86,7 +93,7 @@ impl AgentHost {
     ///
     /// Fails when the journal cannot be read.
     pub async fn resume(&self) -> Result<Resumed, TurnError> {
-        self.turns.engine().resume_all(|_| ProgressSink::none()).await
+        self.turns().engine().resume_all(|_| ProgressSink::none()).await
     }
 
     /// What the journal tells of a turn.
@@ -98,32 +105,73 @@ impl AgentHost {
         self.journal.read(turn).await
     }
 
-    /// Resumes interrupted turns, runs until `stop` resolves, and shuts down.
+    /// Reads the files of the agent's profile again; returns whether its instructions have changed. Turns that run
+    /// keep the old ones.
     ///
     /// # Errors
     ///
-    /// Fails when interrupted turns cannot be read.
-    pub async fn run_until(&self, stop: impl Future) -> Result<(), TurnError> {
-        self.resume().await?;
+    /// Fails when the files cannot be used; the agent then goes on with what it has.
+    pub fn reload_profile(&self) -> Result<bool, ProfileError> {
+        self.prompt.reload()
+    }
+
+    /// The agent's profile, if it has one.
+    pub fn profile(&self) -> Option<Arc<AgentProfile>> {
+        self.prompt.profile()
+    }
+
+    /// What the host has: its stores, its bus, everything that its subsystems gave.
+    pub fn parts(&self) -> &Parts {
+        self.lifecycle.parts()
+    }
+
+    /// Starts the subsystems in the order of their stages, goes on with interrupted turns, and then begins to take
+    /// messages. A host that is only asked through its [`Agent`] need not be started.
+    ///
+    /// # Errors
+    ///
+    /// Fails when something cannot start; what had started is stopped again.
+    pub async fn start(&self) -> Result<Resumed, StartError> {
+        self.lifecycle.start().await
+    }
+
+    /// Starts, runs until `stop` resolves, and shuts down.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`AgentHost::start`] does.
+    pub async fn run_until(&self, stop: impl Future) -> Result<(), StartError> {
+        self.start().await?;
         stop.await;
         self.shutdown(DRAIN).await;
         Ok(())
     }
 
-    /// Stops: takes no more messages, and gives running turns up to `deadline` to reach a journal point, from
-    /// where the next process goes on with them. Calling it again does no harm.
+    /// Stops within `deadline`: takes no more messages, lets running turns reach a journal point, from where the next
+    /// process goes on with them, and lets subsystems write down what they hold. What has not ended by then is
+    /// cancelled. Calling it again does no harm.
     pub async fn shutdown(&self, deadline: Duration) {
-        let engine = self.turns.engine();
-        engine.driver.halt.cancel();
-        engine.tasks.close();
-        let _ = tokio::time::timeout(deadline, engine.tasks.wait()).await;
-        engine.give_up();
+        self.lifecycle.stop(Instant::now() + deadline).await;
+    }
+
+    /// Where the host is in its life. A process is alive as long as this is not [`HostState::Stopped`].
+    pub fn state(&self) -> HostState {
+        self.lifecycle.state()
+    }
+
+    /// Whether everything works: it has started, every subsystem can do its work, and messages are taken.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong.
+    pub fn readiness(&self) -> Result<(), NotReady> {
+        self.lifecycle.check()
     }
 }
 
 impl Drop for AgentHost {
     fn drop(&mut self) {
         // Every task belongs to the host and ends with it.
-        self.turns.engine().give_up();
+        self.turns().engine().give_up();
     }
 }

@@ -15,8 +15,8 @@ use rockbot_core::{BoxError, CallContext, CallId, ToolName};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::isolate::{Isolate, Isolated, message};
 use super::meters::{MeterBook, Meters};
+use crate::isolate::{Isolate, Isolated, message};
 use crate::layer::{Layers, Stack, call};
 use crate::turn::CallFacts;
 

@@ -1,4 +1,4 @@
-//! Runs a tool's future where neither a panic nor a hang of it can reach the host.
+//! Runs a future of somebody else where neither a panic nor a hang of it can reach the host.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How an isolated future ended.
 #[derive(Debug)]
-pub(super) enum Isolated<T> {
+pub(crate) enum Isolated<T> {
     /// With its value.
     Done(T),
     /// It took too long, and was dropped.
@@ -23,7 +23,7 @@ pub(super) enum Isolated<T> {
 ///
 /// The timer is made only when the future does not end at once, as most local tools do: arming one costs more
 /// than such a call.
-pub(super) struct Isolate<F: ?Sized> {
+pub(crate) struct Isolate<F: ?Sized> {
     future: Option<Pin<Box<F>>>,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
@@ -31,7 +31,7 @@ pub(super) struct Isolate<F: ?Sized> {
 
 impl<F: Future + ?Sized> Isolate<F> {
     /// Isolates `future`, which may run until `limit` after `started`.
-    pub(super) fn new(future: Pin<Box<F>>, started: Instant, limit: Duration) -> Self {
+    pub(crate) fn new(future: Pin<Box<F>>, started: Instant, limit: Duration) -> Self {
         // A limit beyond the clock's range is no limit that anybody will see the end of.
         let deadline = started
             .checked_add(limit)
@@ -85,7 +85,7 @@ impl<F: ?Sized> Drop for Isolate<F> {
 }
 
 /// The text that a panic was raised with.
-pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())

@@ -1,0 +1,217 @@
+//! From settings to a host: everybody declares, what is wrong is told at once, and only then is it put together.
+
+use std::sync::Arc;
+
+use rockbot_core::BoxError;
+use rockbot_core::chat::ChatClient;
+use rockbot_core::messaging::{Bus, MessageRoute};
+use rockbot_core::store::{
+    ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryFeedbackStore,
+};
+use rockbot_core::subsystem::{Declared, Needs, Parts};
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolInvokeRequest, ToolRegistry};
+use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentHostBuilder;
+use super::intake::Patterns;
+use crate::agent::Agent;
+use crate::chat::ChatDoor;
+use crate::driver::TurnDriver;
+use crate::engine::{Equipment, ReplySender, TurnEngine, TurnService};
+use crate::host::AgentHost;
+use crate::host::lifecycle::Lifecycle;
+use crate::journal::{FileTurnJournal, JournalOptions};
+use crate::profile::{ProfileError, SystemPrompt};
+use crate::tool::{ToolDispatcher, ToolInvokeHandler};
+use crate::users::{self, Replies, Served};
+
+/// What keeps a host from being built. All of it is reported at once.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent host cannot be built: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct BuildError {
+    /// Each thing that is missing or wrong.
+    pub problems: Vec<BoxError>,
+}
+
+/// No model was given.
+#[derive(Debug, thiserror::Error)]
+#[error("it has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env()?`")]
+struct NoChat;
+
+/// What a host is put together from.
+struct Materials {
+    chat: Arc<dyn ChatClient>,
+    prompt: Arc<SystemPrompt>,
+    journal: Arc<dyn TurnJournal>,
+    parts: Parts,
+    patterns: Patterns,
+}
+
+impl AgentHostBuilder {
+    /// Builds the host. Whoever embeds it can ask its [`Agent`] at once; its subsystems and subscriptions begin with
+    /// [`AgentHost::start`] or [`AgentHost::run_until`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is no chat client, a tool cannot be registered, the data folder or the profile cannot be
+    /// used, and when something needs what nobody gives. The error lists every problem.
+    pub fn build(mut self) -> Result<AgentHost, BuildError> {
+        let registry = self.registry.take();
+        let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));
+        let owner = Owner::new(self.identity.name());
+        let mut problems = Vec::new();
+        let built = match self.gather(&registry, &owner, &mut problems) {
+            Some(materials) if problems.is_empty() => self.assemble(materials, &registry, &owner),
+            _ => Err(BuildError { problems }),
+        };
+        built.map_err(|mut error| {
+            // The registry may be shared: what this host put into it would stand in the next one's way.
+            let left = registry.replace_source(&owner, Vec::new());
+            error.problems.extend(left.err().map(BoxError::from));
+            error
+        })
+    }
+
+    /// Everything that the host needs; what is wrong is noted.
+    fn gather(
+        &mut self,
+        registry: &Arc<dyn ToolRegistry>,
+        owner: &Owner,
+        problems: &mut Vec<BoxError>,
+    ) -> Option<Materials> {
+        let mut declared = self.declare(registry, problems);
+        let tools = std::mem::take(&mut self.tools);
+        for tool in tools.into_iter().chain(declared.tools.drain(..)) {
+            note(registry.register(owner, tool), problems);
+        }
+        let patterns = self.messages.patterns(&self.identity, &mut declared, problems);
+        let chat = note(self.chat.take().ok_or(NoChat), problems);
+        let prompt = note(self.prompt(), problems);
+        let journal = note(self.open_journal(), problems);
+        Some(Materials {
+            chat: chat?,
+            prompt: Arc::new(prompt?),
+            journal: journal?,
+            parts: declared.parts,
+            patterns,
+        })
+    }
+
+    /// Lets everybody say what they give and need.
+    fn declare(&mut self, registry: &Arc<dyn ToolRegistry>, problems: &mut Vec<BoxError>) -> Declared {
+        let mut parts = Parts::new(self.identity.clone(), self.clock.clone(), self.data_dir.clone());
+        parts.provide::<dyn ToolRegistry>(registry.clone());
+        if let Some(bus) = &self.messages.bus {
+            parts.provide::<dyn Bus>(bus.clone());
+        }
+        let mut needs = Needs::new(parts);
+        needs.declaring("the builder");
+        for give in std::mem::take(&mut self.given) {
+            give(&mut needs);
+        }
+        for subsystem in &mut self.subsystems {
+            let name = subsystem.name().to_owned();
+            needs.declaring(&name);
+            if let Err(error) = subsystem.declare(&mut needs) {
+                problems.push(format!("`{name}`: {error}").into());
+            }
+        }
+        let mut declared = needs.into_declared();
+        problems.extend(declared.missing.drain(..).map(BoxError::from));
+        problems.extend(declared.taken.drain(..).map(BoxError::from));
+        declared
+    }
+
+    fn prompt(&mut self) -> Result<SystemPrompt, ProfileError> {
+        if let Some((options, builder)) = self.profile.take() {
+            return SystemPrompt::of_profile(options, builder, self.identity.clone());
+        }
+        let instructions = self.instructions.take();
+        Ok(SystemPrompt::fixed(
+            instructions.unwrap_or_else(|| format!("You are {}.", self.identity.name())),
+        ))
+    }
+
+    fn open_journal(&mut self) -> Result<Arc<dyn TurnJournal>, JournalError> {
+        let clock = self.clock.clone();
+        match (self.journal.take(), &self.data_dir) {
+            (Some(journal), _) => Ok(journal),
+            (None, None) => Ok(Arc::new(InMemoryTurnJournal::new(clock))),
+            (None, Some(folder)) => {
+                let options = JournalOptions {
+                    durability: self.durability,
+                    clock,
+                    ..JournalOptions::default()
+                };
+                Ok(Arc::new(FileTurnJournal::open_with(folder.join("turns"), options)?))
+            }
+        }
+    }
+
+    fn assemble(
+        self,
+        materials: Materials,
+        registry: &Arc<dyn ToolRegistry>,
+        owner: &Owner,
+    ) -> Result<AgentHost, BuildError> {
+        let (parts, prompt) = (materials.parts, materials.prompt);
+        let memory = parts.get::<dyn ConversationMemory>();
+        let memory = memory.unwrap_or_else(|| Arc::new(InMemoryConversationMemory::new()));
+        let replies = |bus: &Arc<dyn Bus>| -> Arc<dyn ReplySender> {
+            Arc::new(Replies {
+                publisher: bus.clone(),
+                identity: self.identity.clone(),
+            })
+        };
+        let engine = Arc::new(TurnEngine::new(Equipment {
+            driver: TurnDriver {
+                chat: ChatDoor::new(materials.chat, self.chat_layers),
+                tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers),
+                journal: materials.journal.clone(),
+                clock: self.clock.clone(),
+                halt: CancellationToken::new(),
+            },
+            memory: memory.clone(),
+            log: parts.get::<dyn ConversationLog>(),
+            prompt: prompt.clone(),
+            replies: self.messages.bus.as_ref().map(replies),
+            policy: self.policy,
+            owner: self.identity.to_string(),
+        }));
+        let turns = TurnService::new(engine.clone(), self.turn_layers);
+
+        let mut routes = Vec::new();
+        if let Some(options) = self.messages.users.clone() {
+            let feedback = parts.get::<dyn FeedbackStore>();
+            routes.extend(users::routes(Served {
+                options,
+                turns: turns.clone(),
+                memory,
+                feedback: feedback.unwrap_or_else(|| Arc::new(InMemoryFeedbackStore::new())),
+                ids: self.ids.clone(),
+                clock: self.clock,
+            }));
+        }
+        if self.messages.serves_tools {
+            routes.push(MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine)));
+        }
+        let bus = self.messages.connect(self.identity, materials.patterns, routes);
+        let bus = bus.map_err(|error| BuildError {
+            problems: vec![error.into()],
+        })?;
+        Ok(AgentHost {
+            agent: Agent::new(turns.clone(), self.ids),
+            registry: registry.clone(),
+            tool_owner: owner.clone(),
+            journal: materials.journal,
+            prompt,
+            lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
+        })
+    }
+}
+
+/// What went well; what did not is noted.
+pub(super) fn note<T, E: Into<BoxError>>(result: Result<T, E>, problems: &mut Vec<BoxError>) -> Option<T> {
+    result.map_err(|error| problems.push(error.into())).ok()
+}

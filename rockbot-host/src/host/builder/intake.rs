@@ -1,0 +1,135 @@
+//! From the settings of the message side to the subscriptions and the pipeline behind them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::messaging::{
+    Bus, Disposition, MessageContext, MessageContexts, MessageRoute, SubscribeOptions, TopicPattern,
+};
+use rockbot_core::subsystem::Declared;
+use rockbot_core::{AgentIdentity, BoxError};
+
+use super::assemble::note;
+use crate::host::lifecycle::{BusSide, Intake};
+use crate::layer::Layers;
+use crate::pipeline::{Pipeline, ReplyTopics, Router, TIME_LIMIT, TwoHandlers};
+use crate::tool::tool_subscription;
+use crate::users::{self, UserOptions};
+
+/// What a builder was told about messages.
+pub(super) struct MessageSettings {
+    pub(super) bus: Option<Arc<dyn Bus>>,
+    /// Whether others use the bus, too: then it does not end with the host.
+    pub(super) bus_is_shared: bool,
+    pub(super) routes: Vec<MessageRoute>,
+    pub(super) subscriptions: Vec<(String, SubscribeOptions)>,
+    pub(super) users: Option<UserOptions>,
+    pub(super) serves_tools: bool,
+    pub(super) handler_time_limit: Duration,
+    pub(super) reply_topics: Vec<String>,
+    pub(super) layers: Layers<MessageContext, Disposition>,
+}
+
+impl Default for MessageSettings {
+    fn default() -> Self {
+        Self {
+            bus: None,
+            bus_is_shared: false,
+            routes: Vec::new(),
+            subscriptions: Vec::new(),
+            users: None,
+            serves_tools: false,
+            handler_time_limit: TIME_LIMIT,
+            reply_topics: Vec::new(),
+            layers: Layers::default(),
+        }
+    }
+}
+
+/// What is missing, and what to add.
+#[derive(Debug, thiserror::Error)]
+enum Missing {
+    #[error("it is to take messages, and has no bus: call `.bus(…)`, for example with `InProcessBus::new()`")]
+    Bus,
+    #[error("it has message handlers and subscribes to nothing: call `.subscribe_to(…)` with their messages' topics")]
+    Subscription,
+    #[error("it subscribes to `{0}` and has no message handlers: call `.handle(…)` or `.serve_users()`")]
+    Handler(String),
+}
+
+/// The patterns of a host: what it takes, and where it answers.
+pub(super) struct Patterns {
+    pub(super) intakes: Vec<Intake>,
+    pub(super) replies: ReplyTopics,
+}
+
+impl MessageSettings {
+    /// Takes in what subsystems declared, and says what the host subscribes to.
+    pub(super) fn patterns(
+        &mut self,
+        identity: &AgentIdentity,
+        declared: &mut Declared,
+        problems: &mut Vec<BoxError>,
+    ) -> Patterns {
+        self.routes.append(&mut declared.routes);
+        self.subscriptions.append(&mut declared.subscriptions);
+        if self.users.is_some() {
+            self.subscriptions.extend(users::subscriptions());
+        }
+        if self.serves_tools {
+            self.subscriptions.push(tool_subscription());
+        }
+        problems.extend(self.missing().map(BoxError::from));
+        let mut intakes: Vec<Intake> = Vec::new();
+        for (pattern, options) in std::mem::take(&mut self.subscriptions) {
+            let Some(pattern) = note(TopicPattern::new(&pattern), problems) else {
+                continue;
+            };
+            // One pattern twice is one subscription, served as it was first said.
+            if intakes.iter().all(|known| known.pattern != pattern) {
+                let name = identity.subscription_name(pattern.as_str());
+                intakes.push(Intake { pattern, name, options });
+            }
+        }
+        let allowed = std::mem::take(&mut self.reply_topics);
+        let replies = ReplyTopics {
+            own: intakes.iter().map(|intake| intake.pattern.clone()).collect(),
+            allowed: allowed
+                .iter()
+                .filter_map(|pattern| note(TopicPattern::new(pattern), problems))
+                .collect(),
+        };
+        Patterns { intakes, replies }
+    }
+
+    fn missing(&self) -> Option<Missing> {
+        let has_handlers = !self.routes.is_empty() || self.users.is_some() || self.serves_tools;
+        match self.subscriptions.first() {
+            Some(_) if self.bus.is_none() => Some(Missing::Bus),
+            Some((pattern, _)) if !has_handlers => Some(Missing::Handler(pattern.clone())),
+            None if has_handlers => Some(Missing::Subscription),
+            _ => None,
+        }
+    }
+
+    /// Puts the pipeline between the bus and the handlers; `more` are those of the host itself.
+    pub(super) fn connect(
+        self,
+        identity: AgentIdentity,
+        patterns: Patterns,
+        more: Vec<MessageRoute>,
+    ) -> Result<Option<BusSide>, TwoHandlers> {
+        let Some(bus) = self.bus else { return Ok(None) };
+        let mut router = Router::new(self.handler_time_limit);
+        for route in self.routes.into_iter().chain(more) {
+            router.add(route)?;
+        }
+        let contexts = MessageContexts::new(identity, bus.clone());
+        Ok(Some(BusSide {
+            bus,
+            is_shared: self.bus_is_shared,
+            handler: Arc::new(Pipeline::new(contexts, router, self.layers, patterns.replies)),
+            intakes: patterns.intakes,
+        }))
+    }
+}

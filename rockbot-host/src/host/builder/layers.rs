@@ -1,0 +1,214 @@
+//! Tower layers of a user, on each of the four services.
+
+use rockbot_core::BoxError;
+use rockbot_core::chat::{ChatCall, ChatResponse};
+use rockbot_core::messaging::{Disposition, MessageContext};
+use rockbot_core::tool::{ToolInvocation, ToolInvokeResponse};
+use rockbot_core::turn::TurnOutcome;
+use tower::{Layer, Service};
+
+use super::AgentHostBuilder;
+use crate::engine::TurnCall;
+use crate::layer::Stack;
+
+impl AgentHostBuilder {
+    /// A tower layer around messages: from a delivery to what becomes of it. It sees every message that the host
+    /// takes from its bus, also those that no handler can read. A layer that fails has the message delivered again;
+    /// one that does not call on decides about it alone.
+    ///
+    /// The first layer added sees the message first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use std::time::Duration;
+    /// use rockbot_core::messaging::{Disposition, Message, MessageContext, MessagePublisherExt};
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    /// use rockbot_host::bus::InProcessBus;
+    /// use tokio::sync::mpsc;
+    /// use tower::limit::ConcurrencyLimitLayer;
+    /// use tower::timeout::TimeoutLayer;
+    /// use tower::util::MapResponseLayer;
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Invoice { amount: u32 }
+    ///
+    /// impl Message for Invoice {
+    ///     const TYPE: &'static str = "billing.Invoice";
+    ///     const TOPIC: Option<&'static str> = Some("billing.invoice");
+    /// }
+    ///
+    /// let (paid, mut payments) = mpsc::unbounded_channel();
+    /// let bus = InProcessBus::new();
+    /// let host = AgentHost::builder("clerk")
+    ///     .chat(ScriptedModel::new())
+    ///     .bus(bus.clone())
+    ///     .subscribe_to("billing.#")
+    ///     .handle(move |invoice: Invoice, _: MessageContext| {
+    ///         let paid = paid.clone();
+    ///         async move { paid.send(invoice.amount).expect("somebody counts the payments") }
+    ///     })
+    ///     // At most four messages are handled at any time …
+    ///     .layer(ConcurrencyLimitLayer::new(4))
+    ///     // … each of them within a second …
+    ///     .layer(TimeoutLayer::new(Duration::from_secs(1)))
+    ///     // … and what fails is not tried again.
+    ///     .layer(MapResponseLayer::new(|verdict: Disposition| match verdict {
+    ///         Disposition::Retry { reason } => Disposition::DeadLetter { reason },
+    ///         verdict => verdict,
+    ///     }))
+    ///     .build()?;
+    /// host.start().await?;
+    ///
+    /// bus.send("shop", &Invoice { amount: 7 }).await?;
+    /// assert_eq!(payments.recv().await, Some(7));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Stack<MessageContext, Disposition>> + Send + 'static,
+        L::Service: Service<MessageContext, Response = Disposition, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.messages.layers.add(layer);
+        self
+    }
+
+    /// A tower layer around model calls. It holds until the answer is complete, also when it is streamed: a limit
+    /// counts running answers, a time-out ends them.
+    ///
+    /// The first layer added sees the call first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use std::time::Duration;
+    /// use rockbot_core::chat::{ChatCall, ModelTier};
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    /// use tower::limit::ConcurrencyLimitLayer;
+    /// use tower::timeout::TimeoutLayer;
+    /// use tower::util::MapRequestLayer;
+    ///
+    /// let model = ScriptedModel::new().says("Hello.");
+    /// let host = AgentHost::in_memory()
+    ///     .chat(model.clone())
+    ///     // At most four answers are being written at any time …
+    ///     .chat_layer(ConcurrencyLimitLayer::new(4))
+    ///     // … each of them within a minute, not counting the wait for the limit …
+    ///     .chat_layer(TimeoutLayer::new(Duration::from_secs(60)))
+    ///     // … and all of them by the dearest model.
+    ///     .chat_layer(MapRequestLayer::new(|mut call: ChatCall| {
+    ///         let mut request = (*call.request).clone();
+    ///         request.tier = Some(ModelTier::High);
+    ///         call.request = request.into();
+    ///         call
+    ///     }))
+    ///     .build()?;
+    ///
+    /// host.agent().ask("session", "Hi!").await?;
+    /// assert_eq!(model.requests()[0].tier, Some(ModelTier::High));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn chat_layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Stack<ChatCall, ChatResponse>> + Send + 'static,
+        L::Service: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.chat_layers.add(layer);
+        self
+    }
+
+    /// A tower layer around tool calls. A call that failed is a response with `is_error`, so a layer that counts
+    /// failures looks at responses.
+    ///
+    /// The first layer added sees the call first, and its response last.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::tool::{ToolInvokeResponse, tool};
+    /// use rockbot_host::AgentHost;
+    /// use tower::util::MapResponseLayer;
+    ///
+    /// /// Shows the account.
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Account {}
+    ///
+    /// let model = ScriptedModel::new().calls("account", serde_json::json!({})).says("Done.");
+    /// let host = AgentHost::in_memory()
+    ///     .chat(model.clone())
+    ///     .tool(tool("account", |_: Account| async { "balance 10, PIN 1234" }).pure())
+    ///     .tool_layer(MapResponseLayer::new(|mut response: ToolInvokeResponse| {
+    ///         response.content = response.content.replace("1234", "****");
+    ///         response
+    ///     }))
+    ///     .build()?;
+    ///
+    /// host.agent().ask("session", "How much is left?").await?;
+    /// assert_eq!(model.requests()[1].messages[3].text(), "balance 10, PIN ****");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tool_layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Stack<ToolInvocation, ToolInvokeResponse>> + Send + 'static,
+        L::Service: Service<ToolInvocation, Response = ToolInvokeResponse, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.tool_layers.add(layer);
+        self
+    }
+
+    /// A tower layer around turns: from the message to its outcome, or to where the turn waits for a person.
+    ///
+    /// The first layer added sees the message first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::{AgentHost, TurnCall};
+    /// use tower::util::MapRequestLayer;
+    ///
+    /// let says = |what: &'static str| {
+    ///     MapRequestLayer::new(move |mut turn: TurnCall| {
+    ///         turn.request.text.push_str(what);
+    ///         turn
+    ///     })
+    /// };
+    /// let model = ScriptedModel::new().says("Hello.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).turn_layer(says(" first")).turn_layer(says(" second")).build()?;
+    ///
+    /// host.agent().ask("session", "Hi!").await?;
+    /// assert_eq!(model.requests()[0].messages[1].text(), "Hi! first second");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn turn_layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<Stack<TurnCall, TurnOutcome>> + Send + 'static,
+        L::Service: Service<TurnCall, Response = TurnOutcome, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.turn_layers.add(layer);
+        self
+    }
+}

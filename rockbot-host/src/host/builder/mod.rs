@@ -1,0 +1,217 @@
+//! Putting a host together.
+
+mod assemble;
+mod intake;
+mod layers;
+mod messages;
+mod stores;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse};
+use rockbot_core::subsystem::{Needs, Subsystem};
+use rockbot_core::tool::{Tool, ToolInvocation, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
+use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
+
+pub use assemble::BuildError;
+use intake::MessageSettings;
+
+use crate::engine::TurnCall;
+use crate::journal::Durability;
+use crate::layer::Layers;
+use crate::profile::{AgentProfileOptions, SystemPromptBuilder};
+use crate::tool::ToolLimits;
+use crate::turn::PolicySnapshot;
+
+/// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, but that of layers of one
+/// kind: the first one added sees the request first.
+///
+/// Without other settings a host keeps its turns and conversations in memory, has no tools, and lets a turn
+/// spend what [`Budget::default`] says. Only the chat client has no default.
+///
+/// For those who know the original's builder:
+///
+/// | there | here |
+/// |---|---|
+/// | `WithIdentity(name)` | [`AgentHost::builder(name)`](super::AgentHost::builder), [`identity`](Self::identity) |
+/// | `WithProfile()` | [`profile`](Self::profile) |
+/// | `WithConversationMemory()` | [`conversation_memory`](Self::conversation_memory); [`data_dir`](Self::data_dir) alone keeps conversations on disk |
+/// | `WithLongTermMemory()` | [`long_term_memory`](Self::long_term_memory) |
+/// | `WithWorkingMemory()` | [`working_memory`](Self::working_memory) |
+/// | `WithMemory()` | [`memory`](Self::memory): these three, not the log |
+/// | `WithConversationLog()` | [`conversation_log`](Self::conversation_log) |
+/// | `WithRules()` | [`rules`](Self::rules) |
+/// | `WithFeedback()` | [`feedback`](Self::feedback) |
+/// | `WithSkills()` | [`skills`](Self::skills) |
+/// | `HandleMessage<M, H>()` | [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users) |
+/// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
+/// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always there |
+/// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools); the agent's own calls need nothing |
+/// | any other `With…`, `Add…` | [`add`](Self::add) with the [`Subsystem`] of the crate that has it |
+///
+/// The stores of long-term and working memory, rules and skills are given to whatever asks for them (a
+/// [`Subsystem`], a tool); the agent's own use of them is not part of this crate.
+#[must_use]
+pub struct AgentHostBuilder {
+    identity: AgentIdentity,
+    instructions: Option<String>,
+    profile: Option<(AgentProfileOptions, Arc<dyn SystemPromptBuilder>)>,
+    chat: Option<Arc<dyn ChatClient>>,
+    tools: Vec<Tool>,
+    registry: Option<Arc<dyn ToolRegistry>>,
+    journal: Option<Arc<dyn TurnJournal>>,
+    data_dir: Option<PathBuf>,
+    durability: Durability,
+    policy: PolicySnapshot,
+    limits: ToolLimits,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    given: Vec<Give>,
+    subsystems: Vec<Box<dyn Subsystem>>,
+    messages: MessageSettings,
+    chat_layers: Layers<ChatCall, ChatResponse>,
+    tool_layers: Layers<ToolInvocation, ToolInvokeResponse>,
+    turn_layers: Layers<TurnCall, TurnOutcome>,
+}
+
+/// Gives the host a part.
+type Give = Box<dyn FnOnce(&mut Needs) + Send>;
+
+impl fmt::Debug for AgentHostBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<_> = self.tools.iter().map(|tool| &tool.registration.name).collect();
+        f.debug_struct("AgentHostBuilder")
+            .field("identity", &self.identity)
+            .field("tools", &tools)
+            .field("subsystems", &self.subsystems)
+            .field("routes", &self.messages.routes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AgentHostBuilder {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            identity: AgentIdentity::new(name),
+            instructions: None,
+            profile: None,
+            chat: None,
+            tools: Vec::new(),
+            registry: None,
+            journal: None,
+            data_dir: None,
+            durability: Durability::default(),
+            policy: PolicySnapshot::default(),
+            limits: ToolLimits::default(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            given: Vec::new(),
+            subsystems: Vec::new(),
+            messages: MessageSettings::default(),
+            chat_layers: Layers::default(),
+            tool_layers: Layers::default(),
+            turn_layers: Layers::default(),
+        }
+    }
+
+    /// The agent's name, and which of its instances this is. Default: the name that the builder was begun with, and a
+    /// fresh instance.
+    pub fn identity(mut self, identity: AgentIdentity) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// What the agent is told to be, as the first message of every request. Default: its name.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// What the agent is told to be comes from the files that `options` name, put together by `builder`
+    /// ([`DefaultSystemPromptBuilder`](crate::profile::DefaultSystemPromptBuilder)). Takes the place of
+    /// [`AgentHostBuilder::instructions`]. [`AgentHost::reload_profile`](super::AgentHost::reload_profile) reads them
+    /// again.
+    pub fn profile(mut self, options: AgentProfileOptions, builder: impl SystemPromptBuilder) -> Self {
+        self.profile = Some((options, Arc::new(builder)));
+        self
+    }
+
+    /// The models that the agent asks.
+    pub fn chat(mut self, client: impl ChatClient) -> Self {
+        self.chat = Some(Arc::new(client));
+        self
+    }
+
+    /// A tool that the agent can call. Later ones are added with
+    /// [`AgentHost::add_tool`](super::AgentHost::add_tool).
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// The registry of tools. Default: an empty one of the host's own.
+    pub fn registry(mut self, registry: Arc<dyn ToolRegistry>) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// A part of the host with tools, stores, handlers or work of its own.
+    #[allow(clippy::should_implement_trait, reason = "hosts are not added up")]
+    pub fn add(mut self, subsystem: impl Subsystem) -> Self {
+        self.subsystems.push(Box::new(subsystem));
+        self
+    }
+
+    /// Where turns are written down. Default: in memory, or in the data folder if there is one.
+    pub fn journal(mut self, journal: impl TurnJournal) -> Self {
+        self.journal = Some(Arc::new(journal));
+        self
+    }
+
+    /// The folder for everything that must outlive the process. It is made if it is missing. Turns go to its
+    /// folder `turns`.
+    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(folder.into());
+        self
+    }
+
+    /// What a record in the data folder survives. Default [`Durability::Process`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// What a turn may spend.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.policy.budget = budget;
+        self
+    }
+
+    /// How long a turn waits for a person. Default 7 days.
+    pub fn approval_expiry(mut self, expiry: Duration) -> Self {
+        self.policy.approval_expiry = expiry;
+        self
+    }
+
+    /// How long and how many tool calls may run.
+    pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The wall clock. Default: the system's.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where fresh ids come from. Default: the system's randomness.
+    pub fn ids(mut self, ids: impl IdSource) -> Self {
+        self.ids = Arc::new(ids);
+        self
+    }
+}

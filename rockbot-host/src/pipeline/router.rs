@@ -1,0 +1,83 @@
+//! Finding the handler of a message type.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::loggable;
+use rockbot_core::messaging::{Disposition, MessageContext, MessageRoute};
+
+use super::meters::Meters;
+use crate::isolate::{Isolate, Isolated};
+
+/// The handlers of a host, by message type.
+#[derive(Debug)]
+pub(crate) struct Router {
+    routes: HashMap<Arc<str>, Route>,
+    unknown: Meters,
+    time_limit: Duration,
+}
+
+#[derive(Debug)]
+struct Route {
+    handler: MessageRoute,
+    meters: Meters,
+}
+
+/// Two handlers of one message type.
+#[derive(Debug, thiserror::Error)]
+#[error("message type `{0}` has two handlers: keep one, or give one of them a type of its own")]
+pub(crate) struct TwoHandlers(Arc<str>);
+
+impl Router {
+    /// No handlers yet; each may take as long as `time_limit`.
+    pub(crate) fn new(time_limit: Duration) -> Self {
+        Self {
+            routes: HashMap::new(),
+            unknown: Meters::new("_unknown".into()),
+            time_limit,
+        }
+    }
+
+    pub(crate) fn add(&mut self, handler: MessageRoute) -> Result<(), TwoHandlers> {
+        let message_type = Arc::clone(handler.message_type());
+        if self.find(&message_type).is_some() {
+            return Err(TwoHandlers(message_type));
+        }
+        let meters = Meters::new(Arc::clone(&message_type));
+        self.routes.insert(message_type, Route { handler, meters });
+        Ok(())
+    }
+
+    /// The meters of a type; all types without a handler share theirs, since names come from outside.
+    pub(super) fn meters(&self, message_type: &str) -> &Meters {
+        self.find(message_type).map_or(&self.unknown, |route| &route.meters)
+    }
+
+    /// Hands a message to its handler, and says what becomes of it.
+    pub(super) async fn handle(&self, cx: &MessageContext) -> Disposition {
+        let message_type = &cx.envelope().message_type;
+        let Some(route) = self.find(message_type) else {
+            let message_type = loggable(message_type);
+            return Disposition::dead_letter(format_args!(
+                "there is no handler for messages of type `{message_type}`"
+            ));
+        };
+        let limit = self.time_limit;
+        match Isolate::new(route.handler.handle(cx), cx.received(), limit).await {
+            Isolated::Done(Ok(())) => Disposition::Ack,
+            Isolated::Done(Err(error)) => error.into(),
+            Isolated::TimedOut => Disposition::retry(format_args!("the handler took longer than {limit:?}")),
+            Isolated::Panicked(message) => Disposition::retry(format_args!("the handler panicked: {message}")),
+        }
+    }
+
+    /// The original takes no notice of case in message types; who writes it as registered is found faster.
+    fn find(&self, message_type: &str) -> Option<&Route> {
+        let same = |known: &&Arc<str>| known.eq_ignore_ascii_case(message_type);
+        self.routes.get(message_type).or_else(|| {
+            let known = self.routes.keys().find(same)?;
+            self.routes.get(known)
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! Running tools for others who ask over the bus.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::messaging::{
+    BusError, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, SubscribeOptions, headers,
+};
+use rockbot_core::tool::{ToolError, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse};
+use serde::Serialize;
+
+use crate::engine::TurnEngine;
+
+/// Answers calls of this host's tools. A call that did not work is answered with a [`ToolErrorMessage`] that says
+/// why; a tool that reports a failure of its own, with its response.
+pub(crate) struct ToolInvokeHandler(pub(crate) Arc<TurnEngine>);
+
+/// How many calls a host takes at once. The limits of its tools hold besides.
+const CONCURRENCY: usize = 64;
+
+/// Where calls come in, and how they are served.
+pub(crate) fn tool_subscription() -> (String, SubscribeOptions) {
+    let topic = ToolInvokeRequest::TOPIC.unwrap_or_default();
+    (topic.to_owned(), SubscribeOptions::new().with_concurrency(CONCURRENCY))
+}
+
+#[async_trait]
+impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
+    async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), HandlerError> {
+        let call = cx.call_context(request.session_id.as_str());
+        let response = self.0.driver.tools.call(request.clone(), &call).await;
+        match response.code {
+            Some(code) => {
+                let error = ToolError::new(code, response.content);
+                answer(&ToolErrorMessage::new(&request, &error), cx).await?;
+            }
+            None => answer(&response, cx).await?,
+        }
+        Ok(())
+    }
+}
+
+/// Puts the answer under the caller's topic, or under the one for all.
+async fn answer<M: Message + Serialize>(payload: &M, cx: &MessageContext) -> Result<(), BusError> {
+    let topic = cx.envelope().reply_to.as_deref().or(ToolInvokeResponse::TOPIC);
+    let topic = topic.ok_or(BusError::NoTopic(ToolInvokeResponse::TYPE))?;
+    let answer = MessageEnvelope::of(payload)?
+        .with_source(Arc::clone(cx.identity().name()))
+        .with_header(headers::CONTENT_TRUST, "tool-output")
+        .in_reply_to(cx.envelope());
+    cx.publisher().publish(topic, Arc::new(answer)).await.map(drop)
+}

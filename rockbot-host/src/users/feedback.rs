@@ -1,0 +1,39 @@
+//! Thumbs up and thumbs down.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::messaging::{HandlerError, MessageContext, MessageHandler};
+use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore};
+use rockbot_core::user::UserFeedback;
+use rockbot_core::{Clock, IdSource};
+
+/// Writes feedback down.
+pub(super) struct Thumbs {
+    pub(super) store: Arc<dyn FeedbackStore>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl MessageHandler<UserFeedback> for Thumbs {
+    async fn handle(&self, feedback: UserFeedback, cx: &MessageContext) -> Result<(), HandlerError> {
+        let is_other = |agent: &str| !agent.eq_ignore_ascii_case(cx.identity().name());
+        if feedback.agent_name.as_deref().is_some_and(is_other) {
+            return Ok(());
+        }
+        let (signal_type, liked) = match feedback.is_positive {
+            true => (FeedbackSignal::UserThumbsUp, "liked"),
+            false => (FeedbackSignal::UserThumbsDown, "disliked"),
+        };
+        let entry = FeedbackEntry {
+            id: self.ids.next_id(),
+            session_id: feedback.session_id,
+            signal_type,
+            summary: format!("The user {liked} the reply to message {}.", feedback.message_id),
+            detail: None,
+            timestamp: self.clock.now(),
+        };
+        Ok(self.store.append(&cx.principal(None), entry).await?)
+    }
+}

@@ -1,0 +1,104 @@
+//! From a user's message to a turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::context::{Door, Trust};
+use rockbot_core::messaging::{
+    HandlerError, MessageContext, MessageEnvelope, MessageHandler, MessagePublisherExt as _, headers,
+};
+use rockbot_core::turn::{JournalError, TurnRequest};
+use rockbot_core::user::{AgentReply, UserMessage, UserProxyTopics};
+
+use super::UserOptions;
+use super::progress::progress_of;
+use crate::engine::{TurnCall, TurnError, TurnService};
+
+/// Makes turns of users' messages. A message is acknowledged once its turn stands in the journal; its final reply
+/// follows when the turn ends.
+pub(super) struct UserMessages {
+    pub(super) turns: TurnService,
+    pub(super) options: UserOptions,
+}
+
+/// In which conversation a message was said: its place in the order.
+pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Session {
+        session_id: String,
+    }
+    let session: Session = serde_json::from_slice(&envelope.body).ok()?;
+    Some(session.session_id)
+}
+
+#[async_trait]
+impl MessageHandler<UserMessage> for UserMessages {
+    async fn handle(&self, message: UserMessage, cx: &MessageContext) -> Result<(), HandlerError> {
+        let is_other = |agent: &str| !agent.eq_ignore_ascii_case(cx.identity().name());
+        if message.target_agent.as_deref().is_some_and(is_other) {
+            return Ok(());
+        }
+        if message.content.trim().is_empty() {
+            refuse(&message, cx, "The message is empty: write what you would like to know.").await?;
+            return Err(HandlerError::dead_letter("a user's message without content"));
+        }
+        let progress = progress_of(self.turns.engine(), &message, cx);
+        let request = self.request(&message, cx);
+        match self.turns.accept(TurnCall::new(request, progress)).await {
+            Ok(()) => Ok(()),
+            Err(error @ TurnError::Journal(JournalError::Conflict { .. })) => {
+                refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
+                Err(HandlerError::dead_letter(error))
+            }
+            // A layer may refuse for good: nobody but the user can tell whether to try again.
+            Err(TurnError::Layer(error)) => {
+                Ok(refuse(&message, cx, &format!("This message was not accepted: {error}")).await?)
+            }
+            // The message stays on the bus: another process, or this one a little later, accepts it.
+            Err(error) => Err(HandlerError::retry(error)),
+        }
+    }
+}
+
+impl UserMessages {
+    fn request(&self, message: &UserMessage, cx: &MessageContext) -> TurnRequest {
+        let envelope = cx.envelope();
+        let reply_to = envelope.reply_to.as_deref().unwrap_or(UserProxyTopics::USER_RESPONSE);
+        let correlation = envelope.correlation_id.as_deref();
+        TurnRequest {
+            principal: cx.principal(Some(&message.user_id)),
+            source: envelope.source.to_string(),
+            door: Door::Bus,
+            trust: cx.delivery().trust.min(Trust::User),
+            busy: self.options.busy,
+            trace: headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),
+            reply_to: Some(reply_to.to_owned()),
+            correlation_id: Some(correlation.unwrap_or(envelope.message_id.as_str()).to_owned()),
+            ..TurnRequest::new(&message.session_id, &envelope.message_id, &*message.content)
+        }
+    }
+}
+
+/// The final reply to a message that never becomes a turn.
+async fn refuse(message: &UserMessage, cx: &MessageContext, why: &str) -> Result<(), HandlerError> {
+    let reply = AgentReply {
+        content: why.to_owned(),
+        session_id: message.session_id.clone(),
+        agent_name: cx.identity().name().to_string(),
+        is_final: true,
+        structured_data: None,
+        content_type: None,
+    };
+    let envelope = MessageEnvelope::of(&reply)?.with_source(Arc::clone(cx.identity().name()));
+    match cx.envelope().reply_to {
+        Some(_) => cx.publisher().reply(cx.envelope(), envelope).await?,
+        None => {
+            let envelope = envelope.in_reply_to(cx.envelope());
+            cx.publisher()
+                .publish(UserProxyTopics::USER_RESPONSE, Arc::new(envelope))
+                .await?
+        }
+    };
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! What people say to the agent over the bus: messages, questions for a conversation, feedback, decisions.
+
+mod approval;
+mod feedback;
+mod history;
+mod message;
+mod progress;
+mod reply;
+
+use std::sync::Arc;
+
+use rockbot_core::messaging::{MessageRoute, PartitionBy, SubscribeOptions};
+use rockbot_core::store::{ConversationMemory, FeedbackStore};
+use rockbot_core::turn::{Approval, BusyPolicy};
+use rockbot_core::user::{ConversationHistoryRequest, UserFeedback, UserMessage, UserProxyTopics};
+use rockbot_core::{Clock, IdSource};
+
+pub(crate) use reply::Replies;
+
+use crate::engine::TurnService;
+use approval::Decisions;
+use feedback::Thumbs;
+use history::Histories;
+use message::UserMessages;
+
+/// How an agent serves the people who write to it over the bus.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UserOptions {
+    /// What a message does when its conversation is busy with an earlier one. By default it waits.
+    pub busy: BusyPolicy,
+}
+
+/// The topics, and how each is served: what is said in one conversation is accepted in the order in which it was said.
+pub(crate) fn subscriptions() -> [(String, SubscribeOptions); 4] {
+    let in_order = SubscribeOptions::new()
+        .with_concurrency(16)
+        .with_partition_by(PartitionBy::new("session", message::session_of));
+    [
+        (UserProxyTopics::USER_MESSAGE.to_owned(), in_order),
+        (UserProxyTopics::HISTORY_REQUEST.to_owned(), SubscribeOptions::new()),
+        (UserProxyTopics::USER_FEEDBACK.to_owned(), SubscribeOptions::new()),
+        (UserProxyTopics::APPROVAL_DECISION.to_owned(), SubscribeOptions::new()),
+    ]
+}
+
+/// What the handlers work with.
+pub(crate) struct Served {
+    pub(crate) options: UserOptions,
+    pub(crate) turns: TurnService,
+    pub(crate) memory: Arc<dyn ConversationMemory>,
+    pub(crate) feedback: Arc<dyn FeedbackStore>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+pub(crate) fn routes(served: Served) -> [MessageRoute; 4] {
+    let messages = UserMessages {
+        turns: served.turns.clone(),
+        options: served.options,
+    };
+    let thumbs = Thumbs {
+        store: served.feedback,
+        ids: served.ids,
+        clock: served.clock,
+    };
+    [
+        MessageRoute::of::<UserMessage, _>(messages),
+        MessageRoute::of::<ConversationHistoryRequest, _>(Histories(served.memory)),
+        MessageRoute::of::<UserFeedback, _>(thumbs),
+        MessageRoute::of::<Approval, _>(Decisions(served.turns)),
+    ]
+}

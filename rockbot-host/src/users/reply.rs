@@ -1,0 +1,67 @@
+//! Final replies on their way to those who asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::messaging::{BusError, MessageEnvelope, MessagePublisher, Reach};
+use rockbot_core::turn::{TurnOutcome, TurnRequest};
+use rockbot_core::user::AgentReply;
+use rockbot_core::{AgentIdentity, BoxError};
+
+use crate::engine::ReplySender;
+
+/// The pauses before further attempts to publish a reply.
+const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
+
+/// Publishes final replies under the topics that their messages name.
+#[derive(Debug)]
+pub(crate) struct Replies {
+    pub(crate) publisher: Arc<dyn MessagePublisher>,
+    pub(crate) identity: AgentIdentity,
+}
+
+#[async_trait]
+impl ReplySender for Replies {
+    async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError> {
+        let Some(topic) = &request.reply_to else { return Ok(()) };
+        let envelope = self.envelope(request, outcome)?;
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let error = match self.publisher.publish(topic, Arc::clone(&envelope)).await {
+                Ok(reach) => {
+                    tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::Nobody, "reply sent");
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            tracing::warn!(turn = %outcome.turn, %error, "a final reply could not be sent");
+            match pauses.next().filter(|_| error.retry_helps()) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None if error.retry_helps() || matches!(error, BusError::Closed) => return Err(error.into()),
+                // It never will be: the conversation has it, and the message must not be answered for ever.
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Replies {
+    /// The reply. Its message id comes from the turn: sent twice, it is the same message.
+    fn envelope(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Arc<MessageEnvelope>, BusError> {
+        let reply = AgentReply {
+            content: outcome.text.clone(),
+            session_id: request.session.clone(),
+            agent_name: self.identity.name().to_string(),
+            is_final: true,
+            structured_data: None,
+            content_type: None,
+        };
+        let mut envelope = MessageEnvelope::of(&reply)?
+            .with_id(format!("{}.reply", outcome.turn))
+            .with_source(Arc::clone(self.identity.name()));
+        envelope.correlation_id = request.correlation_id.as_deref().map(Arc::from);
+        envelope.destination = (!request.source.is_empty()).then(|| request.source.as_str().into());
+        Ok(Arc::new(envelope))
+    }
+}

@@ -12,6 +12,7 @@ mod journal;
 mod journal_reading;
 mod layers;
 mod parallel;
+mod remote_tools;
 mod sessions;
 mod support;
 mod tidy;

@@ -22,6 +22,7 @@ mod invoke;
 mod message;
 mod registration;
 mod registry;
+mod remote;
 mod typed;
 mod view;
 
@@ -31,5 +32,6 @@ pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, To
 pub use message::ToolErrorMessage;
 pub use registration::{Effect, ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
+pub use remote::{RemoteToolExecutor, remote_tool};
 pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, Tool, ToolFn, schema_of, stateful_tool, tool};
 pub use view::ToolView;

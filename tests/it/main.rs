@@ -8,6 +8,7 @@ mod cancel;
 mod crash;
 mod examples;
 mod golden;
+mod guides;
 mod journal;
 mod journal_reading;
 mod layers;

@@ -18,6 +18,7 @@
 
 mod arguments;
 mod executor;
+mod guide;
 mod invoke;
 mod message;
 mod registration;
@@ -28,6 +29,7 @@ mod view;
 
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
 pub use executor::{Recovery, ToolExecutor};
+pub use guide::{StaticGuide, ToolGuide};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use message::ToolErrorMessage;
 pub use registration::{Effect, ToolHints, ToolRegistration};

@@ -1,7 +1,9 @@
-//! Calling tools: one guard around every call, whoever makes it.
+//! Calling tools: one guard around every call, whoever makes it. And the guides that a model reads about them.
 
 mod dispatch;
+mod guides;
 mod isolate;
 mod meters;
 
 pub use dispatch::{ToolDispatcher, ToolLimits};
+pub use guides::{GuideError, GuideSnapshot, ToolGuides};

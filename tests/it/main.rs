@@ -8,15 +8,18 @@ mod cancel;
 mod crash;
 mod examples;
 mod golden;
+mod guides;
 mod journal;
 mod journal_reading;
 mod layers;
 mod parallel;
+mod remote_tools;
 mod sessions;
 mod support;
 mod tidy;
 mod tool_surface;
 mod tools;
+mod users;
 
 #[path = "../../examples/chat/calculator.rs"]
 mod calculator;

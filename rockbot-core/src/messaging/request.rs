@@ -138,6 +138,11 @@ impl RequestClient {
         })
     }
 
+    /// How long the client waits for an answer at most.
+    pub fn time_limit(&self) -> Duration {
+        self.time_limit
+    }
+
     /// How many answers were thrown away because nobody waited for them: they were late, or came twice.
     pub fn stray_replies(&self) -> u64 {
         self.waiting.stray.load(Ordering::Relaxed)

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Parts;
 use crate::messaging::{Message, MessageHandler, MessageRoute, SubscribeOptions};
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolGuide};
 
 /// What the subsystems of a host declare: what they give and need, their tools, handlers and subscriptions.
 pub struct Needs {
@@ -16,6 +16,7 @@ pub struct Needs {
     declaring: String,
     wants: Vec<Want>,
     tools: Vec<Tool>,
+    guides: Vec<Arc<dyn ToolGuide>>,
     routes: Vec<MessageRoute>,
     subscriptions: Vec<(String, SubscribeOptions)>,
     taken: Vec<String>,
@@ -42,6 +43,7 @@ impl Needs {
             declaring: String::new(),
             wants: Vec::new(),
             tools: Vec::new(),
+            guides: Vec::new(),
             routes: Vec::new(),
             subscriptions: Vec::new(),
             taken: Vec::new(),
@@ -83,6 +85,11 @@ impl Needs {
         self.tools.push(tool);
     }
 
+    /// A guide to tools, for the model to read.
+    pub fn guide(&mut self, guide: impl ToolGuide) {
+        self.guides.push(Arc::new(guide));
+    }
+
     /// Handles messages of type `M`.
     pub fn handle<M, H>(&mut self, handler: H)
     where
@@ -105,6 +112,7 @@ impl Needs {
             taken: self.taken,
             parts: self.parts,
             tools: self.tools,
+            guides: self.guides,
             routes: self.routes,
             subscriptions: self.subscriptions,
         }
@@ -122,6 +130,8 @@ pub struct Declared {
     pub parts: Parts,
     /// Their tools.
     pub tools: Vec<Tool>,
+    /// Their guides to them.
+    pub guides: Vec<Arc<dyn ToolGuide>>,
     /// Their handlers.
     pub routes: Vec<MessageRoute>,
     /// Their subscriptions: patterns, and how they are served.

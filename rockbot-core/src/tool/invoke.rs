@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::Effect;
 use super::message::{LooseRequest, or_default};
 use crate::{BoxError, CallContext, CallId, SessionId, ToolName};
 
@@ -173,6 +174,24 @@ impl ToolError {
     /// The arguments do not fit the tool.
     pub fn invalid_arguments(message: impl Into<String>) -> Self {
         Self::new(ToolErrorCode::InvalidArguments, message)
+    }
+
+    /// A call of a tool with `effect` took too long, as `what` says. Only one that does no harm twice may be tried
+    /// again: of a mutating one the outcome is unknown.
+    pub fn too_long(what: impl fmt::Display, effect: Effect) -> Self {
+        match effect {
+            Effect::Pure | Effect::Idempotent => {
+                let message = format!("{what}; it may be tried again, perhaps with less to do");
+                Self::new(ToolErrorCode::Timeout, message)
+            }
+            Effect::Mutating => Self::outcome_unknown(what),
+        }
+    }
+
+    /// Nobody knows whether the call took effect, because of `what`.
+    pub fn outcome_unknown(what: impl fmt::Display) -> Self {
+        let message = format!("{what}; it may or may not have taken effect, so check before you try it again");
+        Self::new(ToolErrorCode::OutcomeUnknown, message)
     }
 
     /// Saying whether the same call may succeed a little later. By default only a time-out may.

@@ -18,18 +18,22 @@
 
 mod arguments;
 mod executor;
+mod guide;
 mod invoke;
 mod message;
 mod registration;
 mod registry;
+mod remote;
 mod typed;
 mod view;
 
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
 pub use executor::{Recovery, ToolExecutor};
+pub use guide::{StaticGuide, ToolGuide};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use message::ToolErrorMessage;
 pub use registration::{Effect, ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
+pub use remote::{RemoteToolExecutor, remote_tool};
 pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, Tool, ToolFn, schema_of, stateful_tool, tool};
 pub use view::ToolView;

@@ -133,7 +133,7 @@ impl ToolDispatcher {
 /// What a layer's error means to the model: a stock time-out layer's error is a time-out.
 fn layer_error(error: BoxError, effect: Effect) -> ToolError {
     if error.is::<tower::timeout::error::Elapsed>() {
-        return too_long("the tool took too long", effect).with_source(error);
+        return ToolError::too_long("the tool took too long", effect).with_source(error);
     }
     ToolError::from(error)
 }
@@ -237,7 +237,10 @@ impl Guard {
         let ended = match isolate(&**tool.entry.executor(), request, cx, started, limit).await {
             Isolated::Done(Ok(response)) => Ok(response),
             Isolated::Done(Err(error)) => Err(error),
-            Isolated::TimedOut => Err(too_long(&format!("the tool timed out after {limit:?}"), effect)),
+            Isolated::TimedOut => Err(ToolError::too_long(
+                format_args!("the tool timed out after {limit:?}"),
+                effect,
+            )),
             Isolated::Panicked(message) => Err(broke_down(&name, &message)),
         };
         cut(answer(call, name, ended), self.max_result_bytes)
@@ -382,16 +385,4 @@ async fn acquire<'a>(places: Option<&'a Semaphore>, cx: &CallContext) -> Option<
 fn broke_down(tool: &ToolName, message: &str) -> ToolError {
     tracing::error!(%tool, %message, "a tool panicked");
     ToolError::execution_failed("the tool broke down; try another way")
-}
-
-/// The error of a call that took too long. Only one that does no harm twice may be tried again.
-fn too_long(what: &str, effect: Effect) -> ToolError {
-    let (code, advice) = match effect {
-        Effect::Pure | Effect::Idempotent => (ToolErrorCode::Timeout, "it may be tried again, perhaps with less to do"),
-        Effect::Mutating => (
-            ToolErrorCode::OutcomeUnknown,
-            "it may or may not have taken effect, so check before you try it again",
-        ),
-    };
-    ToolError::new(code, format!("{what}; {advice}"))
 }

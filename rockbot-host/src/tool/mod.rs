@@ -1,8 +1,10 @@
-//! Calling tools: one guard around every call, whoever makes it.
+//! Calling tools: one guard around every call, whoever makes it. And the guides that a model reads about them.
 
 mod dispatch;
+mod guides;
 mod meters;
 mod serve;
 
 pub use dispatch::{ToolDispatcher, ToolLimits};
+pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub(crate) use serve::{ToolInvokeHandler, tool_subscription};

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::messaging::{Bus, MessageRoute};
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryFeedbackStore,
 };
 use rockbot_core::subsystem::{Declared, Needs, Parts};
-use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolInvokeRequest, ToolRegistry};
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolInvokeRequest, ToolRegistry};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
+use rockbot_core::{AgentIdentity, BoxError};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentHostBuilder;
@@ -23,7 +23,7 @@ use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
 use crate::profile::{ProfileError, SystemPrompt};
-use crate::tool::{ToolDispatcher, ToolInvokeHandler};
+use crate::tool::{ToolDispatcher, ToolGuides, ToolInvokeHandler};
 use crate::users::{self, Replies, Served};
 
 /// What keeps a host from being built. All of it is reported at once.
@@ -59,10 +59,14 @@ impl AgentHostBuilder {
     pub fn build(mut self) -> Result<AgentHost, BuildError> {
         let registry = self.registry.take();
         let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));
-        let owner = Owner::new(self.identity.name());
+        let identity = self.identity.take().unwrap_or_else(|| {
+            // From the host's own source, so that a test can tell it beforehand.
+            AgentIdentity::new(&*self.name).with_instance_id(self.ids.next_id())
+        });
+        let owner = Owner::new(identity.name());
         let mut problems = Vec::new();
-        let built = match self.gather(&registry, &owner, &mut problems) {
-            Some(materials) if problems.is_empty() => self.assemble(materials, &registry, &owner),
+        let built = match self.gather(&identity, &registry, &owner, &mut problems) {
+            Some(materials) if problems.is_empty() => self.assemble(identity, materials, &registry, &owner),
             _ => Err(BuildError { problems }),
         };
         built.map_err(|mut error| {
@@ -76,18 +80,20 @@ impl AgentHostBuilder {
     /// Everything that the host needs; what is wrong is noted.
     fn gather(
         &mut self,
+        identity: &AgentIdentity,
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
         problems: &mut Vec<BoxError>,
     ) -> Option<Materials> {
-        let mut declared = self.declare(registry, problems);
-        let tools = std::mem::take(&mut self.tools);
-        for tool in tools.into_iter().chain(declared.tools.drain(..)) {
+        let mut declared = self.declare(identity, registry, problems);
+        let guides = self.guides(&mut declared, problems);
+        let tools = std::mem::take(&mut self.tools).into_iter();
+        for tool in tools.chain(declared.tools.drain(..)).chain(guides) {
             note(registry.register(owner, tool), problems);
         }
-        let patterns = self.messages.patterns(&self.identity, &mut declared, problems);
+        let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat = note(self.chat.take().ok_or(NoChat), problems);
-        let prompt = note(self.prompt(), problems);
+        let prompt = note(self.prompt(identity), problems);
         let journal = note(self.open_journal(), problems);
         Some(Materials {
             chat: chat?,
@@ -99,8 +105,13 @@ impl AgentHostBuilder {
     }
 
     /// Lets everybody say what they give and need.
-    fn declare(&mut self, registry: &Arc<dyn ToolRegistry>, problems: &mut Vec<BoxError>) -> Declared {
-        let mut parts = Parts::new(self.identity.clone(), self.clock.clone(), self.data_dir.clone());
+    fn declare(
+        &mut self,
+        identity: &AgentIdentity,
+        registry: &Arc<dyn ToolRegistry>,
+        problems: &mut Vec<BoxError>,
+    ) -> Declared {
+        let mut parts = Parts::new(identity.clone(), self.clock.clone(), self.data_dir.clone());
         parts.provide::<dyn ToolRegistry>(registry.clone());
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
@@ -123,13 +134,27 @@ impl AgentHostBuilder {
         declared
     }
 
-    fn prompt(&mut self) -> Result<SystemPrompt, ProfileError> {
+    /// The guides, and the tools to read them when there are any.
+    fn guides(&mut self, declared: &mut Declared, problems: &mut Vec<BoxError>) -> Vec<Tool> {
+        let guides = ToolGuides::new();
+        for guide in self.guides.drain(..).chain(declared.guides.drain(..)) {
+            note(guides.add(guide), problems);
+        }
+        let tools = match guides.snapshot().is_empty() {
+            true => Vec::new(),
+            false => guides.tools().into(),
+        };
+        declared.parts.provide(Arc::new(guides));
+        tools
+    }
+
+    fn prompt(&mut self, identity: &AgentIdentity) -> Result<SystemPrompt, ProfileError> {
         if let Some((options, builder)) = self.profile.take() {
-            return SystemPrompt::of_profile(options, builder, self.identity.clone());
+            return SystemPrompt::of_profile(options, builder, identity.clone());
         }
         let instructions = self.instructions.take();
         Ok(SystemPrompt::fixed(
-            instructions.unwrap_or_else(|| format!("You are {}.", self.identity.name())),
+            instructions.unwrap_or_else(|| format!("You are {}.", identity.name())),
         ))
     }
 
@@ -151,6 +176,7 @@ impl AgentHostBuilder {
 
     fn assemble(
         self,
+        identity: AgentIdentity,
         materials: Materials,
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
@@ -161,7 +187,7 @@ impl AgentHostBuilder {
         let replies = |bus: &Arc<dyn Bus>| -> Arc<dyn ReplySender> {
             Arc::new(Replies {
                 publisher: bus.clone(),
-                identity: self.identity.clone(),
+                identity: identity.clone(),
             })
         };
         let engine = Arc::new(TurnEngine::new(Equipment {
@@ -177,7 +203,7 @@ impl AgentHostBuilder {
             prompt: prompt.clone(),
             replies: self.messages.bus.as_ref().map(replies),
             policy: self.policy,
-            owner: self.identity.to_string(),
+            owner: identity.to_string(),
         }));
         let turns = TurnService::new(engine.clone(), self.turn_layers);
 
@@ -196,7 +222,7 @@ impl AgentHostBuilder {
         if self.messages.serves_tools {
             routes.push(MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine)));
         }
-        let bus = self.messages.connect(self.identity, materials.patterns, routes);
+        let bus = self.messages.connect(identity, materials.patterns, routes);
         let bus = bus.map_err(|error| BuildError {
             problems: vec![error.into()],
         })?;

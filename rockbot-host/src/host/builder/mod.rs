@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse};
 use rockbot_core::subsystem::{Needs, Subsystem};
-use rockbot_core::tool::{Tool, ToolInvocation, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 
@@ -50,18 +50,20 @@ use crate::turn::PolicySnapshot;
 /// | `HandleMessage<M, H>()` | [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users) |
 /// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always there |
-/// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools); the agent's own calls need nothing |
+/// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
 /// | any other `With…`, `Add…` | [`add`](Self::add) with the [`Subsystem`] of the crate that has it |
 ///
 /// The stores of long-term and working memory, rules and skills are given to whatever asks for them (a
 /// [`Subsystem`], a tool); the agent's own use of them is not part of this crate.
 #[must_use]
 pub struct AgentHostBuilder {
-    identity: AgentIdentity,
+    name: String,
+    identity: Option<AgentIdentity>,
     instructions: Option<String>,
     profile: Option<(AgentProfileOptions, Arc<dyn SystemPromptBuilder>)>,
     chat: Option<Arc<dyn ChatClient>>,
     tools: Vec<Tool>,
+    guides: Vec<Arc<dyn ToolGuide>>,
     registry: Option<Arc<dyn ToolRegistry>>,
     journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
@@ -85,6 +87,7 @@ impl fmt::Debug for AgentHostBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tools: Vec<_> = self.tools.iter().map(|tool| &tool.registration.name).collect();
         f.debug_struct("AgentHostBuilder")
+            .field("name", &self.name)
             .field("identity", &self.identity)
             .field("tools", &tools)
             .field("subsystems", &self.subsystems)
@@ -96,11 +99,13 @@ impl fmt::Debug for AgentHostBuilder {
 impl AgentHostBuilder {
     pub(super) fn new(name: &str) -> Self {
         Self {
-            identity: AgentIdentity::new(name),
+            name: name.to_owned(),
+            identity: None,
             instructions: None,
             profile: None,
             chat: None,
             tools: Vec::new(),
+            guides: Vec::new(),
             registry: None,
             journal: None,
             data_dir: None,
@@ -121,7 +126,7 @@ impl AgentHostBuilder {
     /// The agent's name, and which of its instances this is. Default: the name that the builder was begun with, and a
     /// fresh instance.
     pub fn identity(mut self, identity: AgentIdentity) -> Self {
-        self.identity = identity;
+        self.identity = Some(identity);
         self
     }
 
@@ -150,6 +155,13 @@ impl AgentHostBuilder {
     /// [`AgentHost::add_tool`](super::AgentHost::add_tool).
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// A guide to a group of tools, for the model to read when it needs them. With the first one the agent gets the
+    /// tools `list_tool_guides` and `get_tool_guide`.
+    pub fn guide(mut self, guide: impl ToolGuide) -> Self {
+        self.guides.push(Arc::new(guide));
         self
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
+use rockbot_core::loggable;
 
 use crate::offline::OfflineModel;
 use crate::settings::{LlmConfigError, LlmSettings, TierSettings};
@@ -123,7 +124,10 @@ impl ChatClient for ChatTiers {
                 let model = answer.model.as_deref().unwrap_or("unnamed");
                 tracing::info!(tier = tier.name(), model, "model call");
             }
-            Err(error) => tracing::warn!(tier = tier.name(), kind = ?error.kind(), %error, "model call failed"),
+            Err(error) => {
+                let (kind, error) = (error.kind(), error.to_string());
+                tracing::warn!(tier = tier.name(), ?kind, error = %loggable(&error), "model call failed");
+            }
         }
         answer
     }

@@ -21,12 +21,13 @@ use std::time::Duration;
 
 use rockbot_core::store::{ConversationLog, ConversationMemory};
 use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
-use rockbot_core::{TurnId, turn::JournalError};
+use rockbot_core::{TurnId, loggable, turn::JournalError};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, Span};
 
 pub use error::TurnError;
 pub(crate) use live::{LiveTurn, News, Said};
@@ -167,7 +168,10 @@ impl TurnEngine {
                 }
                 let entry = self.sessions.enter(&live, live.request().busy);
                 let (engine, task_live) = (self.clone(), live.clone());
-                self.spawn(async move { engine.run_new(task_live, claim, policy, run.at, entry).await });
+                let span = span(&live);
+                self.spawn(
+                    async move { engine.run_new(task_live, claim, policy, run.at, entry).await }.instrument(span),
+                );
                 Ok(live)
             }
             Acceptance::Known(RunState::Finished(outcome)) => {
@@ -281,6 +285,18 @@ impl Drop for Accepting<'_> {
     fn drop(&mut self) {
         self.turns.send_if_modified(|turns| turns.remove(&self.turn));
     }
+}
+
+/// The span of a turn: within the one in which its message was accepted. `traceparent` is that of the message's
+/// sender, for a subscriber that joins traces.
+fn span(live: &LiveTurn) -> Span {
+    let request = live.request();
+    tracing::info_span!(
+        "invoke_agent",
+        turn = %live.id(),
+        session = %loggable(request.session.as_str()),
+        traceparent = request.trace.as_deref(),
+    )
 }
 
 /// The outcome as the journal keeps it; one that cannot be read is an honest failure.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::tool::{Recovery, ToolInvokeResponse};
 use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink};
+use tracing::Instrument as _;
 
-use super::{LEASE, LiveTurn, TurnEngine, TurnError};
+use super::{LEASE, LiveTurn, TurnEngine, TurnError, span};
 use crate::driver::{First, context};
 use crate::session::Entry;
 use crate::turn::policy::{outcome_unknown, uncertain};
@@ -74,7 +75,8 @@ impl TurnEngine {
         } else {
             let entry = self.sessions.enter(&live, BusyPolicy::Queue);
             let (engine, live) = (self.clone(), live.clone());
-            self.spawn(async move { engine.run_resumed(live, claim, turn, entry).await });
+            let span = span(&live);
+            self.spawn(async move { engine.run_resumed(live, claim, turn, entry).await }.instrument(span));
         }
         Ok(Some((live, begun)))
     }

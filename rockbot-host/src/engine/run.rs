@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use rockbot_core::chat::{Role, Usage};
 use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
-use rockbot_core::{BoxError, SessionId, Timestamp};
+use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
 use serde_json::value::to_raw_value;
 
 use super::{LiveTurn, News, TurnEngine};
@@ -140,7 +140,7 @@ impl TurnEngine {
     /// whoever waits. A crash in between ends it once more, with the same words.
     async fn end(&self, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
         if let Err(error) = self.remember(turn, &outcome).await {
-            tracing::error!(turn = %live.id(), %error, "a finished turn could not be added to its conversation");
+            tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "a finished turn could not be added to its conversation");
         }
         let outcome = Arc::new(outcome);
         live.promise(&outcome);
@@ -332,7 +332,7 @@ fn log_entries(session: &SessionId, entries: Vec<ConversationTurn>) -> Vec<LogEn
 }
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {
-    tracing::error!(turn = %turn.id(), %error, "a turn failed");
+    tracing::error!(turn = %turn.id(), error = %loggable(&error.to_string()), "a turn failed");
     let text = format!("This request could not be finished: {error}");
     turn.ended_with(TurnStatus::Failed(failure), text)
 }

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use super::reply::Serving;
 use super::{LiveTurn, News, ReplySlot, TurnEngine, TurnError};
@@ -80,10 +81,11 @@ impl TurnService {
         turn.slot = Some(Arc::clone(&slot));
         let (tell, told) = oneshot::channel();
         let service = self.clone();
-        self.engine.spawn(async move {
+        let serving = async move {
             // Nobody listens any more once the message was accepted.
             let _ = tell.send(service.call(turn).await);
-        });
+        };
+        self.engine.spawn(serving.in_current_span());
         tokio::select! {
             biased;
             () = slot.accepted() => Ok(()),

@@ -11,9 +11,10 @@ use rockbot_core::tool::{
     Effect, Recovery, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvocation, ToolInvokeRequest,
     ToolInvokeResponse, ToolRegistry, ToolSnapshot,
 };
-use rockbot_core::{BoxError, CallContext, CallId, ToolName};
+use rockbot_core::{BoxError, CallContext, CallId, ToolName, loggable};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::meters::{MeterBook, Meters};
 use crate::isolate::{Isolate, Isolated, message};
@@ -85,6 +86,16 @@ impl ToolDispatcher {
 
     /// Calls a tool. Never fails: a failure is a response with `is_error`.
     pub async fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
+        // Names and ids are the model's own words.
+        let span = tracing::info_span!(
+            "execute_tool",
+            tool_name = %loggable(request.tool_name.as_str()),
+            tool_call_id = %loggable(request.tool_call_id.as_str()),
+        );
+        self.through_layers(request, cx).instrument(span).await
+    }
+
+    async fn through_layers(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
         let Some(stack) = &self.stack else {
             return self.guard.call(request, cx).await;
         };
@@ -383,6 +394,6 @@ async fn acquire<'a>(places: Option<&'a Semaphore>, cx: &CallContext) -> Option<
 }
 
 fn broke_down(tool: &ToolName, message: &str) -> ToolError {
-    tracing::error!(%tool, %message, "a tool panicked");
+    tracing::error!(tool = %loggable(tool.as_str()), message = %loggable(message), "a tool panicked");
     ToolError::execution_failed("the tool broke down; try another way")
 }

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Response, Url};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
-use rockbot_core::{CallContext, Clock, IdSource, SystemClock, until};
+use rockbot_core::{CallContext, Clock, IdSource, SystemClock, loggable, until};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 pub use self::builder::OpenAiChatBuilder;
@@ -125,7 +125,7 @@ impl OpenAiChat {
             let Some(wait) = self.retry.wait(&failure, retries, Instant::now(), deadline) else {
                 return Err(failure.error);
             };
-            tracing::debug!(error = %failure.error, ?wait, "trying a model call again");
+            tracing::debug!(error = %loggable(&failure.error.to_string()), ?wait, "trying a model call again");
             outlet.reset();
             sleep(wait).await;
             retries += 1;

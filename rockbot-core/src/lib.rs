@@ -12,6 +12,7 @@
 //! * [`user`]: what people say to an agent over a bus, and the client of their interfaces
 //! * [`subsystem`]: parts of a host, and what they need of each other
 //! * [`store`]: what an agent remembers
+//! * `files` (feature `files`): what stores in files have in common
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * `config` (feature `config`): settings from files and the environment
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
@@ -26,11 +27,14 @@ pub mod config;
 pub mod context;
 mod did_you_mean;
 mod digest;
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+pub mod files;
 mod id;
 mod identity;
 mod loggable;
 pub mod messaging;
-mod rfc3339;
+pub mod rfc3339;
 pub mod store;
 pub mod subsystem;
 #[cfg(any(test, feature = "testing"))]

@@ -1,18 +1,42 @@
 //! Moments as other programs write them, for `#[serde(with)]`: RFC 3339 text, which standard libraries read.
 
-use std::borrow::Cow;
+use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serializer, de};
+use serde::de::Visitor;
+use serde::{Deserializer, Serializer, de};
 
 use crate::Timestamp;
 
-pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a moment as text, to the millisecond, in UTC.
+///
+/// # Errors
+///
+/// Fails when the serializer does.
+pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&write(*at))
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-    let text = Cow::<'de, str>::deserialize(deserializer)?;
-    read(&text).ok_or_else(|| de::Error::custom(format_args!("`{text}` is no RFC 3339 moment since 1970")))
+/// Reads a moment with any offset; what is finer than a millisecond is cut off.
+///
+/// # Errors
+///
+/// Fails when it is no moment since 1970.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    struct Text;
+
+    impl Visitor<'_> for Text {
+        type Value = Timestamp;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an RFC 3339 moment since 1970")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+            read(text).ok_or_else(|| E::custom(format_args!("`{text}` is no RFC 3339 moment since 1970")))
+        }
+    }
+
+    deserializer.deserialize_str(Text)
 }
 
 /// A moment that may be missing.

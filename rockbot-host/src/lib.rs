@@ -5,6 +5,7 @@
 mod agent;
 pub mod bus;
 mod chat;
+pub mod conversation;
 mod driver;
 mod engine;
 mod host;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::per_principal::PerPrincipal;
 use crate::chat::Role;
 use crate::{BoxError, Principal, SessionId, Timestamp, TurnId};
 
@@ -50,6 +50,15 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
     ///
     /// Fails when the memory cannot be read.
     async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Writes down what is only held back; called when the host stops. Does nothing by default.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    async fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// One thing that was said.
@@ -79,11 +88,33 @@ pub struct StoreError {
 /// How many entries a session keeps by default.
 const WINDOW: usize = 50;
 
+/// How many sessions are kept in memory.
+const SESSIONS: usize = 10_000;
+
 /// Conversation memory of a process: gone when it ends.
+///
+/// It keeps 10 000 sessions. Beyond that the one that was neither written nor read for the longest time is forgotten.
 #[derive(Debug)]
 pub struct InMemoryConversationMemory {
     window: usize,
-    sessions: PerPrincipal<BTreeMap<SessionId, VecDeque<ConversationTurn>>>,
+    most_sessions: usize,
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    windows: BTreeMap<Key, Window>,
+    /// When each was used, the longest ago first.
+    uses: BTreeMap<u64, Key>,
+    last_use: u64,
+}
+
+type Key = (Principal, SessionId);
+
+#[derive(Debug, Default)]
+struct Window {
+    turns: VecDeque<ConversationTurn>,
+    used: u64,
 }
 
 impl Default for InMemoryConversationMemory {
@@ -102,7 +133,48 @@ impl InMemoryConversationMemory {
     pub fn with_window(window: usize) -> Self {
         Self {
             window,
-            sessions: PerPrincipal::default(),
+            most_sessions: SESSIONS,
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// Keeping `most` sessions: 10 000 by default.
+    #[must_use]
+    pub fn with_sessions(mut self, most: usize) -> Self {
+        self.most_sessions = most;
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        // No code that can panic runs under the lock.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    /// Notes that a session is used now.
+    fn touch(&mut self, key: &Key) -> Option<&mut Window> {
+        let window = self.windows.get_mut(key)?;
+        self.uses.remove(&window.used);
+        // A new window has 0, which is nobody's.
+        self.last_use += 1;
+        window.used = self.last_use;
+        self.uses.insert(self.last_use, key.clone());
+        Some(window)
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(window) = self.windows.remove(key) {
+            self.uses.remove(&window.used);
+        }
+    }
+
+    /// Forgets those that were not used for the longest time.
+    fn keep(&mut self, most: usize) {
+        while self.windows.len() > most
+            && let Some((_, key)) = self.uses.pop_first()
+        {
+            self.windows.remove(&key);
         }
     }
 }
@@ -115,14 +187,17 @@ impl ConversationMemory for InMemoryConversationMemory {
         session: &SessionId,
         entries: Vec<ConversationTurn>,
     ) -> Result<(), StoreError> {
-        self.sessions.write(principal, |sessions| {
-            let turns = sessions.entry(session.clone()).or_default();
+        let key = (principal.clone(), session.clone());
+        let mut sessions = self.lock();
+        sessions.windows.entry(key.clone()).or_default();
+        if let Some(Window { turns, .. }) = sessions.touch(&key) {
             let is_new = |entry: &ConversationTurn| !turns.iter().any(|known| known.turn == entry.turn);
             let entries: Vec<_> = entries.into_iter().filter(is_new).collect();
             turns.extend(entries);
             let excess = turns.len().saturating_sub(self.window);
             turns.drain(..excess);
-        });
+        }
+        sessions.keep(self.most_sessions);
         Ok(())
     }
 
@@ -132,22 +207,25 @@ impl ConversationMemory for InMemoryConversationMemory {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<ConversationTurn>, StoreError> {
-        Ok(self.sessions.read(principal, |sessions| {
-            let last = |turns: &VecDeque<_>| turns.range(turns.len().saturating_sub(limit)..).cloned().collect();
-            sessions.get(session).map(last).unwrap_or_default()
-        }))
+        let last = |turns: &VecDeque<_>| turns.range(turns.len().saturating_sub(limit)..).cloned().collect();
+        let mut sessions = self.lock();
+        let window = sessions.touch(&(principal.clone(), session.clone()));
+        Ok(window.map(|window| last(&window.turns)).unwrap_or_default())
     }
 
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
-        self.sessions
-            .write(principal, |sessions| drop(sessions.remove(session)));
+        self.lock().remove(&(principal.clone(), session.clone()));
         Ok(())
     }
 
     async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
-        Ok(self
-            .sessions
-            .read(principal, |sessions| sessions.keys().cloned().collect()))
+        let from = (principal.clone(), SessionId::from(""));
+        let sessions = self.lock();
+        let own = sessions
+            .windows
+            .range(from..)
+            .take_while(|((owner, _), _)| owner == principal);
+        Ok(own.map(|((_, session), _)| session.clone()).collect())
     }
 }
 
@@ -177,5 +255,20 @@ mod tests {
         let entries = ["a", "b", "c"].map(entry).to_vec();
         memory.append(&me, &session, entries).await.unwrap();
         assert_eq!(memory.recent(&me, &session, 10).await.unwrap(), ["b", "c"].map(entry));
+    }
+
+    #[tokio::test]
+    async fn the_session_that_was_not_used_for_the_longest_time_gives_way() {
+        let memory = InMemoryConversationMemory::new().with_sessions(2);
+        let me = Principal::default();
+        for session in ["a", "b"] {
+            memory.append(&me, &session.into(), vec![entry("t")]).await.unwrap();
+        }
+        memory.recent(&me, &"a".into(), 1).await.unwrap();
+        memory
+            .append(&"other".into(), &"c".into(), vec![entry("t")])
+            .await
+            .unwrap();
+        assert_eq!(memory.sessions(&me).await.unwrap(), ["a"]);
     }
 }

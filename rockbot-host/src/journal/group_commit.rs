@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// Syncs what was written; writers that come while a sync runs share the next one.
 #[derive(Debug, Default)]
-pub(super) struct GroupCommit {
+pub(crate) struct GroupCommit {
     state: Mutex<State>,
 }
 
@@ -31,7 +31,7 @@ impl GroupCommit {
     ///
     /// The work is done by whoever comes first; a caller that stops waiting holds up nobody, since a sync that
     /// has begun runs on a blocking thread.
-    pub(super) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
+    pub(crate) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
         let (mut verdict, leads) = self.join(file);
         if leads {
             let this = self.clone();

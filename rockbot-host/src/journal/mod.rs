@@ -11,4 +11,6 @@ mod line;
 mod private_file;
 mod segment;
 
+pub(crate) use group_commit::GroupCommit;
+
 pub use file::{Durability, FileTurnJournal, JournalOptions};

@@ -1,12 +1,16 @@
 //! The promises of [`ConversationMemory`].
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
 use crate::chat::Role;
 use crate::store::{ConversationMemory, ConversationTurn};
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// Checks that what `make` makes keeps the promises of [`ConversationMemory`].
 ///
-/// The memory must be empty and must keep at least 10 entries of a session.
+/// The memory must be empty and must keep at least 12 entries of a session.
 ///
 /// # Panics
 ///
@@ -17,6 +21,9 @@ pub async fn conversation_memory<M: ConversationMemory>(make: impl AsyncFn() -> 
     keeps_sessions_and_principals_apart(&make().await).await;
     forgets_one_session_only(&make().await).await;
     lists_sessions_in_order(&make().await).await;
+    a_cleared_session_begins_anew(&make().await).await;
+    flushing_changes_nothing(&make().await).await;
+    keeps_every_append_of_many_at_once(&make().await).await;
 }
 
 async fn returns_the_last_entries_oldest_first(memory: &impl ConversationMemory) {
@@ -129,6 +136,74 @@ async fn lists_sessions_in_order(memory: &impl ConversationMemory) {
         listed, expected,
         "the sessions of one principal, in the order of their ids"
     );
+}
+
+async fn a_cleared_session_begins_anew(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    append(memory, &me, &session, &[entry("t1", "before")]).await;
+    memory.clear(&me, &session).await.expect("the memory can be written");
+    append(memory, &me, &session, &[entry("t1", "after")]).await;
+    assert_eq!(
+        recent(memory, &me, &session, 10).await,
+        ["after"],
+        "a cleared session knows none of its turns"
+    );
+}
+
+async fn flushing_changes_nothing(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    for turn in ["t1", "t2"] {
+        append(memory, &me, &session, &[entry(turn, turn)]).await;
+        memory.flush().await.expect("the memory can be written");
+        append(memory, &me, &session, &[entry(turn, "again")]).await;
+    }
+    assert_eq!(
+        recent(memory, &me, &session, 10).await,
+        ["t1", "t2"],
+        "what was flushed is still there"
+    );
+}
+
+async fn keeps_every_append_of_many_at_once(memory: &impl ConversationMemory) {
+    let (me, sessions) = (Principal::default(), ["one", "two"].map(SessionId::from));
+    let append_from = async |writer: &str| {
+        for session in &sessions {
+            for at in 0..2 {
+                let turn = format!("{writer}{at}");
+                append(memory, &me, session, &[entry(&turn, &turn), entry(&turn, &turn)]).await;
+            }
+        }
+    };
+    let writers = ["a", "b", "c"].map(|writer| Box::pin(append_from(writer)));
+    all_at_once(writers.into()).await;
+    for session in &sessions {
+        let found = recent(memory, &me, session, 100).await;
+        assert!(
+            found.chunks(2).all(|pair| pair[0] == pair[1]),
+            "the entries of one append stand together, got {found:?}"
+        );
+        for writer in ["a", "b", "c"] {
+            let of_writer: Vec<_> = found.iter().filter(|text| text.starts_with(writer)).collect();
+            assert!(
+                of_writer.is_sorted(),
+                "the appends of one writer keep their order, got {found:?}"
+            );
+        }
+        assert_eq!(found.len(), 12, "every append is there, got {found:?}");
+    }
+}
+
+/// Polls all of them until all have ended.
+async fn all_at_once<F: Future<Output = ()>>(mut futures: Vec<Pin<Box<F>>>) {
+    poll_fn(|cx| {
+        futures.retain_mut(|future| future.as_mut().poll(cx).is_pending());
+        if futures.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// Ids that a careless store would confuse, or let out of its folder.

@@ -1,0 +1,107 @@
+//! Conversations on disk, for a harness that measures stores side by side.
+//!
+//! Usage: `w8 append SECONDS`, or `w8 reload SESSIONS TURNS FOLDER`, where the folder has a JSON document for each session,
+//! `{sessionId, turns}`, as the harness makes them. Each prints JSON lines.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rockbot_core::chat::Role;
+use rockbot_core::store::{ConversationMemory, ConversationTurn};
+use rockbot_core::{BoxError, Clock, Principal, SessionId, SystemClock};
+use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
+use serde_json::{Value, json};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["append", seconds] => {
+            let time = Duration::from_secs_f64(seconds.parse()?);
+            append("rockbot", 1, time).await?;
+            append("rockbot-100-sessions", 100, time).await
+        }
+        ["reload", sessions, turns, folder] => reload(sessions.parse()?, turns.parse()?, Path::new(folder)).await,
+        _ => Err("usage: w8 append SECONDS | w8 reload SESSIONS TURNS FOLDER".into()),
+    }
+}
+
+/// Where the harness keeps its files, so that all write to the same disk.
+fn scratch() -> PathBuf {
+    std::env::var_os("PB_TMP").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+fn said(index: usize) -> ConversationTurn {
+    let text = "the quick brown fox jumps over the lazy dog \"again\" ".repeat(6);
+    ConversationTurn {
+        role: if index.is_multiple_of(2) {
+            Role::User
+        } else {
+            Role::Assistant
+        },
+        content: format!("message {index}: {text}"),
+        timestamp: SystemClock.now(),
+        turn: format!("{index:032x}").into(),
+    }
+}
+
+/// Appends one entry at a time, round and round the sessions.
+async fn append(name: &str, sessions: usize, time: Duration) -> Result<(), BoxError> {
+    let folder = tempfile::tempdir_in(scratch())?;
+    let memory = FileConversationMemory::open(folder.path().join("conversations"))?;
+    let principal = Principal::default();
+    let ids: Vec<_> = (0..sessions)
+        .map(|at| SessionId::from(format!("session-{at}")))
+        .collect();
+    let (start, mut took) = (Instant::now(), Vec::new());
+    while start.elapsed() < time {
+        let at = took.len();
+        let began = Instant::now();
+        memory.append(&principal, &ids[at % sessions], vec![said(at)]).await?;
+        took.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    let per_second = took.len() as f64 / start.elapsed().as_secs_f64();
+    took.sort_by(f64::total_cmp);
+    let quantile = |share: f64| (took[((took.len() - 1) as f64 * share) as usize] * 10.0).round() / 10.0;
+    let row = json!({"append": name, "per_s": per_second.round(), "p50_us": quantile(0.5), "p99_us": quantile(0.99)});
+    println!("{row}");
+    Ok(())
+}
+
+/// Opens the same sessions, each a document with an array of turns.
+async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxError> {
+    let scratch = tempfile::tempdir_in(scratch())?;
+    let copies = scratch.path().join("conversations");
+    std::fs::create_dir(&copies)?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let document: Value = serde_json::from_slice(&std::fs::read(entry.path())?)?;
+        std::fs::write(
+            copies.join(entry.file_name()),
+            serde_json::to_vec_pretty(&document["turns"])?,
+        )?;
+    }
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        // The documents are of a day long ago.
+        let idle_timeout = Duration::from_secs(100 * 365 * 86_400);
+        let options = ConversationOptions {
+            idle_timeout,
+            resident_sessions: sessions,
+            ..ConversationOptions::default()
+        };
+        let start = Instant::now();
+        let memory = FileConversationMemory::open_with(&copies, options)?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        let last = memory
+            .recent(&Principal::default(), &"session-0".into(), usize::MAX)
+            .await?;
+        assert_eq!((memory.damaged(), last.len()), (0, turns), "everything is there");
+    }
+    let ms = (rockbot_benches::median(times) * 10.0).round() / 10.0;
+    println!(
+        "{}",
+        json!({"reload": "rockbot", "sessions": sessions, "turns": sessions * turns, "ms": ms})
+    );
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! A folder of documents that one process holds.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::draft::Draft;
+use super::error::FileError;
+use super::lines::{self, LineFile};
+use super::lock::FolderLock;
+use super::system;
+
+/// How deep folders may be nested: a name of [`encode`](super::encode) needs 16, twice.
+const DEPTH: usize = 40;
+
+/// A folder of documents, held by this process as long as this value lives.
+///
+/// Documents have names relative to the folder, with `/` between nested folders. Nothing in the folder is followed to
+/// another place: a link is an error where a document is read or written, is not listed, and is itself what goes away
+/// when it is replaced or removed. (That a folder is exchanged for a link in the very moment of its use cannot be
+/// seen; for a file it is.) The folder itself may be a link.
+#[derive(Debug)]
+pub struct DataFolder {
+    root: PathBuf,
+    /// Held, not read.
+    _lock: FolderLock,
+}
+
+/// A file in a [`DataFolder`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its name, relative to the folder.
+    pub name: String,
+    /// When it was last changed, where the system knows.
+    pub modified: Option<SystemTime>,
+}
+
+impl DataFolder {
+    /// Takes the folder at `root` for this process, and makes it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`FileError::Locked`] when it is open already, here or in another process, and when it cannot be
+    /// made.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, FileError> {
+        let root = root.into();
+        system::make_folder(&root, true).map_err(FileError::io("made", &root))?;
+        let lock = FolderLock::take(&root)?;
+        Ok(Self { root, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The file `name`, opened to be read, unless there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is no plain file, or cannot be opened.
+    pub fn file(&self, name: &str) -> Result<Option<File>, FileError> {
+        let Some(path) = self.existing(name)? else {
+            return Ok(None);
+        };
+        Ok(open_plain(&path, OpenOptions::new().read(true), false)?.map(|(file, _)| file))
+    }
+
+    /// The contents of the document `name`, unless there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is no plain file, has more than `limit` bytes, or cannot be read.
+    pub fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
+        let Some(path) = self.existing(name)? else {
+            return Ok(None);
+        };
+        let Some((file, metadata)) = open_plain(&path, OpenOptions::new().read(true), false)? else {
+            return Ok(None);
+        };
+        let too_large = || FileError::TooLarge {
+            path: path.clone(),
+            limit,
+        };
+        if metadata.len() > limit {
+            return Err(too_large());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+        // It may have grown since.
+        let read = file.take(limit + 1).read_to_end(&mut bytes);
+        read.map_err(FileError::io("read", &path))?;
+        if bytes.len() as u64 > limit {
+            return Err(too_large());
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Gives each line of the file `name` to `each`, without its end. Empty lines, a byte order mark and carriage
+    /// returns at line ends do not count. Returns how many lines were longer than `limit` bytes, which are skipped;
+    /// `None` when there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is no plain file, or cannot be read.
+    pub fn read_lines(&self, name: &str, limit: u64, each: impl FnMut(&[u8])) -> Result<Option<u64>, FileError> {
+        let file = self.file(name)?;
+        file.map(|file| lines::read(file, &self.root.join(name), limit, each))
+            .transpose()
+    }
+
+    /// Opens the file `name` to append lines to it, and makes it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is no plain file, or cannot be opened.
+    pub fn lines(&self, name: &str) -> Result<LineFile, FileError> {
+        LineFile::open(self.made(name)?)
+    }
+
+    /// Replaces the document `name` in one step that a crash, or power loss, cannot leave half done. Waits until the
+    /// disk has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the system refuses; then the old document stays.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
+        self.draft(name, bytes)?.publish()?;
+        self.sync(name)
+    }
+
+    /// The first half of [`DataFolder::replace`]: writes the new contents beside the document, and waits until the
+    /// disk has them.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the system refuses.
+    pub fn draft(&self, name: &str, bytes: &[u8]) -> Result<Draft, FileError> {
+        Draft::write(self.made(name)?, bytes, true)
+    }
+
+    /// Waits until the disk has the names in the folder that holds `name`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the system refuses.
+    pub fn sync(&self, name: &str) -> Result<(), FileError> {
+        let path = self.root.join(name);
+        let folder = path.parent().unwrap_or(&self.root);
+        system::sync_folder(folder).map_err(FileError::io("synced", folder))
+    }
+
+    /// Removes the file `name`. Returns whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the system refuses.
+    pub fn remove(&self, name: &str) -> Result<bool, FileError> {
+        let Some(path) = self.existing(name)? else {
+            return Ok(false);
+        };
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(FileError::io("removed", &path)(error)),
+        }
+    }
+
+    /// Moves what stands at `name` out of the way, whatever it is, and returns its new name: `name.damaged`, or
+    /// `name.damaged-2` and so on when that is taken.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the system refuses.
+    pub fn set_aside(&self, name: &str) -> Result<String, FileError> {
+        let path = self.made(name)?;
+        let aside = self.free_name(name)?;
+        std::fs::rename(&path, self.root.join(&aside)).map_err(FileError::io("set aside", &path))?;
+        Ok(aside)
+    }
+
+    /// Leaves a copy of the file `name` where [`DataFolder::set_aside`] would have moved it, and returns its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is no such file, and when the system refuses.
+    pub fn copy_aside(&self, name: &str) -> Result<String, FileError> {
+        let path = self.root.join(name);
+        let mut from = self.file(name)?.ok_or_else(|| FileError::NotPlain(path.clone()))?;
+        let aside = self.free_name(name)?;
+        let mut options = system::open_options();
+        let to = options.write(true).create_new(true).open(self.root.join(&aside));
+        let copied = to.and_then(|mut to| io::copy(&mut from, &mut to));
+        copied.map_err(FileError::io("copied", &path))?;
+        Ok(aside)
+    }
+
+    fn free_name(&self, name: &str) -> Result<String, FileError> {
+        let endings = std::iter::once(".damaged".to_owned()).chain((2..10_000).map(|n| format!(".damaged-{n}")));
+        let mut names = endings.map(|ending| format!("{name}{ending}"));
+        let free = names.find(|name| std::fs::symlink_metadata(self.root.join(name)).is_err());
+        free.ok_or_else(|| {
+            let source = io::Error::from(io::ErrorKind::AlreadyExists);
+            FileError::io("set aside: ten thousand stand there already", &self.root.join(name))(source)
+        })
+    }
+
+    /// The files in the folder `under` (empty for the whole), nested ones too, in no order. Those whose names are no
+    /// Unicode are left out, as is everything that is not a plain file.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder cannot be read. Nested ones that cannot be read are left out.
+    pub fn list(&self, under: &str) -> Result<Vec<Found>, FileError> {
+        let mut found = Vec::new();
+        let path = if under.is_empty() {
+            Some(self.root.clone())
+        } else {
+            self.existing(under)?
+        };
+        let Some(path) = path.filter(|path| under.is_empty() || is_folder(path)) else {
+            return Ok(found);
+        };
+        list(&path, under, DEPTH, &mut found).map_err(FileError::io("listed", &path))?;
+        Ok(found)
+    }
+
+    /// The path of `name`, unless one of its folders is missing.
+    fn existing(&self, name: &str) -> Result<Option<PathBuf>, FileError> {
+        let mut path = self.root.clone();
+        let mut pieces = pieces(&self.root, name)?.peekable();
+        while let Some(piece) = pieces.next() {
+            path.push(piece);
+            if pieces.peek().is_some() {
+                match std::fs::symlink_metadata(&path) {
+                    Ok(metadata) if metadata.is_dir() => {}
+                    Ok(_) => return Err(FileError::NotPlain(path)),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                    Err(error) => return Err(FileError::io("read", &path)(error)),
+                }
+            }
+        }
+        Ok(Some(path))
+    }
+
+    /// The path of `name`, whose folders are made if they are missing.
+    fn made(&self, name: &str) -> Result<PathBuf, FileError> {
+        if let Some(path) = self.existing(name)? {
+            return Ok(path);
+        }
+        for (at, _) in name.match_indices('/') {
+            let folder = self.root.join(&name[..at]);
+            match system::make_folder(&folder, false) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(FileError::io("made", &folder)(error));
+                }
+                _ => {}
+            }
+        }
+        self.existing(name)?
+            .ok_or_else(|| FileError::NotPlain(self.root.join(name)))
+    }
+}
+
+/// The pieces of a name, none of which leads out of the folder.
+fn pieces<'a>(root: &Path, name: &'a str) -> Result<impl Iterator<Item = &'a str>, FileError> {
+    // On Windows a backslash stands between folders, and a colon behind a drive.
+    let foreign = |piece: &str| cfg!(windows) && piece.contains(['\\', ':']);
+    let leads_out = |piece: &str| matches!(piece, "" | "." | "..") || foreign(piece);
+    if name.split('/').any(leads_out) {
+        return Err(FileError::NotPlain(root.join(name)));
+    }
+    Ok(name.split('/'))
+}
+
+fn is_folder(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Opens a plain file, or makes it if it is missing and that is `allowed`. Never follows a link at its place.
+pub(super) fn open_plain(
+    path: &Path,
+    options: &OpenOptions,
+    may_make: bool,
+) -> Result<Option<(File, Metadata)>, FileError> {
+    let failed = || FileError::io("opened", path);
+    let seen = match std::fs::symlink_metadata(path) {
+        Ok(seen) => seen,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => {
+            // Making a file that must not exist follows no link either.
+            let file = options.clone().create_new(true).open(path).map_err(failed())?;
+            let metadata = file.metadata().map_err(failed())?;
+            return Ok(Some((file, metadata)));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed()(error)),
+    };
+    if !seen.is_file() {
+        return Err(FileError::NotPlain(path.to_owned()));
+    }
+    let file = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed())?,
+    };
+    let opened = file.metadata().map_err(failed())?;
+    if !system::is_same_file(&seen, &opened) {
+        return Err(FileError::NotPlain(path.to_owned()));
+    }
+    Ok(Some((file, opened)))
+}
+
+fn list(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<Found>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let name = if prefix.is_empty() {
+            name
+        } else {
+            format!("{prefix}/{name}")
+        };
+        let kind = entry.file_type()?;
+        if kind.is_file() {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+            found.push(Found { name, modified });
+        } else if kind.is_dir() && depth > 0 {
+            // One that cannot be read keeps nobody from the others.
+            let _ = list(&entry.path(), &name, depth - 1, found);
+        }
+    }
+    Ok(())
+}

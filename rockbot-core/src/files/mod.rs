@@ -1,0 +1,24 @@
+//! What stores in files have in common: names for untrusted ids, a folder that one process holds, documents that are
+//! replaced whole, and files of lines that only grow.
+//!
+//! * [`encode`] and [`decode`]: an id as a file name, on every file system
+//! * [`DataFolder`]: reads, replaces, lists, removes and sets aside the documents of a folder, and never follows a link
+//! * [`LineFile`]: appends whole lines
+//!
+//! Everything here blocks: on a local disk that is microseconds, except where a sync is documented.
+
+mod draft;
+mod error;
+mod folder;
+mod lines;
+mod lock;
+mod name;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use draft::Draft;
+pub use error::FileError;
+pub use folder::{DataFolder, Found};
+pub use lines::{LineFile, without_bom};
+pub use name::{IdTooLong, MAX_ID_BYTES, decode, encode};

@@ -1,0 +1,99 @@
+//! The thread that folds sessions, so that nobody who appends waits for the disk.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use rockbot_core::store::StoreError;
+use tokio::sync::oneshot;
+
+use super::fold;
+use super::resident::Slot;
+use super::shelf::Shelf;
+
+/// What there is to do. A session is asked for once until it is folded, so there are at most as many as are in memory.
+enum Job {
+    Fold(Slot),
+    FoldAll(
+        Box<dyn FnOnce() -> Result<(), StoreError> + Send>,
+        oneshot::Sender<Result<(), StoreError>>,
+    ),
+}
+
+#[derive(Debug)]
+pub(super) struct Compactor {
+    /// Gone when the thread should end.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Compactor {
+    pub(super) fn start(shelf: Arc<Shelf>) -> std::io::Result<Self> {
+        let (jobs, receiver) = mpsc::channel();
+        let ends = Arc::new(AtomicBool::new(false));
+        let stop = ends.clone();
+        let thread = std::thread::Builder::new().name("conversations".into());
+        let thread = thread.spawn(move || run(&shelf, &receiver, &stop))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            ends,
+        })
+    }
+
+    /// Asks for a session to be folded some time.
+    pub(super) fn fold(&self, slot: Slot) {
+        self.send(Job::Fold(slot));
+    }
+
+    /// Runs `work` behind everything that was asked for before.
+    pub(super) async fn run(
+        &self,
+        work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Job::FoldAll(Box::new(work), sender));
+        receiver.await.unwrap_or_else(|error| {
+            Err(StoreError {
+                context: "conversations are folded no more since a fold panicked; their logs have everything".into(),
+                source: error.into(),
+            })
+        })
+    }
+
+    fn send(&self, job: Job) {
+        if let Some(jobs) = &self.jobs {
+            // Without its thread nothing is folded; the logs have everything.
+            let _ = jobs.send(job);
+        }
+    }
+}
+
+impl Drop for Compactor {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shelf: &Shelf, jobs: &mpsc::Receiver<Job>, ends: &AtomicBool) {
+    // What is still asked for at the end stays in the logs.
+    while let Ok(job) = jobs.recv()
+        && !ends.load(Ordering::Relaxed)
+    {
+        match job {
+            Job::Fold(slot) => {
+                if let Err(error) = fold::fold(shelf, &slot) {
+                    tracing::warn!(%error, "a conversation cannot be folded; its log grows on");
+                }
+            }
+            Job::FoldAll(work, done) => {
+                let _ = done.send(work());
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The conversation memory that survives the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use rockbot_core::files::DataFolder;
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::{Principal, SessionId};
+
+use super::compactor::Compactor;
+use super::fold;
+use super::layout::{self, Key};
+use super::open_logs::OpenLogs;
+use super::options::ConversationOptions;
+use super::resident::{Resident, Slot};
+use super::session::Session;
+use super::shelf::{Shelf, failed};
+
+/// A [`ConversationMemory`] in a folder, which one process at a time can open.
+///
+/// An append resolves when the operating system has it: it survives `kill -9`. Operations on one session happen one
+/// after the other, in the order in which they were called; those on different sessions side by side. A session
+/// whose files are read only now and then costs nothing but these files.
+///
+/// What was said is all in the files at any time. [`flush`](ConversationMemory::flush) folds each log into its document
+/// for other programs that read documents only; it costs two syncs of the disk for each session that changed.
+///
+/// ```
+/// # use rockbot_core::{Principal, SessionId};
+/// # use rockbot_core::store::ConversationMemory;
+/// use rockbot_host::conversation::FileConversationMemory;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), rockbot_core::BoxError> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("conversations");
+/// let memory = FileConversationMemory::open(path)?;
+/// let recent = memory.recent(&Principal::default(), &SessionId::from("session"), 20).await?;
+/// assert!(recent.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FileConversationMemory {
+    /// First, so that its thread has ended when the folder is let go.
+    compactor: Compactor,
+    sessions: Arc<Sessions>,
+}
+
+/// What the thread that folds shares with the callers.
+#[derive(Debug)]
+struct Sessions {
+    shelf: Arc<Shelf>,
+    resident: Resident,
+    open_logs: OpenLogs,
+}
+
+impl FileConversationMemory {
+    /// Opens the memory in `folder`, which is made if it is missing, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder is open already, here or in another process, and when it cannot be read or written.
+    /// Documents that cannot be read are no error: see [`FileConversationMemory::damaged`].
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(folder, ConversationOptions::default())
+    }
+
+    /// Opens the memory in `folder` with `options`, and reads the sessions that are not idle.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`FileConversationMemory::open`] does.
+    pub fn open_with(folder: impl Into<PathBuf>, options: ConversationOptions) -> Result<Self, StoreError> {
+        let folder = DataFolder::open(folder).map_err(|error| failed("conversations cannot be opened", error))?;
+        let resident = Resident::new(options.resident_sessions, options.idle_timeout);
+        let sessions = Sessions {
+            shelf: Arc::new(Shelf::new(folder, options)),
+            resident,
+            open_logs: OpenLogs::default(),
+        };
+        sessions.load_fresh()?;
+        let compactor = Compactor::start(sessions.shelf.clone()).map_err(|error| StoreError {
+            context: "the thread that folds conversations cannot be started".into(),
+            source: error.into(),
+        })?;
+        Ok(Self {
+            compactor,
+            sessions: Arc::new(sessions),
+        })
+    }
+
+    /// How many documents were set aside, and how many lines skipped, since they could not be read.
+    pub fn damaged(&self) -> u64 {
+        self.sessions.shelf.damaged()
+    }
+}
+
+#[async_trait]
+impl ConversationMemory for FileConversationMemory {
+    async fn append(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        entries: Vec<ConversationTurn>,
+    ) -> Result<(), StoreError> {
+        let key = (principal.clone(), session.clone());
+        let Some((slot, appended)) = self.sessions.append(&key, entries)? else {
+            return Ok(());
+        };
+        if appended.opened_log {
+            self.sessions.open_logs.opened(&slot);
+        }
+        if appended.wants_fold {
+            self.compactor.fold(slot);
+        }
+        match appended.to_sync {
+            None => Ok(()),
+            Some((commit, file)) => commit.sync(file).await.map_err(|error| StoreError {
+                context: "a conversation cannot be synced to the disk".into(),
+                source: error.into(),
+            }),
+        }
+    }
+
+    async fn recent(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<ConversationTurn>, StoreError> {
+        let key = (principal.clone(), session.clone());
+        self.sessions
+            .with(&key, |session| Ok(session.recent(limit)))
+            .map(|(_, recent)| recent)
+    }
+
+    async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
+        self.sessions.clear(&(principal.clone(), session.clone()))
+    }
+
+    async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        let (sessions, principal) = (self.sessions.clone(), principal.clone());
+        let listed = tokio::task::spawn_blocking(move || sessions.list(&principal)).await;
+        listed.unwrap_or_else(|error| {
+            Err(StoreError {
+                context: "conversations cannot be listed while the runtime ends".into(),
+                source: error.into(),
+            })
+        })
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        let sessions = self.sessions.clone();
+        self.compactor.run(move || sessions.fold_all()).await
+    }
+}
+
+impl Sessions {
+    fn append(
+        &self,
+        key: &Key,
+        entries: Vec<ConversationTurn>,
+    ) -> Result<Option<(Slot, super::session::Appended)>, StoreError> {
+        let (slot, appended) = self.with(key, |session| session.append(&self.shelf, entries))?;
+        Ok(appended.map(|appended| (slot, appended)))
+    }
+
+    /// Works on a session, which is read first if it must be.
+    fn with<R>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(&mut Session) -> Result<R, StoreError>,
+    ) -> Result<(Slot, R), StoreError> {
+        let slot = self.slot(key);
+        let result = {
+            let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let session = match session.as_mut() {
+                Some(session) => session,
+                None => session.insert(Session::load(&self.shelf, key)?),
+            };
+            work(session)?
+        };
+        Ok((slot, result))
+    }
+
+    fn slot(&self, key: &Key) -> Slot {
+        self.resident.slot(key.clone(), self.shelf.options.clock.now())
+    }
+
+    fn clear(&self, key: &Key) -> Result<(), StoreError> {
+        let failed = |error| failed("a conversation cannot be removed", error);
+        let stem = layout::stem(key).map_err(|error| StoreError {
+            context: "the session has no file".into(),
+            source: error.into(),
+        })?;
+        let slot = self.slot(key);
+        let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever is removed before an error, the next look is at what is left.
+        let loaded = session.take();
+        // The other program's first: alone it would come back in the place of ours.
+        let theirs = self.shelf.theirs_of(&key.0, &key.1);
+        for name in theirs.into_iter().chain([layout::document(&stem), layout::log(&stem)]) {
+            self.shelf.folder.remove(&name).map_err(failed)?;
+        }
+        *session = loaded.map(|mut loaded| {
+            loaded.forget(&self.shelf);
+            loaded
+        });
+        Ok(())
+    }
+
+    /// The sessions of `principal` that have files.
+    fn list(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        let failed = |error| failed("conversations cannot be listed", error);
+        let Ok(folder) = layout::folder(principal) else {
+            return Ok(Vec::new());
+        };
+        let found = self.shelf.folder.list(&folder).map_err(failed)?;
+        let places = found.iter().filter_map(|found| layout::place(&found.name));
+        let own = places.filter(|place| place.key.0 == *principal);
+        Ok(own
+            .map(|place| place.key.1)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect())
+    }
+
+    /// Folds every session that has a log.
+    fn fold_all(&self) -> Result<(), StoreError> {
+        let failed = |error| failed("conversations cannot be listed", error);
+        let mut result = Ok(());
+        for found in self.shelf.folder.list("").map_err(failed)? {
+            let Some(place) = layout::place(&found.name).filter(|place| place.kind == layout::Kind::Log) else {
+                continue;
+            };
+            let folded = self
+                .with(&place.key, |_| Ok(()))
+                .and_then(|(slot, ())| fold::fold(&self.shelf, &slot));
+            result = result.and(folded);
+        }
+        result
+    }
+
+    /// Reads the sessions that are not idle, as many as are held.
+    fn load_fresh(&self) -> Result<(), StoreError> {
+        let options = &self.shelf.options;
+        let since = options
+            .clock
+            .now()
+            .as_millis()
+            .saturating_sub(millis(options.idle_timeout));
+        let mut keys = self.fresh_keys(since)?;
+        keys.truncate(options.resident_sessions);
+        for key in keys {
+            match Session::load(&self.shelf, &key) {
+                Ok(session) => match session.newest() {
+                    Some(newest) if newest.as_millis() >= since => self.resident.insert(key, session, newest),
+                    _ => {}
+                },
+                // It is read again when somebody asks for it.
+                Err(error) => tracing::warn!(%error, session = %key.1, "a conversation cannot be read"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The sessions whose files were changed since then, the latest first. Notes what other programs wrote.
+    fn fresh_keys(&self, since: u64) -> Result<Vec<Key>, StoreError> {
+        let found = self
+            .shelf
+            .folder
+            .list("")
+            .map_err(|error| failed("conversations cannot be listed", error))?;
+        let since = SystemTime::UNIX_EPOCH + Duration::from_millis(since);
+        let (mut theirs, mut fresh) = (self.shelf.theirs(), BTreeMap::new());
+        for found in found {
+            let Some(place) = layout::place(&found.name) else {
+                continue;
+            };
+            if !place.is_ours {
+                theirs.insert(place.key.1.clone(), found.name);
+            }
+            if let Some(modified) = found.modified.filter(|modified| *modified >= since) {
+                let newest = fresh.entry(place.key).or_insert(modified);
+                *newest = modified.max(*newest);
+            }
+        }
+        let mut fresh: Vec<_> = fresh.into_iter().collect();
+        fresh.sort_by(|(_, one), (_, other)| other.cmp(one));
+        Ok(fresh.into_iter().map(|(key, _)| key).collect())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

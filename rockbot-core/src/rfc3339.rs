@@ -60,15 +60,34 @@ pub(crate) mod option {
 
 const DAY: i64 = 86_400_000;
 
+/// The end of the year 9999: later moments cannot be written, and are written as this one.
+const LAST: i64 = 253_402_300_799_999;
+
+/// By hand, since every entry of a conversation has one, and formatting would cost as much as the rest of it.
 fn write(at: Timestamp) -> String {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX).min(LAST);
     let (year, month, day) = civil(millis.div_euclid(DAY));
     let time = millis.rem_euclid(DAY);
     let (hour, minute, second) = (time / 3_600_000, time / 60_000 % 60, time / 1000 % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-        time % 1000
-    )
+    let mut text = String::with_capacity(24);
+    let parts = [
+        (year, 1000, '-'),
+        (month, 10, '-'),
+        (day, 10, 'T'),
+        (hour, 10, ':'),
+        (minute, 10, ':'),
+        (second, 10, '.'),
+        (time % 1000, 100, 'Z'),
+    ];
+    for (number, mut unit, end) in parts {
+        while unit > 0 {
+            let digit = u8::try_from(number / unit % 10).expect("one digit of a number that is not negative");
+            text.push(char::from(b'0' + digit));
+            unit /= 10;
+        }
+        text.push(end);
+    }
+    text
 }
 
 /// Reads any fraction of a second, and cuts it to milliseconds, and any offset.

@@ -5,6 +5,7 @@ mod agent;
 mod approvals;
 mod budget;
 mod cancel;
+mod conversations;
 mod crash;
 mod doctor;
 mod examples;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
-use rockbot_core::{BoxError, Clock, Principal, SessionId, SystemClock};
+use rockbot_core::{BoxError, Principal, SessionId, Timestamp};
 use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
 use serde_json::{Value, json};
 
@@ -40,8 +40,13 @@ fn said(index: usize) -> ConversationTurn {
             Role::Assistant
         },
         content: format!("message {index}: {text}"),
-        timestamp: SystemClock.now(),
-        turn: format!("{index:032x}").into(),
+        timestamp: Timestamp::from_millis(1_795_292_029_123),
+        // As different from each other as random ids.
+        turn: format!(
+            "{:032x}",
+            (index as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+        )
+        .into(),
     }
 }
 
@@ -69,18 +74,10 @@ async fn append(name: &str, sessions: usize, time: Duration) -> Result<(), BoxEr
 }
 
 /// Opens the same sessions, each a document with an array of turns.
+///
+/// They are written once, as those of the harness are, so that the disk is at rest.
 async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxError> {
-    let scratch = tempfile::tempdir_in(scratch())?;
-    let copies = scratch.path().join("conversations");
-    std::fs::create_dir(&copies)?;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let document: Value = serde_json::from_slice(&std::fs::read(entry.path())?)?;
-        std::fs::write(
-            copies.join(entry.file_name()),
-            serde_json::to_vec_pretty(&document["turns"])?,
-        )?;
-    }
+    let copies = copies(folder)?;
     let mut times = Vec::new();
     for _ in 0..3 {
         // The documents are of a day long ago.
@@ -104,4 +101,22 @@ async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxE
         json!({"reload": "rockbot", "sessions": sessions, "turns": sessions * turns, "ms": ms})
     );
     Ok(())
+}
+
+fn copies(folder: &Path) -> Result<PathBuf, BoxError> {
+    let (copies, done) = (folder.with_file_name("rockbot"), folder.with_file_name("rockbot-done"));
+    if done.exists() {
+        return Ok(copies);
+    }
+    std::fs::create_dir_all(&copies)?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let document: Value = serde_json::from_slice(&std::fs::read(entry.path())?)?;
+        std::fs::write(
+            copies.join(entry.file_name()),
+            serde_json::to_vec_pretty(&document["turns"])?,
+        )?;
+    }
+    std::fs::write(done, "")?;
+    Ok(copies)
 }

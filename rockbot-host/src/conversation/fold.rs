@@ -6,12 +6,12 @@
 use std::sync::PoisonError;
 
 use rockbot_core::Digest;
-use rockbot_core::files::Draft;
+use rockbot_core::files::{Draft, LineFile};
 use rockbot_core::store::StoreError;
 
 use super::layout;
 use super::resident::Slot;
-use super::session::{Folded, Session};
+use super::session::{FOLD_BYTES, Folded, Session};
 use super::shelf::{Shelf, failed};
 use crate::journal::Durability;
 
@@ -30,12 +30,12 @@ pub(super) fn fold(shelf: &Shelf, slot: &Slot) -> Result<(), StoreError> {
     let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(session) = session.as_mut() {
         session.is_folding = false;
+        session.is_ahead |= folded.is_err();
+        // Also after a failure, not before it has grown as much again.
+        let without_log = if folded.is_err() { session.fold_at } else { 0 };
+        session.fold_at = session.log.as_ref().map_or(without_log, LineFile::len) + FOLD_BYTES;
         // Whoever appends opens it again, and is counted.
         session.log = None;
-        if folded.is_err() {
-            // There is something to fold, but not before many lines more.
-            session.logged = 1;
-        }
     }
     folded
 }
@@ -70,7 +70,7 @@ fn locked<R>(
 
 /// Takes the picture, and notes in the log what it will be.
 fn begin(shelf: &Shelf, session: &mut Session) -> Result<Option<Picture>, StoreError> {
-    if session.logged == 0 {
+    if !session.is_ahead {
         return Ok(None);
     }
     let json = |error: serde_json::Error| StoreError {
@@ -85,7 +85,7 @@ fn begin(shelf: &Shelf, session: &mut Session) -> Result<Option<Picture>, StoreE
     log.append(&line)
         .map_err(|error| failed("a conversation cannot be written", error))?;
     let offset = log.len();
-    session.logged = 0;
+    session.is_ahead = false;
     Ok(Some(Picture {
         stem: session.stem.clone(),
         epoch: session.epoch,

@@ -1,6 +1,7 @@
 //! The conversation memory that survives the process.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,9 @@ use super::options::ConversationOptions;
 use super::resident::{Resident, Slot};
 use super::session::Session;
 use super::shelf::{Shelf, failed};
+
+/// How many threads read sessions when the memory is opened.
+const MOST_READERS: usize = 8;
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
@@ -255,17 +259,27 @@ impl Sessions {
             .saturating_sub(millis(options.idle_timeout));
         let mut keys = self.fresh_keys(since)?;
         keys.truncate(options.resident_sessions);
-        for key in keys {
-            match Session::load(&self.shelf, &key) {
-                Ok(session) => match session.newest() {
-                    Some(newest) if newest.as_millis() >= since => self.resident.insert(key, session, newest),
-                    _ => {}
-                },
-                // It is read again when somebody asks for it.
-                Err(error) => tracing::warn!(%error, session = %key.1, "a conversation cannot be read"),
+        let readers = std::thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(MOST_READERS);
+        std::thread::scope(|scope| {
+            for keys in keys.chunks(keys.len().div_ceil(readers).max(MOST_READERS)) {
+                scope.spawn(|| keys.iter().for_each(|key| self.load_if_fresh(key, since)));
             }
-        }
+        });
         Ok(())
+    }
+
+    /// Its files were changed lately, but what was said may be older.
+    fn load_if_fresh(&self, key: &Key, since: u64) {
+        match Session::load(&self.shelf, key) {
+            Ok(session) => match session.newest() {
+                Some(newest) if newest.as_millis() >= since => self.resident.insert(key.clone(), session, newest),
+                _ => {}
+            },
+            // It is read again when somebody asks for it.
+            Err(error) => tracing::warn!(%error, session = %key.1, "a conversation cannot be read"),
+        }
     }
 
     /// The sessions whose files were changed since then, the latest first. Notes what other programs wrote.

@@ -17,9 +17,8 @@ use crate::journal::{Durability, GroupCommit};
 /// The most text that a session keeps, and that one append may add, in bytes.
 const MAX_TEXT: usize = 8 << 20;
 
-/// A log is folded when it has four windows of lines, at least this many; a fourth of it will do when it has so many bytes.
-const FOLD_LINES: usize = 64;
-const FOLD_BYTES: u64 = 1 << 20;
+/// A log is folded when it has grown by this many bytes: folding costs two syncs of the disk.
+pub(super) const FOLD_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -29,8 +28,10 @@ pub(super) struct Session {
     text: usize,
     /// Open while it is written to often.
     pub(super) log: Option<LineFile>,
-    /// Lines of the log that are not in the document.
-    pub(super) logged: usize,
+    /// Whether the log has what is not in the document.
+    pub(super) is_ahead: bool,
+    /// How long the log may become before it is folded.
+    pub(super) fold_at: u64,
     /// Whether the log has lines that cannot be read.
     pub(super) is_damaged: bool,
     /// Whether somebody folds this session, or was asked to.
@@ -68,7 +69,8 @@ impl Session {
             entries: VecDeque::new(),
             text: 0,
             log: None,
-            logged: 0,
+            is_ahead: false,
+            fold_at: FOLD_BYTES,
             is_damaged: false,
             is_folding: false,
             epoch: shelf.next_epoch(),
@@ -84,7 +86,7 @@ impl Session {
     fn replay(&mut self, shelf: &Shelf, document: Option<&Document>) -> Result<(), StoreError> {
         let (window, mut skipped, mut digest) = (shelf.options.window, 0, None);
         let overlong = shelf.read_log(&layout::log(&self.stem), |line| {
-            self.logged += 1;
+            self.is_ahead = true;
             if line.starts_with(b"[") {
                 match entry::parse(line) {
                     Ok(entries) => self.admit_new(entries, window),
@@ -149,10 +151,11 @@ impl Session {
         }
         let line = line(&new)?;
         let opened_log = self.log.is_none();
+        let fold_at = self.fold_at;
         let log = self.open_log(shelf)?;
         let written = log.append(&line);
         written.map_err(|error| failed("a conversation cannot be written", error))?;
-        let is_long = log.len() >= FOLD_BYTES;
+        let is_long = log.len() >= fold_at;
         let to_sync = match shelf.options.durability {
             Durability::Process => None,
             Durability::Synced => Some(
@@ -161,14 +164,9 @@ impl Session {
             ),
         };
         let window = shelf.options.window;
-        self.logged += 1;
+        self.is_ahead = true;
         self.admit(new, window);
-        let lines = if is_long {
-            FOLD_LINES / 4
-        } else {
-            FOLD_LINES.max(window.saturating_mul(4))
-        };
-        let wants_fold = !self.is_folding && self.logged >= lines;
+        let wants_fold = is_long && !self.is_folding;
         self.is_folding |= wants_fold;
         Ok(Some(Appended {
             opened_log,
@@ -188,7 +186,8 @@ impl Session {
     /// The files are gone.
     pub(super) fn forget(&mut self, shelf: &Shelf) {
         self.entries.clear();
-        (self.text, self.logged, self.log, self.is_damaged) = (0, 0, None, false);
+        (self.text, self.log, self.fold_at) = (0, None, FOLD_BYTES);
+        (self.is_ahead, self.is_damaged) = (false, false);
         self.epoch = shelf.next_epoch();
     }
 
@@ -228,7 +227,7 @@ fn line(entries: &[Entry]) -> Result<Vec<u8>, StoreError> {
             source: format!("{len} bytes").into(),
         });
     }
-    let mut line = Vec::with_capacity(len + 128 * entries.len());
+    let mut line = Vec::with_capacity(len + len / 8 + 192 * entries.len());
     serde_json::to_writer(&mut line, entries).map_err(|error| StoreError {
         context: "an entry cannot be written as JSON".into(),
         source: error.into(),

@@ -553,7 +553,7 @@ async fn child() {
         let pair = vec![said(&turn), said(&turn)];
         memory.append(&me(), &session.as_str().into(), pair).await.unwrap();
         println!("acknowledged {session} {turn}");
-        if at % 16 == 15 {
+        if at % 64 == 63 {
             memory.flush().await.unwrap();
         }
     }

@@ -52,3 +52,14 @@ impl FileError {
         }
     }
 }
+
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> Self {
+        let kind = match &error {
+            FileError::Io { source, .. } => source.kind(),
+            FileError::Locked(_) => io::ErrorKind::ResourceBusy,
+            FileError::NotPlain(_) | FileError::TooLarge { .. } => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -1,12 +1,12 @@
 //! The journal that survives the process.
 
-use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::turn::{
     Acceptance, Claim, ClaimTable, Fence, JournalError, RunAccepted, RunRecord, RunState, StoredRun, TurnJournal,
 };
@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 use super::group_commit::GroupCommit;
 use super::index::{EndedRun, Index, Lines};
 use super::line::{Line, LineRef};
-use super::private_file;
 use super::segment::{self, Place, Writer};
 
 /// What a record survives.
@@ -57,12 +56,10 @@ impl Default for JournalOptions {
 /// than the write.
 #[derive(Debug)]
 pub struct FileTurnJournal {
-    folder: PathBuf,
+    folder: DataFolder,
     options: JournalOptions,
     state: Mutex<State>,
     commit: Arc<GroupCommit>,
-    /// Held as long as the journal is open.
-    lock: File,
 }
 
 #[derive(Debug)]
@@ -91,9 +88,13 @@ impl FileTurnJournal {
     ///
     /// Fails as [`FileTurnJournal::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: JournalOptions) -> Result<Self, JournalError> {
-        let folder = folder.into();
-        std::fs::create_dir_all(&folder).map_err(|error| failed("the folder cannot be made", &folder, error))?;
-        let lock = lock(&folder)?;
+        let folder = DataFolder::open(folder).map_err(|error| match error {
+            FileError::Locked(folder) => JournalError::Locked(folder.display().to_string()),
+            error => JournalError::Io {
+                context: "the folder cannot be opened".into(),
+                source: error.into(),
+            },
+        })?;
         let (writer, index) = load(&folder).map_err(|error| failed("the segments cannot be read", &folder, error))?;
         let mut claims = ClaimTable::new();
         // Whoever held a run before this process did not survive its lock.
@@ -113,7 +114,6 @@ impl FileTurnJournal {
             options,
             state: Mutex::new(state),
             commit: Arc::default(),
-            lock,
         };
         journal.compact(&mut journal.lock());
         Ok(journal)
@@ -147,8 +147,8 @@ impl FileTurnJournal {
         if !critical || self.options.durability == Durability::Process {
             return Ok(());
         }
-        let failed = |error| failed("it cannot be synced to the disk", &self.folder, error);
-        let handle = self.lock().writer.handle().map_err(failed)?;
+        let failed = |error: io::Error| failed("it cannot be synced to the disk", &self.folder, error);
+        let handle = self.lock().writer.handle().map_err(|error| failed(error.into()))?;
         self.commit.sync(handle).await.map_err(failed)
     }
 
@@ -159,7 +159,9 @@ impl FileTurnJournal {
         }
         match Writer::open(&self.folder, state.writer.number() + 1) {
             Ok(writer) => {
-                let _ = state.writer.handle().and_then(|full| full.sync_data());
+                if let Ok(full) = state.writer.handle() {
+                    let _ = full.sync_data();
+                }
                 state.writer = writer;
                 self.compact(state);
             }
@@ -185,7 +187,7 @@ impl FileTurnJournal {
         let places = state.index.open_in(number);
         state.compactions += 1;
         if places.is_empty() {
-            return segment::remove(&self.folder, number);
+            return Ok(segment::remove(&self.folder, number)?);
         }
         if segment::count(&self.folder, number)? > places.len() {
             let moved = segment::rewrite(&self.folder, number, &places)?;
@@ -388,32 +390,8 @@ impl TurnJournal for FileTurnJournal {
     }
 }
 
-impl Drop for FileTurnJournal {
-    fn drop(&mut self) {
-        // Closing alone would not do: a child process that has just been forked holds a copy of the handle.
-        let _ = self.lock.unlock();
-    }
-}
-
-/// Takes the folder for this process.
-fn lock(folder: &Path) -> Result<File, JournalError> {
-    let path = folder.join("lock");
-    let file = private_file::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path);
-    let file = file.map_err(|error| failed("the lock file cannot be opened", folder, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.display().to_string())),
-        Err(TryLockError::Error(error)) => Err(failed("the lock file cannot be locked", folder, error)),
-    }
-}
-
 /// Reads all segments. A line that cannot be read is left where it is, with a warning.
-fn load(folder: &Path) -> io::Result<(Writer, Index)> {
+fn load(folder: &DataFolder) -> io::Result<(Writer, Index)> {
     let numbers = segment::numbers(folder)?;
     let (mut index, mut unreadable) = (Index::default(), 0_u64);
     for number in &numbers {
@@ -426,7 +404,7 @@ fn load(folder: &Path) -> io::Result<(Writer, Index)> {
         })?;
     }
     if unreadable > 0 {
-        tracing::warn!(lines = unreadable, folder = %folder.display(), "the turn journal has lines that cannot be read");
+        tracing::warn!(lines = unreadable, folder = %folder.path().display(), "the turn journal has lines that cannot be read");
     }
     Ok((Writer::open(folder, numbers.last().copied().unwrap_or(1))?, index))
 }
@@ -442,9 +420,9 @@ fn conflict(accepted: &RunAccepted) -> JournalError {
     }
 }
 
-fn failed(context: &str, folder: &Path, source: impl Into<BoxError>) -> JournalError {
+fn failed(context: &str, folder: &DataFolder, source: impl Into<BoxError>) -> JournalError {
     JournalError::Io {
-        context: format!("{context} ({})", folder.display()),
+        context: format!("{context} ({})", folder.path().display()),
         source: source.into(),
     }
 }

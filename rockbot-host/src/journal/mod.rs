@@ -8,7 +8,6 @@ mod file;
 mod group_commit;
 mod index;
 mod line;
-mod private_file;
 mod segment;
 
 pub(crate) use group_commit::GroupCommit;

@@ -1,13 +1,9 @@
-//! Segment files: appending whole lines, reading them back, repairing a torn end.
+//! Segment files: which there are, where their lines are.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
-use super::private_file;
-
-/// A segment that is being rewritten. What a crash leaves of it is overwritten by the next one.
-const TEMPORARY: &str = "rewriting.tmp";
+use rockbot_core::files::{DataFolder, FileError, LineFile};
 
 /// Where a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,57 +15,26 @@ pub(super) struct Place {
 /// The segment that is written to.
 #[derive(Debug)]
 pub(super) struct Writer {
-    file: File,
+    file: LineFile,
     number: u32,
-    len: u64,
-    /// Whether the last write may have left part of a line.
-    torn: bool,
 }
 
 impl Writer {
-    /// Opens segment `number` for appending, and closes a line that a crash left open.
-    pub(super) fn open(folder: &Path, number: u32) -> io::Result<Self> {
-        let mut file = private_file::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path(folder, number))?;
-        sync_folder(folder);
-        let len = file.metadata()?.len();
-        let mut torn = false;
-        if len > 0 {
-            file.seek(SeekFrom::End(-1))?;
-            let mut last = [0];
-            file.read_exact(&mut last)?;
-            torn = last != *b"\n";
-        }
-        Ok(Self {
-            file,
-            number,
-            len,
-            torn,
-        })
+    /// Opens segment `number` for appending.
+    pub(super) fn open(folder: &DataFolder, number: u32) -> Result<Self, FileError> {
+        let name = name(number);
+        let file = folder.lines(&name)?;
+        // Makes its name survive power loss, where the system can do that.
+        let _ = folder.sync(&name);
+        Ok(Self { file, number })
     }
 
     /// Appends `lines`, all in one write. Returns where they begin.
-    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<Place> {
-        if self.torn {
-            // What stands after the last newline is nobody's record; it must not be glued to the next one.
-            self.file.write_all(b"\n")?;
-            self.len += 1;
-            self.torn = false;
-        }
-        let place = Place {
+    pub(super) fn append(&mut self, lines: &[u8]) -> Result<Place, FileError> {
+        Ok(Place {
             segment: self.number,
-            offset: self.len,
-        };
-        if let Err(error) = self.file.write_all(lines) {
-            self.torn = true;
-            self.len = self.file.metadata().map_or(self.len, |metadata| metadata.len());
-            return Err(error);
-        }
-        self.len += lines.len() as u64;
-        Ok(place)
+            offset: self.file.append(lines)?,
+        })
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -77,18 +42,18 @@ impl Writer {
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.file.len()
     }
 
     /// A second handle of the same file, to sync it without holding up writers.
-    pub(super) fn handle(&self) -> io::Result<File> {
-        self.file.try_clone()
+    pub(super) fn handle(&self) -> Result<File, FileError> {
+        self.file.handle()
     }
 }
 
 /// Writes a segment again with only the lines at `places`, in one step that a crash cannot leave half done.
 /// Returns where they are now.
-pub(super) fn rewrite(folder: &Path, number: u32, places: &[Place]) -> io::Result<Vec<Place>> {
+pub(super) fn rewrite(folder: &DataFolder, number: u32, places: &[Place]) -> io::Result<Vec<Place>> {
     let (mut lines, mut moved) = (Vec::new(), Vec::with_capacity(places.len()));
     for place in places {
         moved.push(Place {
@@ -97,21 +62,12 @@ pub(super) fn rewrite(folder: &Path, number: u32, places: &[Place]) -> io::Resul
         });
         lines.extend(read_line(folder, *place)?);
     }
-    let temporary = folder.join(TEMPORARY);
-    let mut file = private_file::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&temporary)?;
-    file.write_all(&lines)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path(folder, number))?;
-    sync_folder(folder);
+    folder.replace(&name(number), &lines)?;
     Ok(moved)
 }
 
 /// How many lines a segment has.
-pub(super) fn count(folder: &Path, number: u32) -> io::Result<usize> {
+pub(super) fn count(folder: &DataFolder, number: u32) -> io::Result<usize> {
     let mut lines = 0;
     read(folder, number, 0, |_, _| {
         lines += 1;
@@ -120,33 +76,24 @@ pub(super) fn count(folder: &Path, number: u32) -> io::Result<usize> {
     Ok(lines)
 }
 
-/// Makes new names in the folder survive power loss, where the system can do that.
-fn sync_folder(folder: &Path) {
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
-}
-
 /// The numbers of the segments in `folder`, in order.
-pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
-    let mut numbers = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name();
-        let number: Option<u32> = name
-            .to_str()
-            .and_then(|name| name.strip_prefix("turns-")?.strip_suffix(".jsonl")?.parse().ok());
-        numbers.extend(number);
-    }
+pub(super) fn numbers(folder: &DataFolder) -> Result<Vec<u32>, FileError> {
+    let number = |name: &str| name.strip_prefix("turns-")?.strip_suffix(".jsonl")?.parse().ok();
+    let found = folder.list("")?;
+    let mut numbers: Vec<u32> = found.iter().filter_map(|found| number(&found.name)).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
 
 /// Reads the lines of a segment, each with its place.
 pub(super) fn read(
-    folder: &Path,
+    folder: &DataFolder,
     number: u32,
     from: u64,
     mut each: impl FnMut(Place, &[u8]) -> bool,
 ) -> io::Result<()> {
-    let mut file = File::open(path(folder, number))?;
+    let file = folder.file(&name(number))?;
+    let mut file = file.ok_or(io::ErrorKind::NotFound)?;
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let (mut offset, mut line) = (from, Vec::new());
@@ -169,7 +116,7 @@ pub(super) fn read(
 }
 
 /// Reads the one line at `place`.
-pub(super) fn read_line(folder: &Path, place: Place) -> io::Result<Vec<u8>> {
+pub(super) fn read_line(folder: &DataFolder, place: Place) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
     read(folder, place.segment, place.offset, |_, line| {
         found = line.to_vec();
@@ -178,10 +125,10 @@ pub(super) fn read_line(folder: &Path, place: Place) -> io::Result<Vec<u8>> {
     Ok(found)
 }
 
-pub(super) fn remove(folder: &Path, number: u32) -> io::Result<()> {
-    std::fs::remove_file(path(folder, number))
+pub(super) fn remove(folder: &DataFolder, number: u32) -> Result<(), FileError> {
+    folder.remove(&name(number)).map(|_| ())
 }
 
-fn path(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("turns-{number:08}.jsonl"))
+fn name(number: u32) -> String {
+    format!("turns-{number:08}.jsonl")
 }

@@ -1,10 +1,8 @@
 //! The conversation memory that survives the process.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZero;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use rockbot_core::files::DataFolder;
@@ -14,14 +12,12 @@ use rockbot_core::{Principal, SessionId};
 use super::compactor::Compactor;
 use super::fold;
 use super::layout::{self, Key};
+use super::open;
 use super::open_logs::OpenLogs;
 use super::options::ConversationOptions;
 use super::resident::{Resident, Slot};
 use super::session::Session;
 use super::shelf::{Shelf, failed};
-
-/// How many threads read sessions when the memory is opened.
-const MOST_READERS: usize = 8;
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
@@ -86,7 +82,7 @@ impl FileConversationMemory {
             resident,
             open_logs: OpenLogs::default(),
         };
-        sessions.load_fresh()?;
+        open::load_fresh(&sessions.shelf, &sessions.resident)?;
         let compactor = Compactor::start(sessions.shelf.clone()).map_err(|error| StoreError {
             context: "the thread that folds conversations cannot be started".into(),
             source: error.into(),
@@ -248,67 +244,4 @@ impl Sessions {
         }
         result
     }
-
-    /// Reads the sessions that are not idle, as many as are held.
-    fn load_fresh(&self) -> Result<(), StoreError> {
-        let options = &self.shelf.options;
-        let since = options
-            .clock
-            .now()
-            .as_millis()
-            .saturating_sub(millis(options.idle_timeout));
-        let mut keys = self.fresh_keys(since)?;
-        keys.truncate(options.resident_sessions);
-        let readers = std::thread::available_parallelism()
-            .map_or(1, NonZero::get)
-            .min(MOST_READERS);
-        std::thread::scope(|scope| {
-            for keys in keys.chunks(keys.len().div_ceil(readers).max(MOST_READERS)) {
-                scope.spawn(|| keys.iter().for_each(|key| self.load_if_fresh(key, since)));
-            }
-        });
-        Ok(())
-    }
-
-    /// Its files were changed lately, but what was said may be older.
-    fn load_if_fresh(&self, key: &Key, since: u64) {
-        match Session::load(&self.shelf, key) {
-            Ok(session) => match session.newest() {
-                Some(newest) if newest.as_millis() >= since => self.resident.insert(key.clone(), session, newest),
-                _ => {}
-            },
-            // It is read again when somebody asks for it.
-            Err(error) => tracing::warn!(%error, session = %key.1, "a conversation cannot be read"),
-        }
-    }
-
-    /// The sessions whose files were changed since then, the latest first. Notes what other programs wrote.
-    fn fresh_keys(&self, since: u64) -> Result<Vec<Key>, StoreError> {
-        let found = self
-            .shelf
-            .folder
-            .list("")
-            .map_err(|error| failed("conversations cannot be listed", error))?;
-        let since = SystemTime::UNIX_EPOCH + Duration::from_millis(since);
-        let (mut theirs, mut fresh) = (self.shelf.theirs(), BTreeMap::new());
-        for found in found {
-            let Some(place) = layout::place(&found.name) else {
-                continue;
-            };
-            if !place.is_ours {
-                theirs.insert(place.key.1.clone(), found.name);
-            }
-            if let Some(modified) = found.modified.filter(|modified| *modified >= since) {
-                let newest = fresh.entry(place.key).or_insert(modified);
-                *newest = modified.max(*newest);
-            }
-        }
-        let mut fresh: Vec<_> = fresh.into_iter().collect();
-        fresh.sort_by(|(_, one), (_, other)| other.cmp(one));
-        Ok(fresh.into_iter().map(|(key, _)| key).collect())
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

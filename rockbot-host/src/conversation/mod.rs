@@ -22,6 +22,7 @@ mod entry;
 mod fold;
 mod layout;
 mod memory;
+mod open;
 mod open_logs;
 mod options;
 mod resident;

@@ -18,7 +18,7 @@ use crate::journal::{Durability, GroupCommit};
 const MAX_TEXT: usize = 8 << 20;
 
 /// A log is folded when it has grown by this many bytes: folding costs two syncs of the disk.
-pub(super) const FOLD_BYTES: u64 = 1 << 20;
+pub(super) const FOLD_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -59,6 +59,11 @@ pub(super) struct Appended {
 impl Session {
     /// Reads what is on disk.
     pub(super) fn load(shelf: &Shelf, key: &Key) -> Result<Self, StoreError> {
+        Self::load_with(shelf, key, true)
+    }
+
+    /// Reads what is on disk, where it is known whether there is a log.
+    pub(super) fn load_with(shelf: &Shelf, key: &Key, has_log: bool) -> Result<Self, StoreError> {
         let stem = layout::stem(key).map_err(|error| StoreError {
             context: "the session has no file".into(),
             source: error.into(),
@@ -78,7 +83,9 @@ impl Session {
         };
         let entries = document.as_mut().map(|document| std::mem::take(&mut document.entries));
         session.admit(entries.unwrap_or_default(), shelf.options.window);
-        session.replay(shelf, document.as_ref())?;
+        if has_log {
+            session.replay(shelf, document.as_ref())?;
+        }
         Ok(session)
     }
 
@@ -202,7 +209,10 @@ impl Session {
 
     fn admit(&mut self, entries: Vec<Entry>, window: usize) {
         self.text += text(&entries);
-        self.entries.extend(entries);
+        match self.entries.is_empty() {
+            true => self.entries = entries.into(),
+            false => self.entries.extend(entries),
+        }
         while self.entries.len() > window || self.text > MAX_TEXT {
             let Some(oldest) = self.entries.pop_front() else { return };
             self.text -= oldest.said.content.len();

@@ -1,6 +1,6 @@
 //! A folder of documents that one process holds.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,6 +9,7 @@ use super::draft::Draft;
 use super::error::FileError;
 use super::lines::{self, LineFile};
 use super::lock::FolderLock;
+use super::plain::open_plain;
 use super::system;
 
 /// How deep folders may be nested: a name of [`encode`](super::encode) needs 16, twice.
@@ -275,38 +276,6 @@ fn pieces<'a>(root: &Path, name: &'a str) -> Result<impl Iterator<Item = &'a str
 
 fn is_folder(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
-}
-
-/// Opens a plain file, or makes it if it is missing and that is `allowed`. Never follows a link at its place.
-pub(super) fn open_plain(
-    path: &Path,
-    options: &OpenOptions,
-    may_make: bool,
-) -> Result<Option<(File, Metadata)>, FileError> {
-    let failed = || FileError::io("opened", path);
-    let seen = match std::fs::symlink_metadata(path) {
-        Ok(seen) => seen,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => {
-            // Making a file that must not exist follows no link either.
-            let file = options.clone().create_new(true).open(path).map_err(failed())?;
-            let metadata = file.metadata().map_err(failed())?;
-            return Ok(Some((file, metadata)));
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed()(error)),
-    };
-    if !seen.is_file() {
-        return Err(FileError::NotPlain(path.to_owned()));
-    }
-    let file = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(failed())?,
-    };
-    let opened = file.metadata().map_err(failed())?;
-    if !system::is_same_file(&seen, &opened) {
-        return Err(FileError::NotPlain(path.to_owned()));
-    }
-    Ok(Some((file, opened)))
 }
 
 fn list(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<Found>) -> io::Result<()> {

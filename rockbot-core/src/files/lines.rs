@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
 use super::error::FileError;
-use super::folder::open_plain;
+use super::plain::open_plain;
 use super::system;
 
 /// A file that whole lines are appended to.

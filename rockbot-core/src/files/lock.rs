@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use super::error::FileError;
-use super::folder::open_plain;
+use super::plain::open_plain;
 use super::system;
 
 /// Holds a folder until it is dropped.

@@ -13,6 +13,7 @@ mod folder;
 mod lines;
 mod lock;
 mod name;
+mod plain;
 mod system;
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@ use rockbot_core::files::DataFolder;
 use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
 use rockbot_core::{Principal, SessionId};
 
-use super::compactor::Compactor;
 use super::fold;
+use super::fold_thread::FoldThread;
 use super::layout::{self, Key};
 use super::open;
 use super::open_logs::OpenLogs;
@@ -46,7 +46,7 @@ use super::shelf::{Shelf, failed};
 #[derive(Debug)]
 pub struct FileConversationMemory {
     /// First, so that its thread has ended when the folder is let go.
-    compactor: Compactor,
+    folding: FoldThread,
     sessions: Arc<Sessions>,
 }
 
@@ -83,12 +83,12 @@ impl FileConversationMemory {
             open_logs: OpenLogs::default(),
         };
         open::load_fresh(&sessions.shelf, &sessions.resident)?;
-        let compactor = Compactor::start(sessions.shelf.clone()).map_err(|error| StoreError {
+        let folding = FoldThread::start(sessions.shelf.clone()).map_err(|error| StoreError {
             context: "the thread that folds conversations cannot be started".into(),
             source: error.into(),
         })?;
         Ok(Self {
-            compactor,
+            folding,
             sessions: Arc::new(sessions),
         })
     }
@@ -115,7 +115,7 @@ impl ConversationMemory for FileConversationMemory {
             self.sessions.open_logs.opened(&slot);
         }
         if appended.wants_fold {
-            self.compactor.fold(slot);
+            self.folding.fold(slot);
         }
         match appended.to_sync {
             None => Ok(()),
@@ -155,7 +155,7 @@ impl ConversationMemory for FileConversationMemory {
 
     async fn flush(&self) -> Result<(), StoreError> {
         let sessions = self.sessions.clone();
-        self.compactor.run(move || sessions.fold_all()).await
+        self.folding.run(move || sessions.fold_all()).await
     }
 }
 

@@ -17,9 +17,9 @@
 //! * **Damage**: a document that cannot be read as such an array is set aside as `{session}.json.damaged`, with a
 //!   warning; lines that cannot be read are skipped, and the log is copied aside before it is shortened.
 
-mod compactor;
 mod entry;
 mod fold;
+mod fold_thread;
 mod layout;
 mod memory;
 mod open;

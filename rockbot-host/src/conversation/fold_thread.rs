@@ -21,14 +21,14 @@ enum Job {
 }
 
 #[derive(Debug)]
-pub(super) struct Compactor {
+pub(super) struct FoldThread {
     /// Gone when the thread should end.
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     ends: Arc<AtomicBool>,
 }
 
-impl Compactor {
+impl FoldThread {
     pub(super) fn start(shelf: Arc<Shelf>) -> std::io::Result<Self> {
         let (jobs, receiver) = mpsc::channel();
         let ends = Arc::new(AtomicBool::new(false));
@@ -70,7 +70,7 @@ impl Compactor {
     }
 }
 
-impl Drop for Compactor {
+impl Drop for FoldThread {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.jobs = None;

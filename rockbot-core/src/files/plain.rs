@@ -1,0 +1,40 @@
+//! Opening a file without following a link.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use super::error::FileError;
+use super::system;
+
+/// Opens a plain file, or, if it `may_make` one, makes it when it is missing. Never follows a link at its place.
+pub(super) fn open_plain(
+    path: &Path,
+    options: &OpenOptions,
+    may_make: bool,
+) -> Result<Option<(File, Metadata)>, FileError> {
+    let failed = || FileError::io("opened", path);
+    let seen = match std::fs::symlink_metadata(path) {
+        Ok(seen) => seen,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => {
+            // Making a file that must not exist follows no link either.
+            let file = options.clone().create_new(true).open(path).map_err(failed())?;
+            let metadata = file.metadata().map_err(failed())?;
+            return Ok(Some((file, metadata)));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed()(error)),
+    };
+    if !seen.is_file() {
+        return Err(FileError::NotPlain(path.to_owned()));
+    }
+    let file = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed())?,
+    };
+    let opened = file.metadata().map_err(failed())?;
+    if !system::is_same_file(&seen, &opened) {
+        return Err(FileError::NotPlain(path.to_owned()));
+    }
+    Ok(Some((file, opened)))
+}

@@ -18,7 +18,6 @@ use futures_util::StreamExt;
 use rockbot::core::TurnId;
 use rockbot::core::config::Config;
 use rockbot::core::turn::ApprovalRequest;
-use rockbot::host::profile::DefaultSystemPromptBuilder;
 use rockbot::host::settings::HostSettings;
 use rockbot::prelude::*;
 use terminal::Terminal;
@@ -85,14 +84,13 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
     }
-    let profile = &settings.agent_profile;
-    let data = arguments.data.as_deref().unwrap_or(profile.base_path());
+    let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
-    let builder = match profile.is_there() {
-        true => AgentHost::builder("chat").profile(profile.options.clone(), DefaultSystemPromptBuilder),
-        false => AgentHost::builder("chat").instructions(INSTRUCTIONS),
-    };
-    let builder = builder.chat(models).budget(settings.budget()).data_dir(data);
+    let builder = AgentHost::builder("chat")
+        .instructions(INSTRUCTIONS)
+        .chat(models)
+        .settings(&settings)
+        .data_dir(data);
     Ok(tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))

@@ -16,6 +16,7 @@ mod journal_reading;
 mod layers;
 mod parallel;
 mod remote_tools;
+mod restart;
 mod sessions;
 mod settings;
 mod support;

@@ -198,6 +198,13 @@ impl Lifecycle {
                 tracing::warn!(subsystem = name, "a subsystem did not stop in time");
             }
         }
+        match timeout_at(deadline, engine.memory.flush()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "conversations could not be written when the host stopped"),
+            Err(_) => {
+                tracing::warn!("conversations were not all folded when the host stopped; nothing of them is lost")
+            }
+        }
         if let Some(side) = self.bus.as_ref().filter(|side| !side.is_shared) {
             let left = side.bus.close(deadline.saturating_duration_since(Instant::now())).await;
             if left.unfinished > 0 {

@@ -7,15 +7,11 @@
 //! use std::path::Path;
 //! use rockbot_core::config::Config;
 //! use rockbot_host::AgentHost;
-//! use rockbot_host::profile::DefaultSystemPromptBuilder;
 //! use rockbot_host::settings::HostSettings;
 //!
 //! let config = Config::load(Some(Path::new("agent.json")))?;
 //! let settings = HostSettings::read(&config, Path::new("data"))?;
-//! let builder = AgentHost::builder("agent")
-//!     .data_dir(settings.agent_profile.base_path())
-//!     .profile(settings.agent_profile.options.clone(), DefaultSystemPromptBuilder)
-//!     .budget(settings.budget());
+//! let builder = AgentHost::builder("agent").settings(&settings);
 //! # Ok::<_, rockbot_core::config::ConfigError>(())
 //! ```
 //!
@@ -26,7 +22,8 @@
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
 //! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls); the others are checked and wait for their part |
 //! | `LLM` | read by `rockbot-llm` |
-//! | `RabbitMq`, `Memory`, `Skills`, `Dream`, `Feedback`, `ConversationMemory` | checked, and wait for their part |
+//! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
+//! | `RabbitMq`, `Memory`, `Skills`, `Dream`, `Feedback` | checked, and wait for their part |
 //!
 //! ```
 //! use std::path::Path;
@@ -91,14 +88,7 @@ pub use self::rabbit_mq::RabbitMqSettings;
 pub use self::skills::SkillsSettings;
 
 /// The sections that are read and checked, and whose part is not there yet.
-pub const WAITING_SECTIONS: [&str; 6] = [
-    "RabbitMq",
-    "Memory",
-    "Skills",
-    "Dream",
-    "Feedback",
-    "ConversationMemory",
-];
+pub const WAITING_SECTIONS: [&str; 5] = ["RabbitMq", "Memory", "Skills", "Dream", "Feedback"];
 
 /// The settings of a host. What stands in [`settings`](self) says which of them have an effect.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::messaging::{Bus, MessageRoute};
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryFeedbackStore,
+    ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryFeedbackStore, StoreError,
 };
 use rockbot_core::subsystem::{Declared, Needs, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolInvokeRequest, ToolRegistry};
@@ -17,6 +17,7 @@ use super::AgentHostBuilder;
 use super::intake::Patterns;
 use crate::agent::Agent;
 use crate::chat::ChatDoor;
+use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::TurnDriver;
 use crate::engine::{Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
@@ -44,6 +45,7 @@ struct Materials {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
     journal: Arc<dyn TurnJournal>,
+    memory: Arc<dyn ConversationMemory>,
     parts: Parts,
     patterns: Patterns,
 }
@@ -95,10 +97,15 @@ impl AgentHostBuilder {
         let chat = note(self.chat.take().ok_or(NoChat), problems);
         let prompt = note(self.prompt(identity), problems);
         let journal = note(self.open_journal(), problems);
+        let memory = match declared.parts.get::<dyn ConversationMemory>() {
+            Some(memory) => Some(memory),
+            None => note(self.open_conversations(), problems),
+        };
         Some(Materials {
             chat: chat?,
             prompt: Arc::new(prompt?),
             journal: journal?,
+            memory: memory?,
             parts: declared.parts,
             patterns,
         })
@@ -174,6 +181,22 @@ impl AgentHostBuilder {
         }
     }
 
+    fn open_conversations(&self) -> Result<Arc<dyn ConversationMemory>, StoreError> {
+        let settings = &self.conversations;
+        let Some(data_dir) = &self.data_dir else {
+            return Ok(Arc::new(InMemoryConversationMemory::with_window(settings.window)));
+        };
+        let options = ConversationOptions {
+            window: settings.window,
+            idle_timeout: settings.idle_timeout,
+            durability: self.durability,
+            clock: self.clock.clone(),
+            ..ConversationOptions::default()
+        };
+        let memory = FileConversationMemory::open_with(data_dir.join(&settings.folder), options)?;
+        Ok(Arc::new(memory))
+    }
+
     fn assemble(
         self,
         identity: AgentIdentity,
@@ -181,9 +204,7 @@ impl AgentHostBuilder {
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
-        let (parts, prompt) = (materials.parts, materials.prompt);
-        let memory = parts.get::<dyn ConversationMemory>();
-        let memory = memory.unwrap_or_else(|| Arc::new(InMemoryConversationMemory::new()));
+        let (parts, prompt, memory) = (materials.parts, materials.prompt, materials.memory);
         let replies = |bus: &Arc<dyn Bus>| -> Arc<dyn ReplySender> {
             Arc::new(Replies {
                 publisher: bus.clone(),

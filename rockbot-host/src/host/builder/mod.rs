@@ -20,10 +20,12 @@ use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 pub use assemble::BuildError;
 use intake::MessageSettings;
 
+use crate::conversation::ConversationOptions;
 use crate::engine::TurnCall;
 use crate::journal::Durability;
 use crate::layer::Layers;
-use crate::profile::{AgentProfileOptions, SystemPromptBuilder};
+use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
+use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
 use crate::turn::PolicySnapshot;
 
@@ -67,6 +69,7 @@ pub struct AgentHostBuilder {
     registry: Option<Arc<dyn ToolRegistry>>,
     journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
+    conversations: Conversations,
     durability: Durability,
     policy: PolicySnapshot,
     limits: ToolLimits,
@@ -78,6 +81,24 @@ pub struct AgentHostBuilder {
     chat_layers: Layers<ChatCall, ChatResponse>,
     tool_layers: Layers<ToolInvocation, ToolInvokeResponse>,
     turn_layers: Layers<TurnCall, TurnOutcome>,
+}
+
+/// Where conversations are kept in the data folder, and how.
+struct Conversations {
+    folder: PathBuf,
+    window: usize,
+    idle_timeout: Duration,
+}
+
+impl Default for Conversations {
+    fn default() -> Self {
+        let options = ConversationOptions::default();
+        Self {
+            folder: "conversations".into(),
+            window: options.window,
+            idle_timeout: options.idle_timeout,
+        }
+    }
 }
 
 /// Gives the host a part.
@@ -109,6 +130,7 @@ impl AgentHostBuilder {
             registry: None,
             journal: None,
             data_dir: None,
+            conversations: Conversations::default(),
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
             limits: ToolLimits::default(),
@@ -185,10 +207,25 @@ impl AgentHostBuilder {
     }
 
     /// The folder for everything that must outlive the process. It is made if it is missing. Turns go to its
-    /// folder `turns`.
+    /// folder `turns`, conversations to `conversations`.
     pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(folder.into());
         self
+    }
+
+    /// What the configuration says: the data folder, the profile in it, what a turn may spend, and how conversations
+    /// are kept. [`settings`](crate::settings) says which settings have an effect.
+    pub fn settings(mut self, settings: &HostSettings) -> Self {
+        let profile = &settings.agent_profile;
+        if profile.is_there() {
+            self = self.profile(profile.options.clone(), DefaultSystemPromptBuilder);
+        }
+        self.conversations = Conversations {
+            folder: settings.conversation_memory.base_path.clone(),
+            window: settings.conversation_memory.max_turns_per_session.get() as usize,
+            idle_timeout: settings.conversation_memory.session_idle_timeout,
+        };
+        self.data_dir(profile.base_path()).budget(settings.budget())
     }
 
     /// What a record in the data folder survives. Default [`Durability::Process`].

@@ -12,6 +12,7 @@ mod guides;
 mod journal;
 mod journal_reading;
 mod layers;
+mod nudges;
 mod parallel;
 mod remote_tools;
 mod sessions;

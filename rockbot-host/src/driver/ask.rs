@@ -26,6 +26,9 @@ impl Drive<'_> {
         if let Some(event) = self.stopped() {
             return self.feed(&event);
         }
+        if matches!(purpose, Purpose::Retry(_)) {
+            self.live.progress().send(|| TurnProgress::Retract);
+        }
         let call = self.chat_call(purpose);
         let (live, driver, deadline) = (self.live, self.driver, self.deadline);
         let stop = async {
@@ -48,10 +51,9 @@ impl Drive<'_> {
     fn chat_call(&mut self, purpose: &Purpose) -> ChatCall {
         self.view = self.view.extended(&self.driver.tools.registry().snapshot());
         let request = self.turn.request();
-        let tools = if *purpose == Purpose::Answer {
-            self.view.clone()
-        } else {
-            ToolView::default()
+        let tools = match purpose.has_tools() {
+            true => self.view.clone(),
+            false => ToolView::default(),
         };
         // Some servers never call a tool once the answer's shape is fixed, so it is fixed only without tools.
         let output = request.output.as_ref().filter(|_| tools.is_empty()).cloned();

@@ -131,6 +131,7 @@ impl TurnEngine {
             Some(first) => first,
             None => First::Event(TurnEvent::Started {
                 context: self.context(live.request()).await?,
+                has_tools: !self.driver.tools.registry().snapshot().entries().is_empty(),
             }),
         };
         Ok(self.driver.drive(turn, claim, live, first).await?)

@@ -8,6 +8,8 @@ use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnSta
 use rockbot_core::{CallId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::policy::{Nudge, Nudges};
+
 /// Something that happened to a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -17,6 +19,9 @@ pub enum TurnEvent {
     Started {
         /// The messages as the model will see them.
         context: Vec<ChatMessage>,
+        /// Whether the model has tools to call.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_tools: bool,
     },
     /// The model answered.
     ModelAnswered {
@@ -125,6 +130,15 @@ pub enum Purpose {
         /// What was wrong with the shape of the last answer.
         problem: String,
     },
+    /// The next step once more, with tools: the last answer was not one yet.
+    Retry(Nudge),
+}
+
+impl Purpose {
+    /// Whether the model may call tools.
+    pub fn has_tools(&self) -> bool {
+        matches!(self, Self::Answer | Self::Retry(_))
+    }
 }
 
 /// The settings of a turn, as they were when it was accepted.
@@ -139,6 +153,8 @@ pub struct PolicySnapshot {
     pub approval_expiry: Duration,
     /// How often a model may try to give its answer the right shape. Default 2.
     pub max_shape_attempts: u32,
+    /// Which weaknesses of its model are answered with a nudge.
+    pub nudges: Nudges,
 }
 
 impl Default for PolicySnapshot {
@@ -148,6 +164,7 @@ impl Default for PolicySnapshot {
             max_resumes: 3,
             approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
             max_shape_attempts: 2,
+            nudges: Nudges::default(),
         }
     }
 }

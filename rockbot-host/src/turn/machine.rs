@@ -10,7 +10,8 @@ use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::{CallState, CallStatus};
 use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
-use super::policy::{answer, approval, budget, ending, identity, parallel, resume, steer};
+use super::policy::repeat::Repeats;
+use super::policy::{Nudge, answer, approval, budget, ending, identity, nudge, parallel, resume, steer};
 
 /// A turn in progress.
 ///
@@ -36,6 +37,12 @@ pub struct Turn {
     model_calls: u32,
     tool_calls: u32,
     shape_attempts: u32,
+    /// Whether the model had tools when the turn began.
+    has_tools: bool,
+    nudged: Vec<Nudge>,
+    repeats: Repeats,
+    /// How many rounds of calls in a row had one that took too long.
+    timed_out_rounds: u32,
     resumes: u32,
     halted: bool,
     worked: Duration,
@@ -83,6 +90,10 @@ impl Turn {
             model_calls: 0,
             tool_calls: 0,
             shape_attempts: 0,
+            has_tools: false,
+            nudged: Vec::new(),
+            repeats: Repeats::default(),
+            timed_out_rounds: 0,
             resumes: 0,
             halted: false,
             worked: Duration::ZERO,
@@ -107,7 +118,10 @@ impl Turn {
     fn take_in(&mut self, event: &TurnEvent, at: Timestamp) {
         self.count_work(event, at);
         match event {
-            TurnEvent::Started { context } => self.messages = context.iter().cloned().map(Arc::new).collect(),
+            TurnEvent::Started { context, has_tools } => {
+                self.messages = context.iter().cloned().map(Arc::new).collect();
+                self.has_tools = *has_tools;
+            }
             TurnEvent::ModelAnswered { response, facts } => self.take_answer(response, facts),
             TurnEvent::ToolStarted { call } => self.take_started(call),
             TurnEvent::ToolReturned(response) => self.take_returned(response),
@@ -139,7 +153,9 @@ impl Turn {
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
             (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message }) => match purpose {
                 Purpose::Conclude(limit) => vec![ending::without_model(*limit, &self.finished)],
-                Purpose::Answer | Purpose::Shape { .. } => vec![ending::model_failed(*kind, message)],
+                Purpose::Answer | Purpose::Shape { .. } | Purpose::Retry(_) => {
+                    vec![ending::model_failed(*kind, message)]
+                }
             },
             (Phase::Parked(_), _) => self.call_or_park(at),
             (Phase::Calling(group), _) if self.is_running(group) => vec![],
@@ -156,6 +172,9 @@ impl Turn {
                     self.messages.extend(answer::instruction(purpose).map(Arc::new));
                     self.model_calls += 1;
                     self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+                    if let Purpose::Retry(nudge) = purpose {
+                        self.nudged.push(*nudge);
+                    }
                     self.phase = Phase::Asking(purpose.clone());
                 }
                 TurnStep::CallTools(group) => {
@@ -202,15 +221,30 @@ impl Turn {
         match purpose {
             Purpose::Conclude(limit) => vec![ending::concluded(*limit, &response.text, &self.finished)],
             // A message joined while the model wrote: its answer comes first.
-            Purpose::Answer if !self.said.is_empty() => vec![self.ask()],
-            Purpose::Answer | Purpose::Shape { .. } => {
-                let left = match self.limit() {
-                    Some(_) => 0,
-                    None => self.policy.max_shape_attempts.saturating_sub(self.shape_attempts),
+            Purpose::Answer | Purpose::Retry(_) if !self.said.is_empty() => vec![self.ask()],
+            Purpose::Answer | Purpose::Retry(_) | Purpose::Shape { .. } => {
+                let (is_last, shape) = (self.limit().is_some(), self.request.output.as_ref());
+                if let Some(nudge) = self.nudge(response).filter(|_| !is_last && shape.is_none()) {
+                    return vec![TurnStep::AskModel(Purpose::Retry(nudge))];
+                }
+                let left = match is_last {
+                    true => 0,
+                    false => self.policy.max_shape_attempts.saturating_sub(self.shape_attempts),
                 };
-                answer::settle(response, self.request.output.as_ref(), left)
+                answer::settle(response, shape, left)
             }
         }
+    }
+
+    /// What the model is to be told about its answer before the turn ends with it.
+    fn nudge(&self, response: &ChatResponse) -> Option<Nudge> {
+        let words = nudge::Words {
+            text: &response.text,
+            asked: &self.request.text,
+            has_tools: self.has_tools,
+            calls: &self.finished,
+        };
+        nudge::of(&words, &self.policy.nudges, &self.nudged)
     }
 
     /// Runs the calls of the model's answer, or first asks a person.
@@ -236,7 +270,10 @@ impl Turn {
         }
         let group = parallel::next_group(&self.calls);
         if group.is_empty() {
-            return vec![self.ask()];
+            return match self.timed_out_rounds + u32::from(self.round_timed_out()) {
+                0..ending::TIMED_OUT_ROUNDS => vec![self.ask()],
+                _ => vec![ending::tools_timed_out(&self.finished_calls())],
+            };
         }
         let budget = &self.policy.budget;
         if let Some(limit) = budget::tool_calls(budget, self.tool_calls, group.len()) {
@@ -270,7 +307,7 @@ impl Turn {
         self.usage += response.usage.unwrap_or_default();
         // The arguments of an answer that did not finish may be cut.
         let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
-        let may_call = complete && matches!(self.phase, Phase::Asking(Purpose::Answer));
+        let may_call = complete && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
         let wanted = if may_call { response.tool_calls.as_slice() } else { &[] };
         let calls = identity::unique(wanted, &self.finished);
         self.calls = calls
@@ -310,16 +347,31 @@ impl Turn {
     /// Moves the results of the last answer's calls into the conversation, in the order of the calls. A call
     /// that has not run by now never will.
     fn close_calls(&mut self) {
+        if !self.calls.is_empty() {
+            self.timed_out_rounds = match self.round_timed_out() {
+                true => self.timed_out_rounds + 1,
+                false => 0,
+            };
+        }
         for mut state in self.calls.drain(..) {
             self.finished.extend(state.finished());
             if !state.is_finished() {
                 state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
             }
-            if let CallStatus::Finished(response) = state.status {
+            if let CallStatus::Finished(mut response) = state.status {
+                let note = self.repeats.note(&state.call, &response.content);
+                if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
+                    response.content.push_str(note);
+                }
                 self.messages
                     .push(Arc::new(ChatMessage::tool(response.tool_call_id, response.content)));
             }
         }
+    }
+
+    /// Whether one of the last answer's calls took too long.
+    fn round_timed_out(&self) -> bool {
+        self.calls.iter().any(CallState::timed_out)
     }
 
     /// Counts the time since the last event as work, unless the turn was parked or its process was gone.
@@ -401,10 +453,9 @@ impl Turn {
             TurnEvent::ModelFailed { .. } | TurnEvent::BudgetSpent(_) | TurnEvent::Cancelled(_)
         );
         let listens = match &self.phase {
-            Phase::Accepted | Phase::Asking(Purpose::Answer) | Phase::Calling(_) => self.ending.is_none(),
-            Phase::Asking(Purpose::Conclude(_) | Purpose::Shape { .. }) | Phase::Parked(_) | Phase::Done { .. } => {
-                false
-            }
+            Phase::Asking(purpose) => purpose.has_tools() && self.ending.is_none(),
+            Phase::Accepted | Phase::Calling(_) => self.ending.is_none(),
+            Phase::Parked(_) | Phase::Done { .. } => false,
         };
         listens && !ends
     }

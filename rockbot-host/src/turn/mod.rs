@@ -15,5 +15,6 @@ mod tests;
 pub use call::{CallState, CallStatus};
 pub use event::{CallFacts, CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 pub use machine::Turn;
+pub use policy::{Nudge, Nudges};
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};

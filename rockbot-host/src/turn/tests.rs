@@ -226,6 +226,7 @@ fn response(call: &CallId) -> ToolInvokeResponse {
 fn started() -> TurnEvent {
     TurnEvent::Started {
         context: vec![ChatMessage::system("be kind"), ChatMessage::user("go")],
+        has_tools: true,
     }
 }
 

@@ -48,6 +48,7 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
             "Give your answer again as JSON of the shape that was asked for, and nothing else. \
              The last one could not be used: {problem}."
         ),
+        Purpose::Retry(nudge) => nudge.text().to_owned(),
     };
     Some(ChatMessage::text_of(Role::User, text, Provenance::HOST))
 }

@@ -5,8 +5,11 @@ pub(super) mod approval;
 pub(super) mod budget;
 pub(super) mod ending;
 pub(super) mod identity;
+pub(super) mod nudge;
 pub(super) mod parallel;
+pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
 
+pub use nudge::{Nudge, Nudges};
 pub(crate) use resume::{outcome_unknown, uncertain};

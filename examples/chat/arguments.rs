@@ -7,13 +7,17 @@ pub(crate) const HELP: &str = "\
 A chat with an agent in the terminal.
 
     chat [OPTIONS] [QUESTION]
+    chat [OPTIONS] doctor
 
 With a question the answer is printed alone on standard output, everything else on standard error, and the
-exit code is not zero when there is no answer. Without one you talk to the agent line by line.
+exit code is not zero when there is no answer. Without one you talk to the agent line by line. `doctor` looks at
+configuration, folders, keys and model servers, and says what is wrong; with a problem the exit code is 1.
 
 Options:
     --session NAME   talk in this session (default: main)
-    --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: data/chat)
+    --config FILE    read settings from this file, .json or .toml, before those in the environment
+    --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: the setting
+                     AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
     --yes            approve every tool call without asking
     --trace          after each answer, print the turn from its journal
     --trace=TURN     print this turn from the journal, and end
@@ -26,20 +30,23 @@ Lines that begin with a slash:
     /reset           forget this conversation
     /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer.
 
-The model is set in the environment:
+The model is set in the section LLM of the file, or in the environment:
     OPENAI_API_KEY, and if need be OPENAI_BASE_URL and OPENAI_MODEL; or for each tier
-    ROCKBOT_LLM__BALANCED__ENDPOINT, ROCKBOT_LLM__BALANCED__APIKEY, ROCKBOT_LLM__BALANCED__MODELID.
-    With none of them a built-in offline model answers, which is not an LLM.";
+    ROCKBOT_LLM__BALANCED__ENDPOINT, ROCKBOT_LLM__BALANCED__APIKEY, ROCKBOT_LLM__BALANCED__MODELID,
+    also without ROCKBOT_. Other settings alike: ROCKBOT_AGENTHOST__MAXTOOLITERATIONS=30.
+    With no model a built-in offline model answers, which is not an LLM.";
 
 /// What the user asked for.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) question: Option<String>,
     pub(crate) session: String,
-    pub(crate) data: PathBuf,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     pub(crate) yes: bool,
     pub(crate) trace: Trace,
     pub(crate) help: bool,
+    pub(crate) doctor: bool,
 }
 
 /// What to print from the journal.
@@ -56,10 +63,12 @@ impl Arguments {
         let mut arguments = Self {
             question: None,
             session: "main".to_owned(),
-            data: PathBuf::from("data/chat"),
+            config: None,
+            data: None,
             yes: false,
             trace: Trace::Nothing,
             help: false,
+            doctor: false,
         };
         let mut question = Vec::new();
         while let Some(word) = words.next() {
@@ -70,7 +79,8 @@ impl Arguments {
             };
             match word.as_str() {
                 "--session" => arguments.session = value()?,
-                "--data" => arguments.data = value()?.into(),
+                "--config" => arguments.config = Some(value()?.into()),
+                "--data" => arguments.data = Some(value()?.into()),
                 "--yes" => arguments.yes = true,
                 "--trace" => arguments.trace = Trace::EachTurn,
                 "--help" | "-h" => arguments.help = true,
@@ -83,7 +93,9 @@ impl Arguments {
                 },
             }
         }
-        if !question.is_empty() {
+        if question == ["doctor"] {
+            arguments.doctor = true;
+        } else if !question.is_empty() {
             arguments.question = Some(question.join(" "));
         }
         Ok(arguments)

@@ -4,21 +4,29 @@
 
 mod arguments;
 mod calculator;
+mod doctor;
 mod terminal;
 mod tools;
 mod trace;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::{Arguments, HELP, Trace};
 use futures_util::StreamExt;
 use rockbot::core::TurnId;
+use rockbot::core::config::Config;
 use rockbot::core::turn::ApprovalRequest;
+use rockbot::host::profile::DefaultSystemPromptBuilder;
+use rockbot::host::settings::HostSettings;
 use rockbot::prelude::*;
 use terminal::Terminal;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
+
+/// Where turns are kept when nobody says where.
+const DATA_FOLDER: &str = "data/chat";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -43,6 +51,12 @@ fn failed(problem: &str) -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<bool, BoxError> {
+    if arguments.doctor {
+        let (file, data) = (arguments.config.as_deref(), arguments.data.as_deref());
+        let report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
+        print!("{report}");
+        return Ok(!report.has_problem());
+    }
     let host = build(&arguments)?;
     if let Trace::Only(turn) = &arguments.trace {
         trace::print(&host, &TurnId::from(turn.as_str())).await?;
@@ -65,15 +79,20 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
 }
 
 fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
+    let config = Config::load(arguments.config.as_deref())?;
+    let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
+    let models = ChatTiers::from_config_or_offline(&config)?;
+    for unknown in config.check_unknown()? {
+        eprintln!("warning: {unknown}");
+    }
+    let profile = &settings.agent_profile;
+    let data = arguments.data.as_deref().unwrap_or(profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
-    let builder = AgentHost::builder("chat")
-        .instructions(INSTRUCTIONS)
-        .chat(ChatTiers::from_env_or_offline()?)
-        .budget(Budget {
-            max_model_calls: 15,
-            ..Budget::default()
-        })
-        .data_dir(&arguments.data);
+    let builder = match profile.is_there() {
+        true => AgentHost::builder("chat").profile(profile.options.clone(), DefaultSystemPromptBuilder),
+        false => AgentHost::builder("chat").instructions(INSTRUCTIONS),
+    };
+    let builder = builder.chat(models).budget(settings.budget()).data_dir(data);
     Ok(tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))

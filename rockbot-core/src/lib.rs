@@ -13,13 +13,18 @@
 //! * [`subsystem`]: parts of a host, and what they need of each other
 //! * [`store`]: what an agent remembers
 //! * [`context`]: the [`CallContext`] that travels with every call
+//! * `config` (feature `config`): settings from files and the environment
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod chat;
 pub mod clock;
+#[cfg(feature = "config")]
+#[cfg_attr(docsrs, doc(cfg(feature = "config")))]
+pub mod config;
 pub mod context;
+mod did_you_mean;
 mod digest;
 mod id;
 mod identity;

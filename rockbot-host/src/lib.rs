@@ -14,6 +14,7 @@ mod layer;
 mod pipeline;
 pub mod profile;
 mod session;
+pub mod settings;
 pub mod tool;
 pub mod turn;
 mod users;

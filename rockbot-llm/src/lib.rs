@@ -2,7 +2,7 @@
 //!
 //! * [`OpenAiChat`] asks servers that speak OpenAI's chat completions: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama
 //! * [`ChatTiers`] hands each call to the model that its tier deserves
-//! * [`LlmSettings`] reads which models those are, from a file and the environment
+//! * [`LlmSettings`] reads which models those are, from a configuration; [`probe`] asks their servers whether it is right
 //! * [`OfflineModel`] stands in where there is no model at all, and says so
 //!
 //! All of them are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
@@ -34,6 +34,6 @@ pub mod settings;
 mod tiers;
 
 pub use offline::OfflineModel;
-pub use openai::{OpenAiChat, OpenAiChatBuilder, SettingNames};
+pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
 pub use settings::{LlmConfigError, LlmSettings, TierSettings};
 pub use tiers::ChatTiers;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
+use rockbot_core::config::Config;
 use rockbot_core::loggable;
 
 use crate::offline::OfflineModel;
@@ -61,13 +62,31 @@ impl ChatTiers {
         Self::from_settings(&LlmSettings::from_env()?)
     }
 
-    /// The models that the environment of this process and the section `LLM` of a JSON file name.
+    /// The models that the environment of this process and the section `LLM` of a JSON or TOML file name.
     ///
     /// # Errors
     ///
     /// Fails when they name none, or a setting cannot be used.
     pub fn from_file(path: &Path) -> Result<Self, LlmConfigError> {
         Self::from_settings(&LlmSettings::load(Some(path))?)
+    }
+
+    /// The models that the section `LLM` of `config` and the variables that it knows name.
+    ///
+    /// # Errors
+    ///
+    /// Fails when they name none, or a setting cannot be used.
+    pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
+        Self::from_settings(&LlmSettings::from_config(config)?)
+    }
+
+    /// [`ChatTiers::from_config`], or the [`OfflineModel`] when nothing is set: it says with each answer what to set.
+    ///
+    /// # Errors
+    ///
+    /// Fails when something is set and cannot be used.
+    pub fn from_config_or_offline(config: &Config) -> Result<Self, LlmConfigError> {
+        Self::or_offline(LlmSettings::from_config(config))
     }
 
     /// The models that `settings` name.

@@ -6,6 +6,7 @@ mod approvals;
 mod budget;
 mod cancel;
 mod crash;
+mod doctor;
 mod examples;
 mod golden;
 mod guides;
@@ -16,6 +17,7 @@ mod nudges;
 mod parallel;
 mod remote_tools;
 mod sessions;
+mod settings;
 mod support;
 mod tidy;
 mod tool_surface;
@@ -24,6 +26,11 @@ mod users;
 
 #[path = "../../examples/chat/calculator.rs"]
 mod calculator;
+#[allow(dead_code, reason = "only the example prints its help")]
+#[path = "../../examples/chat/arguments.rs"]
+mod chat_arguments;
+#[path = "../../examples/chat/doctor.rs"]
+mod chat_doctor;
 #[path = "../../examples/chat/tools.rs"]
 mod chat_tools;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]

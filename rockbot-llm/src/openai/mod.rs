@@ -6,6 +6,7 @@ mod classify;
 mod details;
 mod idle;
 mod overflow;
+mod probe;
 mod report;
 mod request;
 mod response;
@@ -31,6 +32,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 pub use self::builder::OpenAiChatBuilder;
 pub(crate) use self::builder::{base_url, is_key, is_loopback};
+pub use self::probe::{ServerCheck, probe};
 pub use self::report::SettingNames;
 
 use self::idle::IdleTimer;

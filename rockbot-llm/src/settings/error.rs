@@ -1,6 +1,6 @@
 //! What can be wrong with the settings. No message repeats a value: it might be a key in the wrong place.
 
-use std::path::PathBuf;
+use rockbot_core::config::ConfigError;
 
 /// Settings that a model client cannot be built from.
 #[derive(Debug, thiserror::Error)]
@@ -12,41 +12,9 @@ pub enum LlmConfigError {
          ROCKBOT_LLM__BALANCED__MODELID for a local server"
     )]
     NothingConfigured,
-    /// The file cannot be read.
-    #[error("cannot read the settings in `{path}`: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// The file is no JSON.
-    #[error("`{path}` is not JSON, at line {line} column {column}: write an object with a section `LLM`")]
-    NotJson {
-        /// The file.
-        path: PathBuf,
-        /// Where it stops being JSON.
-        line: usize,
-        /// Where in that line.
-        column: usize,
-    },
-    /// A variable looks like a setting and is none.
-    #[error(
-        "{setting} is not a setting: the tiers are LOW, BALANCED and HIGH, and each has __ENDPOINT, __APIKEY and \
-         __MODELID"
-    )]
-    UnknownSetting {
-        /// The variable.
-        setting: String,
-    },
-    /// A setting has another type.
-    #[error("{setting} must be {expected}")]
-    WrongType {
-        /// Which setting, and where.
-        setting: String,
-        /// What it must be.
-        expected: &'static str,
-    },
+    /// The configuration cannot be read, has a setting of another type, or a variable of ours that is no setting.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The endpoint is no URL of a server.
     #[error(
         "{setting} must be a base URL such as https://api.openai.com/v1, with http:// or https:// and without a \

@@ -1,32 +1,51 @@
-//! Settings of the model tiers, from a JSON file and the environment.
+//! Settings of the model tiers: the section `LLM` of a [`Config`], and the variables that OpenAI's own tools know.
 //!
 //! Each setting is looked for in this order:
 //!
 //! 1. `ROCKBOT_LLM__BALANCED__ENDPOINT`, `…__APIKEY`, `…__MODELID`, and the same for `LOW` and `HIGH`
-//! 2. for Balanced: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`
-//! 3. the file's section `LLM`: `LLM.Balanced.Endpoint`, `…ApiKey`, `…ModelId`; `LLM.Endpoint` and so on mean
-//!    Balanced too
+//! 2. the same without the prefix: `LLM__Balanced__Endpoint`
+//! 3. for Balanced: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`
+//! 4. files: `LLM.Balanced.Endpoint`, `…ApiKey`, `…ModelId`
 //!
-//! Names are not case-sensitive; an empty text counts as unset. A tier that names no endpoint uses Balanced's
-//! endpoint and key. `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another
-//! endpoint that the file or a `ROCKBOT_` variable names; a key of the file never goes to `OPENAI_BASE_URL`.
+//! `LLM.Endpoint` and so on mean Balanced too, in files and in the environment. Names are not case-sensitive; an empty
+//! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key.
+//!
+//! `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another endpoint that a file or a
+//! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. A flat `LLM.ApiKey` of a file never goes to
+//! a `LLM.Balanced.Endpoint` of the same file.
+//!
+//! ```
+//! use rockbot_core::config::Config;
+//! use rockbot_llm::LlmSettings;
+//!
+//! let config = Config::new().with_text("agent.json", r#"{
+//!     "LLM": {
+//!         "Balanced": { "Endpoint": "https://openrouter.ai/api/v1", "ApiKey": "sk-or-1234", "ModelId": "vendor/middle" },
+//!         "Low": { "ModelId": "vendor/small" }
+//!     }
+//! }"#)?;
+//! let settings = LlmSettings::from_config(&config)?;
+//! assert_eq!(settings.low.expect("it is set").endpoint, "https://openrouter.ai/api/v1");
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod error;
-mod file;
+mod found;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
+use rockbot_core::Secret;
 use rockbot_core::chat::ModelTier;
-use rockbot_core::{ExposeSecret, Secret};
+use rockbot_core::config::Config;
 
 pub use self::error::LlmConfigError;
 
-use crate::openai::{OpenAiChat, SettingNames, base_url, is_key, is_loopback};
+use self::found::Found;
+use crate::openai::{OpenAiChat, SettingNames};
 
 /// The endpoint when only a key is set.
 pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
@@ -106,12 +125,18 @@ impl LlmSettings {
         K: Into<OsString>,
         V: Into<OsString>,
     {
-        let mut found = Found::default();
-        if let Some(path) = path {
-            file::read(path, &mut found)?;
-        }
-        read_variables(variables, &mut found)?;
-        if found.settings.is_empty() {
+        let config = path.map_or_else(|| Ok(Config::new()), |path| Config::new().with_file(path))?;
+        Self::from_config(&config.with_variables(variables))
+    }
+
+    /// The settings in the section `LLM` of `config` and in the variables that it knows.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there are none, one cannot be used, or a variable `ROCKBOT_LLM__…` is no setting.
+    pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
+        let found = Found::read(config)?;
+        if found.is_empty() {
             return Err(LlmConfigError::NothingConfigured);
         }
         let balanced = found.balanced()?;
@@ -136,216 +161,4 @@ impl TierSettings {
             None => client.build(),
         }
     }
-}
-
-/// What is set for a tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Field {
-    Endpoint,
-    ApiKey,
-    ModelId,
-}
-
-impl Field {
-    const ALL: [Self; 3] = [Self::Endpoint, Self::ApiKey, Self::ModelId];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Endpoint => "Endpoint",
-            Self::ApiKey => "ApiKey",
-            Self::ModelId => "ModelId",
-        }
-    }
-
-    fn variable(self, tier: ModelTier) -> String {
-        format!("ROCKBOT_LLM__{}__{}", tier.name(), self.name()).to_ascii_uppercase()
-    }
-
-    fn openai_variable(self) -> &'static str {
-        match self {
-            Self::Endpoint => "OPENAI_BASE_URL",
-            Self::ApiKey => "OPENAI_API_KEY",
-            Self::ModelId => "OPENAI_MODEL",
-        }
-    }
-}
-
-/// Where a setting was found; the later wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Origin {
-    File,
-    OpenAi,
-    Rockbot,
-}
-
-struct Setting {
-    /// How messages call it.
-    name: String,
-    value: Secret,
-}
-
-impl Setting {
-    fn text(&self) -> &str {
-        self.value.expose_secret()
-    }
-}
-
-/// All settings that were found, before it is decided which count.
-#[derive(Default)]
-struct Found {
-    settings: BTreeMap<(ModelTier, Field, Origin), Setting>,
-}
-
-impl Found {
-    fn add(&mut self, tier: ModelTier, field: Field, origin: Origin, name: String, value: &str) {
-        if !value.is_empty() {
-            let value = value.into();
-            self.settings.insert((tier, field, origin), Setting { name, value });
-        }
-    }
-
-    /// The setting that counts, among the origins that `is_allowed`.
-    fn find(&self, tier: ModelTier, field: Field, is_allowed: impl Fn(Origin) -> bool) -> Option<(Origin, &Setting)> {
-        let range = (tier, field, Origin::File)..=(tier, field, Origin::Rockbot);
-        let mut newest_first = self.settings.range(range).rev();
-        let ((_, _, origin), setting) = newest_first.find(|((_, _, origin), _)| is_allowed(*origin))?;
-        Some((*origin, setting))
-    }
-
-    fn balanced(&self) -> Result<TierSettings, LlmConfigError> {
-        const TIER: ModelTier = ModelTier::Balanced;
-        let endpoint = self.find(TIER, Field::Endpoint, |_| true);
-        let text = endpoint.map_or(DEFAULT_ENDPOINT, |(_, setting)| setting.text());
-        let is_openai = is_openai(text);
-        // A key goes only where it was meant to go.
-        let key = self.find(TIER, Field::ApiKey, |origin| match endpoint {
-            Some((Origin::OpenAi, _)) => origin != Origin::File,
-            Some((Origin::File | Origin::Rockbot, _)) => origin != Origin::OpenAi || is_openai,
-            None => true,
-        });
-        let model = self.find(TIER, Field::ModelId, |_| true);
-        let default_model = is_openai.then_some(DEFAULT_MODEL);
-        self.tier(TIER, text, [endpoint, key, model].map(setting), default_model)
-    }
-
-    /// A tier beside Balanced: nothing when nothing is set, else what it lacks is Balanced's.
-    fn beside(&self, tier: ModelTier, balanced: &TierSettings) -> Result<Option<TierSettings>, LlmConfigError> {
-        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(tier, field, |_| true)));
-        if endpoint.is_none() && key.is_none() && model.is_none() {
-            return Ok(None);
-        }
-        let balanced_key = balanced.api_key.as_ref().map(|value| Setting {
-            name: balanced.names.api_key.clone().into_owned(),
-            value: value.clone(),
-        });
-        // Balanced's key goes to Balanced's endpoint only.
-        let key = key.or(balanced_key.as_ref().filter(|_| endpoint.is_none()));
-        let text = endpoint.map_or(balanced.endpoint.as_str(), Setting::text);
-        self.tier(tier, text, [endpoint, key, model], None).map(Some)
-    }
-
-    /// The checked settings of a tier, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
-    /// endpoint comes down to, whoever set it.
-    fn tier(
-        &self,
-        tier: ModelTier,
-        endpoint: &str,
-        settings: [Option<&Setting>; 3],
-        default_model: Option<&str>,
-    ) -> Result<TierSettings, LlmConfigError> {
-        let name = |field: Field| match settings[field as usize] {
-            Some(setting) => setting.name.clone(),
-            None => self.to_set(tier, field),
-        };
-        let [_, key, model] = settings;
-        let Some(url) = base_url(endpoint) else {
-            let setting = name(Field::Endpoint);
-            return Err(LlmConfigError::InvalidEndpoint { setting });
-        };
-        let setting = name(Field::ApiKey);
-        match key {
-            Some(key) if !is_key(key.text()) => return Err(LlmConfigError::InvalidKey { setting }),
-            // Servers without keys stand in one's own network, where nobody bothers with certificates.
-            None if url.scheme() == "https" && !is_loopback(&url) => return Err(LlmConfigError::NoKey { setting }),
-            _ => {}
-        }
-        let Some(model) = model.map(Setting::text).or(default_model) else {
-            let setting = name(Field::ModelId);
-            return Err(LlmConfigError::NoModel { setting });
-        };
-        Ok(TierSettings {
-            endpoint: endpoint.to_owned(),
-            api_key: key.map(|key| key.value.clone()),
-            model: model.to_owned(),
-            names: SettingNames {
-                endpoint: name(Field::Endpoint).into(),
-                api_key: setting.into(),
-                model: name(Field::ModelId).into(),
-            },
-        })
-    }
-
-    /// What to tell people to set: the family of variables that they use already.
-    fn to_set(&self, tier: ModelTier, field: Field) -> String {
-        let uses_openai = self.settings.keys().all(|(_, _, origin)| *origin == Origin::OpenAi);
-        match tier == ModelTier::Balanced && uses_openai {
-            true => field.openai_variable().to_owned(),
-            false => field.variable(tier),
-        }
-    }
-}
-
-fn setting(found: Option<(Origin, &Setting)>) -> Option<&Setting> {
-    found.map(|(_, setting)| setting)
-}
-
-fn is_openai(endpoint: &str) -> bool {
-    base_url(endpoint).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some("api.openai.com"))
-}
-
-fn read_variables<K, V>(variables: impl IntoIterator<Item = (K, V)>, found: &mut Found) -> Result<(), LlmConfigError>
-where
-    K: Into<OsString>,
-    V: Into<OsString>,
-{
-    for (name, value) in variables {
-        let name: OsString = name.into();
-        let Some((tier, field, origin)) = name.to_str().and_then(known_variable) else {
-            refuse_misspelt(&name.to_string_lossy())?;
-            continue;
-        };
-        let name = name.to_string_lossy().into_owned();
-        let value: OsString = value.into();
-        let Some(value) = value.to_str() else {
-            return Err(LlmConfigError::WrongType {
-                setting: name,
-                expected: "text in UTF-8",
-            });
-        };
-        found.add(tier, field, origin, name, value);
-    }
-    Ok(())
-}
-
-/// A variable that is meant for us and that nobody reads would be silently without effect.
-fn refuse_misspelt(name: &str) -> Result<(), LlmConfigError> {
-    match name.to_ascii_uppercase().starts_with("ROCKBOT_LLM__") {
-        true => Err(LlmConfigError::UnknownSetting {
-            setting: name.to_owned(),
-        }),
-        false => Ok(()),
-    }
-}
-
-fn known_variable(name: &str) -> Option<(ModelTier, Field, Origin)> {
-    let name = name.to_ascii_uppercase();
-    let openai = Field::ALL.into_iter().find(|field| field.openai_variable() == name);
-    if let Some(field) = openai {
-        return Some((ModelTier::Balanced, field, Origin::OpenAi));
-    }
-    let mut all = ModelTier::ALL
-        .into_iter()
-        .flat_map(|tier| Field::ALL.map(|field| (tier, field)));
-    let (tier, field) = all.find(|(tier, field)| field.variable(*tier) == name)?;
-    Some((tier, field, Origin::Rockbot))
 }

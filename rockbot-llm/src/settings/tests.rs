@@ -1,5 +1,7 @@
 use std::io::Write;
 
+use rockbot_core::ExposeSecret;
+
 use super::*;
 
 const SECRET: &str = "sk-very-secret";
@@ -8,7 +10,7 @@ fn read(file: Option<&str>, variables: &[(&str, &str)]) -> Result<LlmSettings, L
     let Some(text) = file else {
         return LlmSettings::read(None, variables.iter().copied());
     };
-    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     LlmSettings::read(Some(file.path()), variables.iter().copied())
 }
@@ -76,6 +78,36 @@ fn a_file_sets_all_tiers_with_names_in_any_case() {
 fn flat_names_mean_balanced() {
     let file = r#"{"LLM": {"Endpoint": "http://h/v1", "ApiKey": "k", "ModelId": "m"}}"#;
     check(Some(file), &[], &["http://h/v1 k m", "-", "-"]);
+}
+
+#[test]
+fn variables_need_no_prefix_and_may_be_flat() {
+    let plain = [
+        ("LLM__Balanced__Endpoint", "http://h/v1"),
+        ("LLM__Balanced__ModelId", "m"),
+        ("ROCKBOT_LLM__BALANCED__MODELID", "own"),
+    ];
+    check(None, &plain, &["http://h/v1 - own", "-", "-"]);
+    let flat = [
+        ("LLM__Endpoint", "http://h/v1"),
+        ("OPENAI_MODEL", "openai"),
+        ("LLM__ModelId", "m"),
+    ];
+    check(None, &flat, &["http://h/v1 - m", "-", "-"]);
+    check(
+        Some(FILE),
+        &flat[..1],
+        &["http://h/v1 file-key file-model", "http://h/v1 file-key small", LARGE],
+    );
+}
+
+#[test]
+fn a_flat_key_stays_with_its_endpoint() {
+    let file = r#"{"LLM": {"ApiKey": "flat", "Endpoint": "http://old/v1", "ModelId": "old",
+                   "Balanced": {"Endpoint": "http://new/v1", "ModelId": "new"}}}"#;
+    check(Some(file), &[], &["http://new/v1 - new", "-", "-"]);
+    let file = r#"{"LLM": {"ApiKey": "flat", "Balanced": {"ModelId": "new"}, "Endpoint": "http://old/v1"}}"#;
+    check(Some(file), &[], &["http://old/v1 flat new", "-", "-"]);
 }
 
 #[test]
@@ -191,14 +223,18 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     check_error(
         Some(r#"{"LLM": {"low": ["sk-very-secret"]}}"#),
         &[],
-        "must be an object",
+        "expected a section, found a list",
     );
     check_error(
         Some(r#"{"LLM": {"Balanced": {"ApiKey": 1}}}"#),
         &[],
         "`LLM.Balanced.ApiKey` in `",
     );
-    check_error(Some(r#"{"LLM": {"Balanced": {"ApiKey": 1}}}"#), &[], "must be a string");
+    check_error(
+        Some(r#"{"LLM": {"Balanced": {"ApiKey": 1}}}"#),
+        &[],
+        "expected text, found a number",
+    );
     check_error(Some("[]"), &[], "the whole of `");
     check_error(
         Some("{\n\"LLM\": sk-very-secret}"),
@@ -220,20 +256,26 @@ fn a_variable_that_is_no_text_is_named() {
     use std::os::unix::ffi::OsStringExt;
     let value = OsString::from_vec(vec![b'k', 0xff]);
     let error = LlmSettings::read(None, [("OPENAI_API_KEY", value)]).unwrap_err();
-    assert_eq!(error.to_string(), "OPENAI_API_KEY must be text in UTF-8");
+    assert_eq!(
+        error.to_string(),
+        "OPENAI_API_KEY: expected text, found bytes that are no UTF-8"
+    );
 }
 
 #[test]
 fn a_misspelt_variable_is_not_passed_over() {
-    for name in [
-        "ROCKBOT_LLM__BALANCED__MODEL",
-        "ROCKBOT_LLM__MEDIUM__ENDPOINT",
-        "rockbot_llm__low__api_key",
+    for (name, advice) in [
+        (
+            "ROCKBOT_LLM__BALANCED__MODEL",
+            "known here: `ApiKey`, `Endpoint`, `ModelId`",
+        ),
+        (
+            "ROCKBOT_LLM__MEDIUM__ENDPOINT",
+            "known here: `ApiKey`, `Balanced`, `Endpoint`, `High`, `Low`, `ModelId`",
+        ),
+        ("rockbot_llm__low__api_key", "did you mean `ApiKey`?"),
     ] {
-        check_error(
-            None,
-            &[("OPENAI_API_KEY", "sk-1234"), (name, "x")],
-            &format!("{name} is not a setting: the tiers are"),
-        );
+        let expected = format!("{name} is not a setting; {advice}");
+        check_error(None, &[("OPENAI_API_KEY", "sk-1234"), (name, SECRET)], &expected);
     }
 }

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
+use crate::did_you_mean::did_you_mean;
 use serde_json::{Map, Number, Value};
 
-use super::error::{did_you_mean, shorten};
+use super::error::shorten;
 use super::kind::{Kind, Kinds, compare, describe};
 use super::schema::{Choices, Counts, Id, Limits, Node, Rules, Schema};
 use super::signature;

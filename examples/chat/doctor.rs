@@ -1,0 +1,167 @@
+//! `chat doctor`: looks whether the configuration, the folders, the keys and the model servers are in order.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use rockbot::core::chat::ModelTier;
+use rockbot::core::config::Config;
+use rockbot::host::profile::AgentProfile;
+use rockbot::host::settings::{AgentProfileSettings, DataFolder, FolderChoice, HostSettings, WAITING_SECTIONS};
+use rockbot::llm::{LlmConfigError, LlmSettings, TierSettings, probe};
+
+/// What was found: a line for each thing that was looked at.
+#[derive(Default)]
+pub(crate) struct Report {
+    lines: Vec<(Level, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Ok,
+    Warning,
+    Problem,
+}
+
+impl Report {
+    pub(crate) fn has_problem(&self) -> bool {
+        self.lines.iter().any(|(level, _)| *level == Level::Problem)
+    }
+
+    fn add(&mut self, level: Level, topic: &str, text: impl fmt::Display) {
+        self.lines.push((level, format!("{topic}: {text}")));
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (level, line) in &self.lines {
+            let level = match level {
+                Level::Ok => "ok",
+                Level::Warning => "warning",
+                Level::Problem => "problem",
+            };
+            writeln!(f, "{level:<7}  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks at everything that the chat needs. `data` is the folder that the command line names, `default_data` the one
+/// that is used when nobody names one; `variables` stand for the environment.
+pub(crate) async fn examine(
+    file: Option<&Path>,
+    data: Option<&Path>,
+    default_data: &Path,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Report {
+    let mut report = Report::default();
+    let config = file.map_or_else(|| Ok(Config::new()), |path| Config::new().with_file(path));
+    let config = match config {
+        Ok(config) => config.with_variables(variables),
+        Err(error) => {
+            report.add(Level::Problem, "configuration", error);
+            return report;
+        }
+    };
+    let host = HostSettings::read(&config, default_data);
+    let models = LlmSettings::from_config(&config);
+    match host {
+        Err(error) => report.add(Level::Problem, "configuration", error),
+        Ok(host) => {
+            look_at_configuration(&mut report, &config, file);
+            // Who could not read all names does not know them all.
+            if !matches!(models, Err(LlmConfigError::Config(_))) {
+                look_for_unknown(&mut report, &config);
+            }
+            look_at_data_folder(&mut report, &host, data);
+            look_at_profile(&mut report, &host.agent_profile);
+        }
+    }
+    look_at_models(&mut report, models).await;
+    report
+}
+
+fn look_at_configuration(report: &mut Report, config: &Config, file: Option<&Path>) {
+    match file {
+        Some(file) => report.add(
+            Level::Ok,
+            "configuration",
+            format!("`{}` and the environment", file.display()),
+        ),
+        None => report.add(Level::Ok, "configuration", "the environment; --config names a file"),
+    }
+    for name in WAITING_SECTIONS {
+        if config.section(name).is_ok_and(|section| section.is_set()) {
+            let text = format!("the section `{name}` has no effect yet");
+            report.add(Level::Warning, "configuration", text);
+        }
+    }
+}
+
+fn look_for_unknown(report: &mut Report, config: &Config) {
+    for key in config.unknown() {
+        let level = if key.is_error { Level::Problem } else { Level::Warning };
+        report.add(level, "configuration", key);
+    }
+}
+
+fn look_at_data_folder(report: &mut Report, host: &HostSettings, data: Option<&Path>) {
+    let folder = data.unwrap_or(host.agent_profile.base_path());
+    match DataFolder::check(folder) {
+        Ok(DataFolder::Ready) => report.add(Level::Ok, "data folder", format!("`{}`", folder.display())),
+        Ok(DataFolder::ToBeMade) => {
+            let text = format!("`{}`, which is made at the first start", folder.display());
+            report.add(Level::Ok, "data folder", text);
+        }
+        Err(error) => report.add(Level::Problem, "data folder", error),
+    }
+}
+
+fn look_at_profile(report: &mut Report, profile: &AgentProfileSettings) {
+    match AgentProfile::load(&profile.options) {
+        Ok(_) => report.add(Level::Ok, "profile", format!("`{}`", profile.base_path().display())),
+        Err(error) if profile.is_there() => report.add(Level::Problem, "profile", error),
+        // Nobody said that there is one.
+        Err(_) if profile.chosen == FolderChoice::OfTheHost => {}
+        Err(error) => report.add(
+            Level::Warning,
+            "profile",
+            format!("{error}; until then the chat is nobody special"),
+        ),
+    }
+}
+
+async fn look_at_models(report: &mut Report, settings: Result<LlmSettings, LlmConfigError>) {
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error @ LlmConfigError::NothingConfigured) => {
+            let text = format!("{error}; until then the built-in offline model answers");
+            return report.add(Level::Warning, "models", text);
+        }
+        Err(error) => return report.add(Level::Problem, "models", error),
+    };
+    look_at_tier(report, ModelTier::Balanced, &settings.balanced).await;
+    for (tier, settings) in [(ModelTier::Low, settings.low), (ModelTier::High, settings.high)] {
+        match settings {
+            Some(settings) => look_at_tier(report, tier, &settings).await,
+            None => report.add(Level::Ok, tier.name(), "not set; Balanced stands in"),
+        }
+    }
+}
+
+async fn look_at_tier(report: &mut Report, tier: ModelTier, settings: &TierSettings) {
+    let key = &settings.names.api_key;
+    let key = match settings.api_key {
+        Some(_) => format!("the key is set by {key}"),
+        None => format!("there is no key; if the server asks for one, set {key}"),
+    };
+    report.add(Level::Ok, tier.name(), key);
+    let check = probe(settings).await;
+    let level = match () {
+        () if check.is_problem() => Level::Problem,
+        () if check.is_warning() => Level::Warning,
+        () => Level::Ok,
+    };
+    report.add(level, tier.name(), format!("model `{}`: {check}", settings.model));
+}

@@ -1,0 +1,134 @@
+use std::path::PathBuf;
+
+use rockbot_core::ExposeSecret;
+
+use super::*;
+use crate::journal::FileTurnJournal;
+use crate::profile::AgentProfileOptions;
+
+fn read(text: &str) -> Result<HostSettings, ConfigError> {
+    let config = Config::new().with_text("agent.json", text).unwrap();
+    HostSettings::read(&config, Path::new("data"))
+}
+
+#[track_caller]
+fn check_error(text: &str, expected: &str) {
+    assert_eq!(read(text).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn the_defaults_are_those_of_the_reference() {
+    let settings = read(r#"{ "AgentProfile": { "BasePath": "/a" } }"#).unwrap();
+    let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+    assert_eq!(settings.budget(), Budget::default());
+    assert_eq!(settings.agent_profile.options, AgentProfileOptions::new("/a"));
+    assert!(!settings.agent_profile.is_there());
+    assert_eq!(settings.agent_host, AgentHostSettings::default());
+    assert!(settings.rabbit_mq.is_none());
+    assert_eq!(settings.memory.base_path, Path::new("/a/memory"));
+    assert_eq!(settings.skills.base_path, Path::new("/a/skills"));
+    assert_eq!(settings.skills.usage_base_path, Path::new("/a/skill-usage"));
+    assert_eq!(settings.dream, DreamSettings::default());
+    assert_eq!(
+        settings.feedback,
+        FeedbackSettings {
+            base_path: "/a/feedback".into(),
+            session_idle_threshold: minutes(10),
+            poll_interval: minutes(5),
+        }
+    );
+    assert_eq!(settings.conversation_memory.base_path, Path::new("/a/conversations"));
+    assert_eq!(settings.conversation_memory.max_turns_per_session.get(), 50);
+    assert_eq!(settings.conversation_memory.session_idle_timeout, minutes(60));
+}
+
+#[test]
+fn the_environment_sets_everything_too() {
+    let variables = [
+        ("RabbitMq__Password", "rabbit-secret"),
+        ("ROCKBOT_AGENTHOST__MAXTOOLITERATIONS", "7"),
+        ("Dream__Enabled", "false"),
+        ("Dream__Interval", "1.00:00:00"),
+    ];
+    let config = Config::new().with_variables(variables);
+    let settings = HostSettings::read(&config, Path::new("data")).unwrap();
+    let rabbit = settings.rabbit_mq.clone().unwrap();
+    assert_eq!(rabbit.password.expose_secret(), "rabbit-secret");
+    assert_eq!((rabbit.host_name.as_str(), rabbit.port), ("localhost", 5672));
+    assert_eq!(settings.budget().max_model_calls, 7);
+    assert!(!settings.dream.enabled);
+    assert_eq!(settings.dream.interval, Duration::from_secs(24 * 3600));
+    assert_eq!(config.unknown(), []);
+    assert!(!format!("{settings:?}").contains("rabbit-secret"));
+}
+
+#[test]
+fn what_would_never_or_always_happen_is_refused() {
+    check_error(
+        r#"{ "Dream": { "Interval": "00:00:00" } }"#,
+        "`Dream.Interval` in `agent.json`: expected a time span above zero such as `00:05:00`, found text",
+    );
+    check_error(
+        r#"{ "AgentHost": { "MaxToolIterations": 0 } }"#,
+        "`AgentHost.MaxToolIterations` in `agent.json`: expected a whole number from 1 to 4294967295, found a number",
+    );
+    check_error(
+        r#"{ "RabbitMq": { "Port": "amqp" } }"#,
+        "`RabbitMq.Port` in `agent.json`: expected a whole number from 0 to 65535, found text",
+    );
+}
+
+#[test]
+fn the_folder_of_production_is_used_when_it_is_there() {
+    let production = tempfile::tempdir().unwrap();
+    let choose = |configured: Option<&str>, production: &Path| {
+        agent_profile::choose(configured.map(PathBuf::from), production, Path::new("data"))
+    };
+    let (there, missing) = (production.path(), production.path().join("missing"));
+    assert_eq!(choose(Some("own"), there), ("own".into(), FolderChoice::Configured));
+    assert_eq!(choose(None, there), (there.to_owned(), FolderChoice::Production));
+    assert_eq!(choose(None, &missing), ("data".into(), FolderChoice::OfTheHost));
+}
+
+#[test]
+fn a_folder_is_looked_at_without_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = || std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(DataFolder::check(folder.path()).unwrap(), DataFolder::Ready);
+    assert_eq!(
+        DataFolder::check(&folder.path().join("a/b")).unwrap(),
+        DataFolder::ToBeMade
+    );
+    assert_eq!(entries(), 0);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for path in [&file, &file.join("below")] {
+        let error = DataFolder::check(path).unwrap_err();
+        assert!(
+            matches!(&error, DataFolderError::NotAFolder(path) if *path == file),
+            "{error:?}"
+        );
+    }
+    let journal = FileTurnJournal::open(folder.path().join("turns")).unwrap();
+    let error = DataFolder::check(folder.path()).unwrap_err();
+    assert!(matches!(error, DataFolderError::InUse(_)), "{error:?}");
+    drop(journal);
+    assert_eq!(DataFolder::check(folder.path()).unwrap(), DataFolder::Ready);
+}
+
+/// Even an administrator cannot write there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    for folder in ["/proc/self", "/proc/self/rockbot/data"] {
+        let error = DataFolder::check(Path::new(folder)).unwrap_err();
+        let is_refused =
+            matches!(&error, DataFolderError::NotWritable { folder, .. } if folder.starts_with("/proc/self"));
+        assert!(is_refused, "{error:?}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Asks a server which models it has, to find out whether the settings of a tier are right.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::{Method, Request, Response, Url};
+use rockbot_core::chat::ChatError;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::{OpenAiChat, has_type};
+use crate::settings::{LlmConfigError, TierSettings};
+
+/// How long the server may take to answer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// A longer list of models is not read.
+const MAX_LIST_BYTES: usize = 8 << 20;
+
+/// What a model server says about the settings of a tier.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServerCheck {
+    /// It answers, and it has the model.
+    Ready,
+    /// It answers, and its list of models lacks the one that is set. Some servers answer for models that they do not
+    /// list.
+    ModelNotListed {
+        /// The model that is set.
+        model: String,
+        /// Where it is set.
+        setting: String,
+        /// How many models are listed.
+        listed: usize,
+    },
+    /// It answers, and has no list of models that could be read.
+    NoList,
+    /// It cannot be reached, refuses the key, or fails. The error says which, and what to do.
+    Failed(ChatError),
+    /// The settings cannot be used at all.
+    Unusable(LlmConfigError),
+}
+
+impl ServerCheck {
+    /// Whether no model call can succeed like this.
+    pub fn is_problem(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Unusable(_))
+    }
+
+    /// Whether model calls may fail like this.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::ModelNotListed { .. } | Self::NoList)
+    }
+}
+
+impl fmt::Display for ServerCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready => f.write_str("it answers and has the model"),
+            Self::ModelNotListed { model, setting, listed } => {
+                let models = if *listed == 1 { "model" } else { "models" };
+                write!(
+                    f,
+                    "it answers and lists {listed} {models}, but not `{model}`; check {setting}"
+                )
+            }
+            Self::NoList => f.write_str("it answers, but has no list of models to look into; ask it something"),
+            Self::Failed(error) => error.fmt(f),
+            Self::Unusable(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Asks the model server of a tier for its models: `GET {endpoint}/models`, within 5 seconds. Nothing is paid for.
+///
+/// A server that hands its list to anybody, as OpenRouter does, tells nothing about the key like this.
+pub async fn probe(settings: &TierSettings) -> ServerCheck {
+    let client = match settings.client() {
+        Ok(client) => client,
+        Err(error) => return ServerCheck::Unusable(error),
+    };
+    let answer = timeout(LIMIT, client.models()).await;
+    match answer.unwrap_or_else(|_| Err(client.report.timed_out(Some(LIMIT)))) {
+        Err(error) => ServerCheck::Failed(error),
+        Ok(None) => ServerCheck::NoList,
+        Ok(Some(models)) if models.iter().any(|listed| is_same(listed, &settings.model)) => ServerCheck::Ready,
+        Ok(Some(models)) => ServerCheck::ModelNotListed {
+            model: settings.model.clone(),
+            setting: settings.names.model.clone().into_owned(),
+            listed: models.len(),
+        },
+    }
+}
+
+/// Ollama lists `llama3.2:latest` and answers to `llama3.2`.
+fn is_same(listed: &str, model: &str) -> bool {
+    listed == model || listed.strip_suffix(":latest") == Some(model)
+}
+
+impl OpenAiChat {
+    /// The models that the server lists, if it has such a list.
+    async fn models(&self) -> Result<Option<Vec<String>>, ChatError> {
+        let mut request = Request::new(Method::GET, models_url(self.url.clone()));
+        *request.headers_mut() = self.headers.clone();
+        let response = self.http.execute(request).await;
+        let response = response.map_err(|error| self.report.unreachable(error))?;
+        match response.status().as_u16() {
+            200..300 if has_type(&response, b"text/html") => Ok(None),
+            200..300 => self.read_models(response).await,
+            // Not every server has such a list.
+            404 | 405 | 501 => Ok(None),
+            _ => Err(self.refusal(response).await.error),
+        }
+    }
+
+    async fn read_models(&self, mut response: Response) -> Result<Option<Vec<String>>, ChatError> {
+        let mut body = Vec::new();
+        while let Some(bytes) = response.chunk().await.map_err(|error| self.report.unreachable(error))? {
+            body.extend_from_slice(&bytes);
+            if body.len() > MAX_LIST_BYTES {
+                return Ok(None);
+            }
+        }
+        let list = serde_json::from_slice::<ModelList>(&body).ok();
+        Ok(list.map(|list| list.data.into_iter().map(|model| model.id).collect()))
+    }
+}
+
+/// The client keeps the URL of its calls only.
+fn models_url(mut chat: Url) -> Url {
+    let path = chat.path().trim_end_matches("/chat/completions");
+    let path = format!("{path}/models");
+    chat.set_path(&path);
+    chat
+}
+
+#[derive(Deserialize)]
+struct ModelList {
+    data: Vec<ListedModel>,
+}
+
+#[derive(Deserialize)]
+struct ListedModel {
+    id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Reply, Server};
+    use crate::settings::LlmSettings;
+
+    const KEY: &str = "canary-key-1234";
+
+    /// What is found out about a model `small` at `endpoint`.
+    async fn check(endpoint: &str) -> ServerCheck {
+        let variables = [
+            ("OPENAI_BASE_URL", endpoint),
+            ("OPENAI_API_KEY", KEY),
+            ("OPENAI_MODEL", "small"),
+        ];
+        let settings = LlmSettings::read(None, variables).unwrap();
+        let check = probe(&settings.balanced).await;
+        assert!(!format!("{check} {check:?}").contains(KEY), "{check}");
+        check
+    }
+
+    async fn check_reply(reply: Reply) -> (bool, bool, String) {
+        let server = Server::start([reply]).await;
+        let check = check(&server.endpoint()).await;
+        let request = server.requests().remove(0);
+        assert!(request.starts_with("GET /v1/models HTTP/1.1\r\n"), "{request}");
+        assert!(
+            request.contains(&format!("authorization: Bearer {KEY}\r\n")),
+            "{request}"
+        );
+        let text = check.to_string().replace(&server.endpoint(), "SERVER");
+        (check.is_problem(), check.is_warning(), text)
+    }
+
+    const READY: &str = "it answers and has the model";
+
+    #[tokio::test]
+    async fn a_server_that_has_the_model_is_ready() {
+        for id in ["small", "small:latest"] {
+            let list = format!(r#"{{"object":"list","data":[{{"id":"large"}},{{"id":"{id}","object":"model"}}]}}"#);
+            assert_eq!(check_reply(Reply::json(200, &list)).await, (false, false, READY.into()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_that_is_not_listed_is_a_warning() {
+        let text = "it answers and lists 1 model, but not `small`; check OPENAI_MODEL";
+        let reply = Reply::json(200, r#"{"data":[{"id":"large"}]}"#);
+        assert_eq!(check_reply(reply).await, (false, true, text.into()));
+    }
+
+    #[tokio::test]
+    async fn a_server_without_a_list_is_a_warning() {
+        let text = "it answers, but has no list of models to look into; ask it something";
+        for reply in [
+            Reply::json(404, "{}"),
+            Reply::json(200, "not JSON"),
+            Reply::json(200, r#"{"models":[]}"#),
+            Reply::new(200, "content-type: text/html\r\n", "<html>"),
+        ] {
+            assert_eq!(check_reply(reply).await, (false, true, text.into()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_key_is_a_problem() {
+        let body = format!(r#"{{"error":{{"message":"wrong key {KEY}"}}}}"#);
+        let text = "`SERVER` refused the key (status 401): wrong key [redacted]; check OPENAI_API_KEY";
+        assert_eq!(check_reply(Reply::json(401, &body)).await, (true, false, text.into()));
+        let text = "`SERVER` refused the key (status 403); check OPENAI_API_KEY";
+        assert_eq!(check_reply(Reply::json(403, "")).await, (true, false, text.into()));
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let check = check(&format!("http://{address}/v1")).await;
+        let text = check.to_string();
+        assert!(check.is_problem(), "{text}");
+        assert!(
+            text.starts_with(&format!("cannot reach `http://{address}/v1`: ")),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("check that the server runs and that OPENAI_BASE_URL names it"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_is_given_up() {
+        let mut server = Server::start([Reply::Hang(Vec::new())]).await;
+        let endpoint = server.endpoint();
+        let checked = tokio::spawn(async move { check(&endpoint).await });
+        while server.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        tokio::time::advance(LIMIT).await;
+        let text = checked.await.unwrap().to_string();
+        assert!(text.ends_with("none within the client's time limit of 5s"), "{text}");
+        server.client_gone().await;
+    }
+}

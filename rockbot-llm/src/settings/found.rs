@@ -1,0 +1,232 @@
+//! All settings of tiers that were found, and which of them count.
+
+use std::collections::BTreeMap;
+
+use rockbot_core::chat::ModelTier;
+use rockbot_core::config::{Config, Section};
+use rockbot_core::{ExposeSecret, Secret, config};
+
+use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, LlmConfigError, TierSettings};
+use crate::openai::{SettingNames, base_url, is_key, is_loopback};
+
+/// What is set for a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Field {
+    Endpoint,
+    ApiKey,
+    ModelId,
+}
+
+impl Field {
+    const ALL: [Self; 3] = [Self::Endpoint, Self::ApiKey, Self::ModelId];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Endpoint => "Endpoint",
+            Self::ApiKey => "ApiKey",
+            Self::ModelId => "ModelId",
+        }
+    }
+
+    fn variable(self, tier: ModelTier) -> String {
+        format!("ROCKBOT_LLM__{}__{}", tier.name(), self.name()).to_ascii_uppercase()
+    }
+
+    fn openai_variable(self) -> &'static str {
+        match self {
+            Self::Endpoint => "OPENAI_BASE_URL",
+            Self::ApiKey => "OPENAI_API_KEY",
+            Self::ModelId => "OPENAI_MODEL",
+        }
+    }
+}
+
+/// Where a setting was found; the later wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    File,
+    OpenAi,
+    Ours,
+}
+
+struct Setting {
+    /// How messages call it.
+    name: String,
+    value: Secret,
+}
+
+impl Setting {
+    fn text(&self) -> &str {
+        self.value.expose_secret()
+    }
+}
+
+/// All settings that were found, before it is decided which count.
+#[derive(Default)]
+pub(super) struct Found {
+    settings: BTreeMap<(ModelTier, Field, Origin), Setting>,
+}
+
+impl Found {
+    /// Reads the section `LLM` and the variables of OpenAI.
+    pub(super) fn read(config: &Config) -> Result<Self, LlmConfigError> {
+        let (mut found, llm) = (Self::default(), config.section("LLM")?);
+        for tier in ModelTier::ALL {
+            let section = llm.section(tier.name())?;
+            for field in Field::ALL {
+                let setting = match tier {
+                    ModelTier::Balanced => balanced(&section, &llm, field),
+                    ModelTier::Low | ModelTier::High => section.setting(field.name()),
+                };
+                let origin = |setting: &config::Setting| match setting.is_variable() {
+                    true => Origin::Ours,
+                    false => Origin::File,
+                };
+                found.add(tier, field, setting.map(|setting| (origin(setting), setting)))?;
+            }
+        }
+        for field in Field::ALL {
+            let setting = config.variable(field.openai_variable());
+            found.add(
+                ModelTier::Balanced,
+                field,
+                setting.map(|setting| (Origin::OpenAi, setting)),
+            )?;
+        }
+        llm.check_unknown()?;
+        Ok(found)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.settings.is_empty()
+    }
+
+    fn add(
+        &mut self,
+        tier: ModelTier,
+        field: Field,
+        setting: Option<(Origin, &config::Setting)>,
+    ) -> Result<(), LlmConfigError> {
+        if let Some((origin, setting)) = setting {
+            let (name, value) = (setting.to_string(), setting.read()?);
+            self.settings.insert((tier, field, origin), Setting { name, value });
+        }
+        Ok(())
+    }
+
+    /// The setting that counts, among the origins that `is_allowed`.
+    fn find(&self, tier: ModelTier, field: Field, is_allowed: impl Fn(Origin) -> bool) -> Option<(Origin, &Setting)> {
+        let range = (tier, field, Origin::File)..=(tier, field, Origin::Ours);
+        let mut newest_first = self.settings.range(range).rev();
+        let ((_, _, origin), setting) = newest_first.find(|((_, _, origin), _)| is_allowed(*origin))?;
+        Some((*origin, setting))
+    }
+
+    pub(super) fn balanced(&self) -> Result<TierSettings, LlmConfigError> {
+        const TIER: ModelTier = ModelTier::Balanced;
+        let endpoint = self.find(TIER, Field::Endpoint, |_| true);
+        let text = endpoint.map_or(DEFAULT_ENDPOINT, |(_, setting)| setting.text());
+        let is_openai = is_openai(text);
+        // A key goes only where it was meant to go.
+        let key = self.find(TIER, Field::ApiKey, |origin| match endpoint {
+            Some((Origin::OpenAi, _)) => origin != Origin::File,
+            Some((Origin::File | Origin::Ours, _)) => origin != Origin::OpenAi || is_openai,
+            None => true,
+        });
+        let model = self.find(TIER, Field::ModelId, |_| true);
+        let default_model = is_openai.then_some(DEFAULT_MODEL);
+        self.tier(TIER, text, [endpoint, key, model].map(setting), default_model)
+    }
+
+    /// A tier beside Balanced: nothing when nothing is set, else what it lacks is Balanced's.
+    pub(super) fn beside(
+        &self,
+        tier: ModelTier,
+        balanced: &TierSettings,
+    ) -> Result<Option<TierSettings>, LlmConfigError> {
+        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(tier, field, |_| true)));
+        if endpoint.is_none() && key.is_none() && model.is_none() {
+            return Ok(None);
+        }
+        let balanced_key = balanced.api_key.as_ref().map(|value| Setting {
+            name: balanced.names.api_key.clone().into_owned(),
+            value: value.clone(),
+        });
+        // Balanced's key goes to Balanced's endpoint only.
+        let key = key.or(balanced_key.as_ref().filter(|_| endpoint.is_none()));
+        let text = endpoint.map_or(balanced.endpoint.as_str(), Setting::text);
+        self.tier(tier, text, [endpoint, key, model], None).map(Some)
+    }
+
+    /// The checked settings of a tier, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
+    /// endpoint comes down to, whoever set it.
+    fn tier(
+        &self,
+        tier: ModelTier,
+        endpoint: &str,
+        settings: [Option<&Setting>; 3],
+        default_model: Option<&str>,
+    ) -> Result<TierSettings, LlmConfigError> {
+        let name = |field: Field| match settings[field as usize] {
+            Some(setting) => setting.name.clone(),
+            None => self.to_set(tier, field),
+        };
+        let [_, key, model] = settings;
+        let Some(url) = base_url(endpoint) else {
+            let setting = name(Field::Endpoint);
+            return Err(LlmConfigError::InvalidEndpoint { setting });
+        };
+        let setting = name(Field::ApiKey);
+        match key {
+            Some(key) if !is_key(key.text()) => return Err(LlmConfigError::InvalidKey { setting }),
+            // Servers without keys stand in one's own network, where nobody bothers with certificates.
+            None if url.scheme() == "https" && !is_loopback(&url) => return Err(LlmConfigError::NoKey { setting }),
+            _ => {}
+        }
+        let Some(model) = model.map(Setting::text).or(default_model) else {
+            let setting = name(Field::ModelId);
+            return Err(LlmConfigError::NoModel { setting });
+        };
+        Ok(TierSettings {
+            endpoint: endpoint.to_owned(),
+            api_key: key.map(|key| key.value.clone()),
+            model: model.to_owned(),
+            names: SettingNames {
+                endpoint: name(Field::Endpoint).into(),
+                api_key: setting.into(),
+                model: name(Field::ModelId).into(),
+            },
+        })
+    }
+
+    /// What to tell people to set: the family of variables that they use already.
+    fn to_set(&self, tier: ModelTier, field: Field) -> String {
+        let uses_openai = self.settings.keys().all(|(_, _, origin)| *origin == Origin::OpenAi);
+        match tier == ModelTier::Balanced && uses_openai {
+            true => field.openai_variable().to_owned(),
+            false => field.variable(tier),
+        }
+    }
+}
+
+/// What is set for Balanced: in its own section, or right in the section `LLM`, whichever was set later.
+fn balanced<'a>(own: &Section<'a>, flat: &Section<'a>, field: Field) -> Option<&'a config::Setting> {
+    let endpoint = own.setting(Field::Endpoint.name());
+    let (own, flat) = (own.setting(field.name()), flat.setting(field.name()));
+    // One file may hold both ways, each with an endpoint and a key of its own. A key stays with its endpoint.
+    let is_of_other_endpoint =
+        |flat: &config::Setting| field == Field::ApiKey && endpoint.is_some_and(|endpoint| endpoint.is_beside(flat));
+    let flat = flat.filter(|flat| !is_of_other_endpoint(flat));
+    match (own, flat) {
+        (Some(own), Some(flat)) if flat.is_later_than(own) => Some(flat),
+        _ => own.or(flat),
+    }
+}
+
+fn setting(found: Option<(Origin, &Setting)>) -> Option<&Setting> {
+    found.map(|(_, setting)| setting)
+}
+
+fn is_openai(endpoint: &str) -> bool {
+    base_url(endpoint).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some("api.openai.com"))
+}

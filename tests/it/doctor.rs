@@ -1,0 +1,227 @@
+//! `chat doctor`: what is wrong is said, with what to do about it and without any secret.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+use rockbot_host::journal::FileTurnJournal;
+
+use crate::chat_arguments::Arguments;
+use crate::chat_doctor::examine;
+
+const CANARY: &str = "canary-key-1234";
+
+/// What the doctor says about this file, these variables and this data folder, with the paths taken out.
+async fn examine_all(file: Option<(&str, &str)>, variables: &[(&str, &str)], data: Option<&Path>) -> (bool, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file.map(|(name, text)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let default_data = folder.path().join("data");
+    let report = examine(path.as_deref(), data, &default_data, variables).await;
+    let text = report.to_string().replace(&folder.path().display().to_string(), "HERE");
+    assert!(!text.contains(CANARY), "{text}");
+    (report.has_problem(), text)
+}
+
+/// The line of the report that begins like this stands there, and there is a problem exactly when it is one.
+#[track_caller]
+fn check((has_problem, text): &(bool, String), expected: &str) {
+    assert!(text.lines().any(|line| line == expected), "{text}");
+    assert_eq!(*has_problem, expected.starts_with("problem"), "{text}");
+}
+
+/// A server that answers each request with this; its endpoint.
+fn server(status: u16, body: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
+    let length = body.len();
+    let head = "content-type: application/json\r\nconnection: close";
+    let answer = format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 4096];
+            let _ = socket.read(&mut request);
+            let _ = socket.write_all(answer.as_bytes());
+        }
+    });
+    endpoint
+}
+
+const MODELS: &str = r#"{"object":"list","data":[{"id":"large"},{"id":"small"}]}"#;
+
+#[tokio::test]
+async fn when_all_is_well_it_says_what_is_used() {
+    let endpoint = server(200, MODELS);
+    let file = format!(
+        r#"{{ "LLM": {{
+            "Balanced": {{ "Endpoint": "{endpoint}", "ApiKey": "{CANARY}", "ModelId": "large" }},
+            "Low": {{ "ModelId": "small" }}
+        }} }}"#
+    );
+    let data = tempfile::tempdir().unwrap();
+    let report = examine_all(Some(("agent.json", &file)), &[], Some(data.path())).await;
+    let text = report.1.replace(&data.path().display().to_string(), "DATA");
+    let expected = "\
+ok       configuration: `HERE/agent.json` and the environment
+ok       data folder: `DATA`
+ok       Balanced: the key is set by `LLM.Balanced.ApiKey` in `HERE/agent.json`
+ok       Balanced: model `large`: it answers and has the model
+ok       Low: the key is set by `LLM.Balanced.ApiKey` in `HERE/agent.json`
+ok       Low: model `small`: it answers and has the model
+ok       High: not set; Balanced stands in
+";
+    assert_eq!((report.0, text.as_str()), (false, expected));
+}
+
+#[tokio::test]
+async fn without_a_model_it_says_who_answers() {
+    let (has_problem, text) = examine_all(None, &[], None).await;
+    assert!(!has_problem, "{text}");
+    assert!(
+        text.contains("ok       configuration: the environment; --config names a file\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("warning  models: no model is configured: set OPENAI_API_KEY"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("until then the built-in offline model answers\n"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_model_server_that_cannot_be_asked_is_a_problem() {
+    let (refuses, lacks) = (server(401, r#"{"error":{"message":"no"}}"#), server(200, MODELS));
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/v1", listener.local_addr().unwrap())
+    };
+    let report = async |endpoint: &str, model: &str| {
+        let variables = [
+            ("OPENAI_BASE_URL", endpoint),
+            ("OPENAI_API_KEY", CANARY),
+            ("OPENAI_MODEL", model),
+        ];
+        examine_all(None, &variables, None).await
+    };
+    check(
+        &report(&refuses, "m").await,
+        &format!("problem  Balanced: model `m`: `{refuses}` refused the key (status 401): no; check OPENAI_API_KEY"),
+    );
+    check(
+        &report(&lacks, "m").await,
+        "warning  Balanced: model `m`: it answers and lists 2 models, but not `m`; check OPENAI_MODEL",
+    );
+    let (has_problem, text) = report(&closed, "m").await;
+    assert!(
+        has_problem && text.contains(&format!("problem  Balanced: model `m`: cannot reach `{closed}`: ")),
+        "{text}"
+    );
+    check(
+        &examine_all(None, &[("OPENAI_MODEL", "m")], None).await,
+        "problem  models: OPENAI_API_KEY is not set: set it to the key of your account, or to any word if the server \
+         needs none",
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
+    let report = async |name: &str, text: &str| examine_all(Some((name, text)), &[], None).await;
+    check(
+        &report("a.json", "{\n  \"LLM\": canary-key-1234 }").await,
+        "problem  configuration: `HERE/a.json` is not JSON, at line 2 column 10",
+    );
+    check(
+        &report("a.toml", "[Dream]\nInterval = \"canary-key-1234\"").await,
+        "problem  configuration: `Dream.Interval` in `HERE/a.toml`: expected a time span such as `00:05:00`, found text",
+    );
+    check(
+        &report("a.toml", "[LLM.Balanced]\nApiKey = [\"canary-key-1234\"]").await,
+        "problem  models: `LLM.Balanced.ApiKey` in `HERE/a.toml`: expected text, found a list",
+    );
+    check(
+        &report("a.toml", "[Dream]\nIntervall = \"canary-key-1234\"").await,
+        "warning  configuration: `Dream.Intervall` in `HERE/a.toml` is not a setting; did you mean `Interval`?",
+    );
+    check(
+        &report("a.toml", "[Dream]\nEnabled = false").await,
+        "warning  configuration: the section `Dream` has no effect yet",
+    );
+    check(
+        &examine_all(None, &[("ROCKBOT_DREAM__INTERVALL", CANARY)], None).await,
+        "problem  configuration: ROCKBOT_DREAM__INTERVALL is not a setting; did you mean `Interval`?",
+    );
+    check(
+        &examine_all(None, &[("ROCKBOT_LLM__BALANCED__API_KEY", CANARY)], None).await,
+        "problem  models: ROCKBOT_LLM__BALANCED__API_KEY is not a setting; did you mean `ApiKey`?",
+    );
+}
+
+#[tokio::test]
+async fn a_data_folder_that_cannot_be_used_is_a_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let _journal = FileTurnJournal::open(folder.path().join("turns")).unwrap();
+    let shown = folder.path().display();
+    check(
+        &examine_all(None, &[], Some(folder.path())).await,
+        &format!("problem  data folder: another process works in `{shown}`: stop that one, or choose another folder"),
+    );
+    let lock = folder.path().join("turns").join("lock");
+    check(
+        &examine_all(None, &[], Some(&lock)).await,
+        &format!("problem  data folder: `{shown}/turns/lock` is not a folder: remove it, or choose another folder"),
+    );
+}
+
+/// Even an administrator cannot write there.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_data_folder_that_cannot_be_written_is_a_problem() {
+    let (has_problem, text) = examine_all(None, &[], Some(Path::new("/proc/self"))).await;
+    assert!(
+        has_problem && text.contains("problem  data folder: nothing can be written in `/proc/self`: "),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_profile_lacks_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().display().to_string();
+    let report = async || examine_all(None, &[("AgentProfile__BasePath", &base)], None).await;
+    check(
+        &report().await,
+        &format!(
+            "warning  profile: there is no `{base}/soul.md`: write one that says who the agent is: its identity, \
+             values and character; until then the chat is nobody special"
+        ),
+    );
+    std::fs::write(folder.path().join("soul.md"), "I am.").unwrap();
+    check(
+        &report().await,
+        &format!(
+            "problem  profile: there is no `{base}/directives.md`: write one that says how the agent works here: its \
+             instructions"
+        ),
+    );
+    std::fs::write(folder.path().join("directives.md"), "Be brief.").unwrap();
+    check(&report().await, &format!("ok       profile: `{base}`"));
+}
+
+#[test]
+fn the_doctor_is_a_word_of_its_own() {
+    let parse = |line: &str| {
+        let arguments = Arguments::parse(line.split(' ').map(str::to_owned)).unwrap();
+        (arguments.doctor, arguments.question, arguments.config)
+    };
+    assert_eq!(parse("doctor --config a.toml"), (true, None, Some("a.toml".into())));
+    assert_eq!(parse("doctor who?"), (false, Some("doctor who?".to_owned()), None));
+    let missing = Arguments::parse(["--config".to_owned()].into_iter()).unwrap_err();
+    assert_eq!(missing, "`--config` needs a value; see --help");
+}

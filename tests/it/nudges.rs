@@ -1,12 +1,14 @@
-//! Answers that are none yet: the model is told so once, and tools that never answer end the turn honestly.
+//! What the host tells a model of its own accord: how a turn begins, and when an answer is none yet.
 
 use std::time::Duration;
 
-use rockbot::testing::ScriptedModel;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use rockbot::testing::{ManualClock, ScriptedModel};
+use rockbot_core::Timestamp;
 use rockbot_core::chat::Role;
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
-use rockbot_host::AgentHost;
+use rockbot_host::{AgentHost, Briefing};
 use serde_json::json;
 
 /// Looks around.
@@ -74,4 +76,55 @@ async fn two_rounds_of_time_outs_end_the_turn() {
          Done before that: look (failed), look (failed)."
     );
     assert_eq!(model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_briefing_stands_just_before_the_message() {
+    let model = ScriptedModel::new().says("Hello.");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(look(Duration::ZERO))
+        .briefing(Briefing::full())
+        .clock(ManualClock::new(Timestamp::from_millis(1_782_000_000_000)))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    let texts: Vec<_> = model.requests()[0]
+        .messages
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert_eq!(texts.len(), 4);
+    assert!(
+        texts[1].starts_with("You can call tools in up to 50 rounds"),
+        "{}",
+        texts[1]
+    );
+    assert!(
+        texts[2].starts_with("The user's local date and time is: "),
+        "{}",
+        texts[2]
+    );
+    assert_eq!(texts[3], "hi");
+}
+
+#[tokio::test]
+async fn a_change_of_the_prompts_beginning_is_counted_by_its_part() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let model = ScriptedModel::new().says("one").says("two").says("three");
+    let host = AgentHost::in_memory().chat(model).build().unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    host.add_tool(look(Duration::ZERO)).unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    let changes: Vec<_> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(key, ..)| key.key().name() == "rockbot.prompt.prefix_changes")
+        .map(|(key, _, _, value)| (key.key().labels().next().unwrap().value().to_owned(), value))
+        .collect();
+    assert_eq!(changes, [("tools".to_owned(), DebugValue::Counter(1))]);
 }

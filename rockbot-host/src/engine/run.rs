@@ -129,10 +129,7 @@ impl TurnEngine {
     ) -> Result<(), BoxError> {
         let first = match first {
             Some(first) => first,
-            None => First::Event(TurnEvent::Started {
-                context: self.context(live.request()).await?,
-                has_tools: !self.driver.tools.registry().snapshot().entries().is_empty(),
-            }),
+            None => First::Event(self.begin(live.request()).await?),
         };
         Ok(self.driver.drive(turn, claim, live, first).await?)
     }

@@ -18,7 +18,7 @@ use super::intake::Patterns;
 use crate::agent::Agent;
 use crate::chat::ChatDoor;
 use crate::driver::TurnDriver;
-use crate::engine::{Equipment, ReplySender, TurnEngine, TurnService};
+use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
@@ -43,6 +43,7 @@ struct NoChat;
 struct Materials {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
+    briefer: Briefer,
     journal: Arc<dyn TurnJournal>,
     parts: Parts,
     patterns: Patterns,
@@ -94,10 +95,12 @@ impl AgentHostBuilder {
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat = note(self.chat.take().ok_or(NoChat), problems);
         let prompt = note(self.prompt(identity), problems);
+        let briefer = note(Briefer::new(self.briefing.clone()), problems);
         let journal = note(self.open_journal(), problems);
         Some(Materials {
             chat: chat?,
             prompt: Arc::new(prompt?),
+            briefer: briefer?,
             journal: journal?,
             parts: declared.parts,
             patterns,
@@ -201,6 +204,7 @@ impl AgentHostBuilder {
             memory: memory.clone(),
             log: parts.get::<dyn ConversationLog>(),
             prompt: prompt.clone(),
+            briefer: materials.briefer,
             replies: self.messages.bus.as_ref().map(replies),
             policy: self.policy,
             owner: identity.to_string(),

@@ -20,12 +20,12 @@ use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 pub use assemble::BuildError;
 use intake::MessageSettings;
 
-use crate::engine::TurnCall;
+use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, SystemPromptBuilder};
 use crate::tool::ToolLimits;
-use crate::turn::PolicySnapshot;
+use crate::turn::{Nudges, PolicySnapshot};
 
 /// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, but that of layers of one
 /// kind: the first one added sees the request first.
@@ -69,6 +69,7 @@ pub struct AgentHostBuilder {
     data_dir: Option<PathBuf>,
     durability: Durability,
     policy: PolicySnapshot,
+    briefing: Briefing,
     limits: ToolLimits,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -111,6 +112,7 @@ impl AgentHostBuilder {
             data_dir: None,
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
+            briefing: Briefing::none(),
             limits: ToolLimits::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -200,6 +202,19 @@ impl AgentHostBuilder {
     /// What a turn may spend.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.policy.budget = budget;
+        self
+    }
+
+    /// What every turn's model is told besides its instructions: the time, and how to work. Default
+    /// [`Briefing::none`]: a program that embeds an agent says what it wants said.
+    pub fn briefing(mut self, briefing: Briefing) -> Self {
+        self.briefing = briefing;
+        self
+    }
+
+    /// Which weaknesses of the model are answered with a nudge.
+    pub fn nudges(mut self, nudges: Nudges) -> Self {
+        self.policy.nudges = nudges;
         self
     }
 

@@ -16,6 +16,7 @@ mod layers;
 mod nudges;
 mod parallel;
 mod remote_tools;
+mod second_look;
 mod sessions;
 mod settings;
 mod support;

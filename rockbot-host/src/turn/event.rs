@@ -8,7 +8,7 @@ use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnSta
 use rockbot_core::{CallId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Nudge, Nudges};
+use super::policy::{Evaluation, Nudge, Nudges, Trigger};
 
 /// Something that happened to a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,6 +106,8 @@ pub enum TurnStep {
     },
     /// Tell whoever listens.
     Emit(String),
+    /// Count something about the turn.
+    Count(Mark),
     /// End the turn.
     Finish {
         /// How.
@@ -114,6 +116,39 @@ pub enum TurnStep {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
+}
+
+/// Something that is counted. Its name as a metric is `rockbot.agent.` and [`Mark::name`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mark {
+    /// An answer was judged complete.
+    CompletionComplete,
+    /// An answer was judged incomplete, and is sent back.
+    CompletionIncomplete,
+    /// An answer was not judged: the turn was ended.
+    CompletionSkipped,
+    /// More is worth doing.
+    FollowUpTriggered,
+    /// Nothing more is worth doing.
+    FollowUpNone,
+    /// Nobody looked whether more is worth doing.
+    FollowUpSkipped,
+}
+
+impl Mark {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CompletionComplete => "completion_check.complete",
+            Self::CompletionIncomplete => "completion_check.incomplete",
+            Self::CompletionSkipped => "completion_check.skipped",
+            Self::FollowUpTriggered => "follow_up.triggered",
+            Self::FollowUpNone => "follow_up.none",
+            Self::FollowUpSkipped => "follow_up.skipped",
+        }
+    }
 }
 
 /// What the model is asked for.
@@ -132,12 +167,34 @@ pub enum Purpose {
     },
     /// The next step once more, with tools: the last answer was not one yet.
     Retry(Nudge),
+    /// A cheap model's verdict on the last answer, aside from the conversation.
+    Evaluate(Trigger),
+    /// The next step, with tools: the last answer was judged incomplete.
+    Continue {
+        /// What is missing.
+        reason: String,
+    },
+    /// A cheap model's opinion whether more is worth doing, aside from the conversation.
+    AssessFollowUp,
+    /// Something more, with tools, after a complete answer.
+    FollowUp {
+        /// What.
+        prompt: String,
+    },
 }
 
 impl Purpose {
     /// Whether the model may call tools.
     pub fn has_tools(&self) -> bool {
-        matches!(self, Self::Answer | Self::Retry(_))
+        matches!(
+            self,
+            Self::Answer | Self::Retry(_) | Self::Continue { .. } | Self::FollowUp { .. }
+        )
+    }
+
+    /// Whether it is a question aside, which the conversation does not show.
+    pub fn is_aside(&self) -> bool {
+        matches!(self, Self::Evaluate(_) | Self::AssessFollowUp)
     }
 }
 
@@ -155,6 +212,8 @@ pub struct PolicySnapshot {
     pub max_shape_attempts: u32,
     /// Which weaknesses of its model are answered with a nudge.
     pub nudges: Nudges,
+    /// How often it may look at its own answer again.
+    pub evaluation: Evaluation,
 }
 
 impl Default for PolicySnapshot {
@@ -165,6 +224,7 @@ impl Default for PolicySnapshot {
             approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
             max_shape_attempts: 2,
             nudges: Nudges::default(),
+            evaluation: Evaluation::default(),
         }
     }
 }

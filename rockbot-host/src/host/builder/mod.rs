@@ -25,7 +25,7 @@ use crate::journal::Durability;
 use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, SystemPromptBuilder};
 use crate::tool::ToolLimits;
-use crate::turn::{Nudges, PolicySnapshot};
+use crate::turn::{Evaluation, Nudges, PolicySnapshot};
 
 /// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, but that of layers of one
 /// kind: the first one added sees the request first.
@@ -209,6 +209,12 @@ impl AgentHostBuilder {
     /// [`Briefing::none`]: a program that embeds an agent says what it wants said.
     pub fn briefing(mut self, briefing: Briefing) -> Self {
         self.briefing = briefing;
+        self
+    }
+
+    /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
+    pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
+        self.policy.evaluation = evaluation;
         self
     }
 

@@ -4,6 +4,8 @@ pub(super) mod answer;
 pub(super) mod approval;
 pub(super) mod budget;
 pub(super) mod ending;
+pub(super) mod evaluate;
+pub(super) mod follow_up;
 pub(super) mod identity;
 pub(super) mod nudge;
 pub(super) mod parallel;
@@ -11,5 +13,6 @@ pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
 
+pub use evaluate::{Evaluation, Trigger};
 pub use nudge::{Nudge, Nudges};
 pub(crate) use resume::{outcome_unknown, uncertain};

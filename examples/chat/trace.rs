@@ -38,7 +38,7 @@ fn describe(record: &RunRecord) -> String {
 
 fn happened(event: &TurnEvent) -> String {
     match event {
-        TurnEvent::Started { context } => format!("started with {} messages", context.len()),
+        TurnEvent::Started { context, .. } => format!("started with {} messages", context.len()),
         TurnEvent::ModelAnswered { response, .. } if response.tool_calls.is_empty() => {
             format!("the model said: {}", cut(&response.text))
         }

@@ -59,6 +59,8 @@ pub enum TurnFailure {
     NoAnswer,
     /// The model's answer does not have the shape that was asked for.
     Output,
+    /// Tools took too long, two rounds in a row.
+    ToolsTimedOut,
     /// The turn was interrupted too often.
     Interrupted,
     /// Its journal was written by a newer version.

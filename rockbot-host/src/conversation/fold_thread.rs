@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use rockbot_core::BoxError;
 use rockbot_core::store::StoreError;
-use tokio::sync::oneshot;
 
 use super::fold;
 use super::resident::Slot;
@@ -16,7 +16,7 @@ enum Job {
     Fold(Slot),
     FoldAll(
         Box<dyn FnOnce() -> Result<(), StoreError> + Send>,
-        oneshot::Sender<Result<(), StoreError>>,
+        mpsc::SyncSender<Result<(), StoreError>>,
     ),
 }
 
@@ -52,13 +52,18 @@ impl FoldThread {
         &self,
         work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
-        let (sender, receiver) = oneshot::channel();
+        let (sender, receiver) = mpsc::sync_channel(1);
         self.send(Job::FoldAll(Box::new(work), sender));
-        receiver.await.unwrap_or_else(|error| {
-            Err(StoreError {
-                context: "conversations are folded no more since a fold panicked; their logs have everything".into(),
-                source: error.into(),
-            })
+        // The runtime must know that somebody works: a paused clock would run to every time limit meanwhile.
+        let waiting = tokio::task::spawn_blocking(move || receiver.recv());
+        let error: BoxError = match waiting.await {
+            Ok(Ok(result)) => return result,
+            Ok(Err(error)) => error.into(),
+            Err(error) => error.into(),
+        };
+        Err(StoreError {
+            context: "conversations are folded no more since a fold panicked; their logs have everything".into(),
+            source: error,
         })
     }
 

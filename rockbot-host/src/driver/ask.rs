@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatRequest, ChatResponse, DeltaSink, ToolCall};
+use rockbot_core::chat::{
+    ChatCall, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier, ToolCall,
+};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::turn::{BudgetLimit, JournalError, ProgressSink, TurnProgress};
 use rockbot_core::until;
@@ -14,6 +16,9 @@ use crate::turn::{CallFacts, Purpose, TurnEvent};
 
 /// The time for a last answer when the turn's own time is used up.
 const RESERVE: Duration = Duration::from_secs(30);
+
+/// The time for a question aside: an answer must not wait long for its judge.
+const ASIDE: Duration = Duration::from_secs(15);
 
 impl Drive<'_> {
     pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
@@ -26,15 +31,19 @@ impl Drive<'_> {
         if let Some(event) = self.stopped() {
             return self.feed(&event);
         }
+        if matches!(purpose, Purpose::Retry(_) | Purpose::Continue { .. }) {
+            self.live.progress().send(|| TurnProgress::Retract);
+        }
         let call = self.chat_call(purpose);
-        let (live, driver, deadline) = (self.live, self.driver, self.deadline);
+        let (live, driver) = (self.live, self.driver);
+        let (deadline, late) = self.until(purpose);
         let stop = async {
             tokio::select! {
                 biased;
                 () = live.stop().cancelled() => Some(TurnEvent::Cancelled(live.reason())),
                 // The step stands in the journal: a resume asks again.
                 () = driver.halt.cancelled() => None,
-                () = sleep_until(deadline) => Some(TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
+                () = sleep_until(deadline) => Some(late),
             }
         };
         let event = match until(driver.chat.ask(call), stop).await {
@@ -45,13 +54,36 @@ impl Drive<'_> {
         self.feed(&event)
     }
 
+    /// Until when the model may take, and what has happened when it takes longer.
+    fn until(&self, purpose: &Purpose) -> (Instant, TurnEvent) {
+        let aside = Instant::now() + ASIDE;
+        match purpose.is_aside() && aside < self.deadline {
+            true => {
+                let (kind, message) = (ChatErrorKind::TimedOut, "the judge took too long".to_owned());
+                (aside, TurnEvent::ModelFailed { kind, message })
+            }
+            false => (self.deadline, TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
+        }
+    }
+
     fn chat_call(&mut self, purpose: &Purpose) -> ChatCall {
+        if let Some(aside) = self.turn.aside(purpose) {
+            let request = ChatRequest {
+                tier: Some(ModelTier::Low),
+                output: Some(aside.shape),
+                ..ChatRequest::new(aside.messages)
+            };
+            return ChatCall {
+                request: Arc::new(request),
+                deltas: None,
+                cx: self.cx.clone(),
+            };
+        }
         self.view = self.view.extended(&self.driver.tools.registry().snapshot());
         let request = self.turn.request();
-        let tools = if *purpose == Purpose::Answer {
-            self.view.clone()
-        } else {
-            ToolView::default()
+        let tools = match purpose.has_tools() {
+            true => self.view.clone(),
+            false => ToolView::default(),
         };
         // Some servers never call a tool once the answer's shape is fixed, so it is fixed only without tools.
         let output = request.output.as_ref().filter(|_| tools.is_empty()).cloned();

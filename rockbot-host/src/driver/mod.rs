@@ -107,6 +107,10 @@ impl<'a> Drive<'a> {
         match step {
             TurnStep::AskModel(purpose) => self.ask(&purpose).await,
             TurnStep::CallTools(group) => self.call(&group).await,
+            TurnStep::Count(mark) => {
+                metrics::counter!(format!("rockbot.agent.{}", mark.name())).increment(1);
+                Ok(())
+            }
             TurnStep::Emit(note) => {
                 self.live.progress().send(|| TurnProgress::Note(note));
                 Ok(())

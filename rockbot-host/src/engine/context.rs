@@ -2,25 +2,46 @@
 
 use rockbot_core::chat::{ChatMessage, OutputSchema, Provenance, Role};
 use rockbot_core::store::{ConversationTurn, StoreError};
+use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
+use crate::turn::TurnEvent;
 
 /// How many entries of the conversation the model is shown.
 const CONTEXT_TURNS: usize = 20;
 
 impl TurnEngine {
-    /// The instructions, the conversation so far, and the message. What stays the same comes first, so that
-    /// providers can keep it cached.
-    pub(super) async fn context(&self, request: &TurnRequest) -> Result<Vec<ChatMessage>, StoreError> {
+    /// How a turn begins: what its model is shown.
+    pub(super) async fn begin(&self, request: &TurnRequest) -> Result<TurnEvent, StoreError> {
+        let tools = self.driver.tools.registry().snapshot();
+        let steps = request.budget.unwrap_or(self.policy.budget).max_model_calls;
+        let has_tools = !tools.view().is_empty();
+        Ok(TurnEvent::Started {
+            context: self.context(request, tools.view(), has_tools.then_some(steps)).await?,
+            has_tools,
+        })
+    }
+
+    /// The instructions, the conversation so far, the briefing and the message. What stays the same comes first, so
+    /// that providers can keep it cached.
+    async fn context(
+        &self,
+        request: &TurnRequest,
+        tools: &ToolView,
+        steps: Option<u32>,
+    ) -> Result<Vec<ChatMessage>, StoreError> {
         let past = self
             .memory
             .recent(&request.principal, &request.session, CONTEXT_TURNS)
             .await?;
-        let mut messages = Vec::with_capacity(past.len() + 3);
-        messages.push(ChatMessage::system(&*self.prompt.current()));
+        let instructions = self.prompt.current();
+        self.prefix.look(&instructions, tools.json());
+        let mut messages = Vec::with_capacity(past.len() + 5);
+        messages.push(ChatMessage::system(&*instructions));
         messages.extend(past.into_iter().map(message));
         messages.extend(request.output.as_ref().map(shape));
+        messages.extend(self.briefer.messages(&*self.driver.clock, steps));
         messages.push(ChatMessage::user(&*request.text));
         Ok(messages)
     }

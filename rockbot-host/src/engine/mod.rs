@@ -5,9 +5,11 @@
 //! host starts again. One that its last caller left is cancelled, unless it waits for a person.
 
 mod approvals;
+mod briefing;
 mod context;
 mod error;
 mod live;
+mod prefix;
 mod reply;
 mod resume;
 mod run;
@@ -29,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
+pub(crate) use briefing::Briefer;
+pub use briefing::Briefing;
 pub use error::TurnError;
 pub(crate) use live::{LiveTurn, News, Said};
 pub(crate) use reply::{ReplySender, ReplySlot};
@@ -39,6 +43,7 @@ use crate::driver::TurnDriver;
 use crate::profile::SystemPrompt;
 use crate::session::Sessions;
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
+use prefix::PrefixWatch;
 
 /// How long this process may stay silent about a turn before another one may take it over. It writes at every
 /// step, and no step takes longer than a model's answer.
@@ -50,6 +55,8 @@ pub(crate) struct TurnEngine {
     pub(crate) driver: TurnDriver,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     pub(crate) prompt: Arc<SystemPrompt>,
+    briefer: Briefer,
+    prefix: PrefixWatch,
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
@@ -74,6 +81,7 @@ pub(crate) struct Equipment {
     /// Where everything that was said goes besides, if anywhere.
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) prompt: Arc<SystemPrompt>,
+    pub(crate) briefer: Briefer,
     /// Sends the replies of messages that name a topic for them; without a bus nobody does.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
@@ -88,6 +96,8 @@ impl TurnEngine {
             memory: equipment.memory,
             log: equipment.log,
             prompt: equipment.prompt,
+            briefer: equipment.briefer,
+            prefix: PrefixWatch::default(),
             replies: equipment.replies,
             policy: equipment.policy,
             owner: equipment.owner,

@@ -129,9 +129,7 @@ impl TurnEngine {
     ) -> Result<(), BoxError> {
         let first = match first {
             Some(first) => first,
-            None => First::Event(TurnEvent::Started {
-                context: self.context(live.request()).await?,
-            }),
+            None => First::Event(self.begin(live.request()).await?),
         };
         Ok(self.driver.drive(turn, claim, live, first).await?)
     }

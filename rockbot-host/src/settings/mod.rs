@@ -20,7 +20,7 @@
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
-//! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls); the others are checked and wait for their part |
+//! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls), the others are the [`Evaluation`] |
 //! | `LLM` | read by `rockbot-llm` |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
 //! | `RabbitMq`, `Memory`, `Skills`, `Dream`, `Feedback` | checked, and wait for their part |
@@ -76,6 +76,8 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError, Section};
 use rockbot_core::turn::Budget;
+
+use crate::turn::Evaluation;
 
 pub use self::agent_host::AgentHostSettings;
 pub use self::agent_profile::{AgentProfileSettings, FolderChoice, PRODUCTION_FOLDER};
@@ -139,6 +141,14 @@ impl HostSettings {
         Budget {
             max_model_calls: self.agent_host.max_tool_iterations.get(),
             ..Budget::default()
+        }
+    }
+
+    /// How often a turn may look at its own answer again.
+    pub fn evaluation(&self) -> Evaluation {
+        Evaluation {
+            max_completion_reprompts: self.agent_host.max_completion_reprompts,
+            max_follow_up_passes: self.agent_host.max_follow_up_passes,
         }
     }
 }

@@ -55,6 +55,15 @@ impl CallState {
         matches!(self.status, CallStatus::Started { .. })
     }
 
+    /// Whether it took too long.
+    pub fn timed_out(&self) -> bool {
+        let code = match &self.status {
+            CallStatus::Finished(response) => response.code,
+            _ => None,
+        };
+        matches!(code, Some(ToolErrorCode::Timeout | ToolErrorCode::OutcomeUnknown))
+    }
+
     /// Whether a person must still decide about it.
     pub fn is_undecided(&self) -> bool {
         self.facts.needs_approval && self.status == CallStatus::Waiting { granted: false }

@@ -8,6 +8,8 @@ use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnSta
 use rockbot_core::{CallId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::policy::{Evaluation, Nudge, Nudges, Trigger};
+
 /// Something that happened to a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -17,6 +19,9 @@ pub enum TurnEvent {
     Started {
         /// The messages as the model will see them.
         context: Vec<ChatMessage>,
+        /// Whether the model has tools to call.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_tools: bool,
     },
     /// The model answered.
     ModelAnswered {
@@ -101,6 +106,8 @@ pub enum TurnStep {
     },
     /// Tell whoever listens.
     Emit(String),
+    /// Count something about the turn.
+    Count(Mark),
     /// End the turn.
     Finish {
         /// How.
@@ -109,6 +116,39 @@ pub enum TurnStep {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
+}
+
+/// Something that is counted. Its name as a metric is `rockbot.agent.` and [`Mark::name`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Mark {
+    /// An answer was judged complete.
+    CompletionComplete,
+    /// An answer was judged incomplete, and is sent back.
+    CompletionIncomplete,
+    /// An answer was not judged: the turn was ended.
+    CompletionSkipped,
+    /// More is worth doing.
+    FollowUpTriggered,
+    /// Nothing more is worth doing.
+    FollowUpNone,
+    /// Nobody looked whether more is worth doing.
+    FollowUpSkipped,
+}
+
+impl Mark {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CompletionComplete => "completion_check.complete",
+            Self::CompletionIncomplete => "completion_check.incomplete",
+            Self::CompletionSkipped => "completion_check.skipped",
+            Self::FollowUpTriggered => "follow_up.triggered",
+            Self::FollowUpNone => "follow_up.none",
+            Self::FollowUpSkipped => "follow_up.skipped",
+        }
+    }
 }
 
 /// What the model is asked for.
@@ -125,6 +165,37 @@ pub enum Purpose {
         /// What was wrong with the shape of the last answer.
         problem: String,
     },
+    /// The next step once more, with tools: the last answer was not one yet.
+    Retry(Nudge),
+    /// A cheap model's verdict on the last answer, aside from the conversation.
+    Evaluate(Trigger),
+    /// The next step, with tools: the last answer was judged incomplete.
+    Continue {
+        /// What is missing.
+        reason: String,
+    },
+    /// A cheap model's opinion whether more is worth doing, aside from the conversation.
+    AssessFollowUp,
+    /// Something more, with tools, after a complete answer.
+    FollowUp {
+        /// What.
+        prompt: String,
+    },
+}
+
+impl Purpose {
+    /// Whether the model may call tools.
+    pub fn has_tools(&self) -> bool {
+        matches!(
+            self,
+            Self::Answer | Self::Retry(_) | Self::Continue { .. } | Self::FollowUp { .. }
+        )
+    }
+
+    /// Whether it is a question aside, which the conversation does not show.
+    pub fn is_aside(&self) -> bool {
+        matches!(self, Self::Evaluate(_) | Self::AssessFollowUp)
+    }
 }
 
 /// The settings of a turn, as they were when it was accepted.
@@ -139,6 +210,17 @@ pub struct PolicySnapshot {
     pub approval_expiry: Duration,
     /// How often a model may try to give its answer the right shape. Default 2.
     pub max_shape_attempts: u32,
+    /// Which weaknesses of its model are answered with a nudge.
+    #[serde(skip_serializing_if = "is_default")]
+    pub nudges: Nudges,
+    /// How often it may look at its own answer again.
+    #[serde(skip_serializing_if = "is_default")]
+    pub evaluation: Evaluation,
+}
+
+/// Whether a journal need not say it.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for PolicySnapshot {
@@ -148,6 +230,8 @@ impl Default for PolicySnapshot {
             max_resumes: 3,
             approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
             max_shape_attempts: 2,
+            nudges: Nudges::default(),
+            evaluation: Evaluation::default(),
         }
     }
 }

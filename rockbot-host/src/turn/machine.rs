@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Role, Usage};
-use rockbot_core::tool::{ToolErrorCode, ToolInvokeResponse};
+use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::{CallState, CallStatus};
 use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
+use super::policy::repeat::Repeats;
 use super::policy::{answer, approval, budget, ending, identity, parallel, resume, steer};
+use super::second_look::SecondLook;
 
 /// A turn in progress.
 ///
@@ -18,16 +20,16 @@ use super::policy::{answer, approval, budget, ending, identity, parallel, resume
 /// what happened, decides, and notes what it decided.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    id: TurnId,
-    request: Arc<TurnRequest>,
-    policy: PolicySnapshot,
-    messages: Vec<Arc<ChatMessage>>,
-    phase: Phase,
+    pub(super) id: TurnId,
+    pub(super) request: Arc<TurnRequest>,
+    pub(super) policy: PolicySnapshot,
+    pub(super) messages: Vec<Arc<ChatMessage>>,
+    pub(super) phase: Phase,
     /// The calls of the model's last answer, in its order.
-    calls: Vec<CallState>,
-    finished: Vec<FinishedCall>,
+    pub(super) calls: Vec<CallState>,
+    pub(super) finished: Vec<FinishedCall>,
     /// What other messages of the session said, until the model is asked next.
-    said: Vec<String>,
+    pub(super) said: Vec<String>,
     joined: Vec<TurnId>,
     joined_texts: Vec<String>,
     /// Why the turn ends once the running calls have ended.
@@ -35,7 +37,18 @@ pub struct Turn {
     usage: Usage,
     model_calls: u32,
     tool_calls: u32,
-    shape_attempts: u32,
+    pub(super) shape_attempts: u32,
+    /// Whether the model had tools when the turn began.
+    pub(super) has_tools: bool,
+    /// What came of looking at the answer once more.
+    pub(super) second_look: SecondLook,
+    /// How many messages the turn began with.
+    pub(super) begun_with: usize,
+    /// Whether a call changed something.
+    pub(super) changed: bool,
+    repeats: Repeats,
+    /// How many rounds of calls in a row had one that took too long.
+    timed_out_rounds: u32,
     resumes: u32,
     halted: bool,
     worked: Duration,
@@ -83,6 +96,12 @@ impl Turn {
             model_calls: 0,
             tool_calls: 0,
             shape_attempts: 0,
+            has_tools: false,
+            second_look: SecondLook::default(),
+            begun_with: 0,
+            changed: false,
+            repeats: Repeats::default(),
+            timed_out_rounds: 0,
             resumes: 0,
             halted: false,
             worked: Duration::ZERO,
@@ -107,7 +126,11 @@ impl Turn {
     fn take_in(&mut self, event: &TurnEvent, at: Timestamp) {
         self.count_work(event, at);
         match event {
-            TurnEvent::Started { context } => self.messages = context.iter().cloned().map(Arc::new).collect(),
+            TurnEvent::Started { context, has_tools } => {
+                self.messages = context.iter().cloned().map(Arc::new).collect();
+                self.begun_with = context.len();
+                self.has_tools = *has_tools;
+            }
             TurnEvent::ModelAnswered { response, facts } => self.take_answer(response, facts),
             TurnEvent::ToolStarted { call } => self.take_started(call),
             TurnEvent::ToolReturned(response) => self.take_returned(response),
@@ -137,10 +160,7 @@ impl Turn {
             (_, TurnEvent::Resumed { .. }) => self.go_on(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
-            (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message }) => match purpose {
-                Purpose::Conclude(limit) => vec![ending::without_model(*limit, &self.finished)],
-                Purpose::Answer | Purpose::Shape { .. } => vec![ending::model_failed(*kind, message)],
-            },
+            (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message }) => self.failed(purpose, *kind, message),
             (Phase::Parked(_), _) => self.call_or_park(at),
             (Phase::Calling(group), _) if self.is_running(group) => vec![],
             (Phase::Accepted | Phase::Asking(_) | Phase::Calling(_), _) => self.after_calls(),
@@ -156,6 +176,8 @@ impl Turn {
                     self.messages.extend(answer::instruction(purpose).map(Arc::new));
                     self.model_calls += 1;
                     self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+                    let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
+                    self.second_look.note(purpose, answer, self.finished.len());
                     self.phase = Phase::Asking(purpose.clone());
                 }
                 TurnStep::CallTools(group) => {
@@ -163,7 +185,7 @@ impl Turn {
                     self.phase = Phase::Calling(group.clone());
                 }
                 TurnStep::AwaitApproval { until, .. } => self.phase = Phase::Parked(*until),
-                TurnStep::Emit(_) => {}
+                TurnStep::Emit(_) | TurnStep::Count(_) => {}
                 TurnStep::Finish { status, text } => {
                     self.close_calls();
                     self.phase = Phase::Done {
@@ -195,26 +217,8 @@ impl Turn {
         }
     }
 
-    fn answered(&self, purpose: &Purpose, response: &ChatResponse, at: Timestamp) -> Vec<TurnStep> {
-        if !self.calls.is_empty() {
-            return self.call_or_park(at);
-        }
-        match purpose {
-            Purpose::Conclude(limit) => vec![ending::concluded(*limit, &response.text, &self.finished)],
-            // A message joined while the model wrote: its answer comes first.
-            Purpose::Answer if !self.said.is_empty() => vec![self.ask()],
-            Purpose::Answer | Purpose::Shape { .. } => {
-                let left = match self.limit() {
-                    Some(_) => 0,
-                    None => self.policy.max_shape_attempts.saturating_sub(self.shape_attempts),
-                };
-                answer::settle(response, self.request.output.as_ref(), left)
-            }
-        }
-    }
-
     /// Runs the calls of the model's answer, or first asks a person.
-    fn call_or_park(&self, at: Timestamp) -> Vec<TurnStep> {
+    pub(super) fn call_or_park(&self, at: Timestamp) -> Vec<TurnStep> {
         if self.ending.is_some() {
             return self.after_calls();
         }
@@ -236,7 +240,10 @@ impl Turn {
         }
         let group = parallel::next_group(&self.calls);
         if group.is_empty() {
-            return vec![self.ask()];
+            return match self.timed_out_rounds + u32::from(self.round_timed_out()) {
+                0..ending::TIMED_OUT_ROUNDS => vec![self.ask()],
+                _ => self.forced(ending::tools_timed_out(&self.finished_calls())),
+            };
         }
         let budget = &self.policy.budget;
         if let Some(limit) = budget::tool_calls(budget, self.tool_calls, group.len()) {
@@ -249,6 +256,7 @@ impl Turn {
     fn end(&self, ending: Ending) -> Vec<TurnStep> {
         match (ending, &self.phase) {
             (Ending::Cancelled(reason), _) => vec![ending::cancelled(reason, &self.finished_calls())],
+            (Ending::Limit(_), _) if self.second_look.original.is_some() => vec![self.original()],
             (Ending::Limit(limit), Phase::Asking(Purpose::Conclude(_))) => {
                 vec![ending::without_model(limit, &self.finished_calls())]
             }
@@ -257,20 +265,23 @@ impl Turn {
     }
 
     /// Asks the model for the next step, unless a limit is reached.
-    fn ask(&self) -> TurnStep {
+    pub(super) fn ask(&self) -> TurnStep {
         TurnStep::AskModel(self.limit().map_or(Purpose::Answer, Purpose::Conclude))
     }
 
     /// The limit that forbids asking the model once more.
-    fn limit(&self) -> Option<BudgetLimit> {
+    pub(super) fn limit(&self) -> Option<BudgetLimit> {
         budget::model_calls(&self.policy.budget, self.model_calls, &self.usage)
     }
 
     fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {
         self.usage += response.usage.unwrap_or_default();
+        if matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside()) {
+            return;
+        }
         // The arguments of an answer that did not finish may be cut.
         let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
-        let may_call = complete && matches!(self.phase, Phase::Asking(Purpose::Answer));
+        let may_call = complete && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
         let wanted = if may_call { response.tool_calls.as_slice() } else { &[] };
         let calls = identity::unique(wanted, &self.finished);
         self.calls = calls
@@ -310,16 +321,32 @@ impl Turn {
     /// Moves the results of the last answer's calls into the conversation, in the order of the calls. A call
     /// that has not run by now never will.
     fn close_calls(&mut self) {
+        if !self.calls.is_empty() {
+            self.timed_out_rounds = match self.round_timed_out() {
+                true => self.timed_out_rounds + 1,
+                false => 0,
+            };
+        }
         for mut state in self.calls.drain(..) {
+            self.changed |= state.facts.effect == Effect::Mutating && state.is_finished();
             self.finished.extend(state.finished());
             if !state.is_finished() {
                 state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
             }
-            if let CallStatus::Finished(response) = state.status {
+            if let CallStatus::Finished(mut response) = state.status {
+                let note = self.repeats.note(&state.call, &response.content);
+                if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
+                    response.content.push_str(note);
+                }
                 self.messages
                     .push(Arc::new(ChatMessage::tool(response.tool_call_id, response.content)));
             }
         }
+    }
+
+    /// Whether one of the last answer's calls took too long.
+    fn round_timed_out(&self) -> bool {
+        self.calls.iter().any(CallState::timed_out)
     }
 
     /// Counts the time since the last event as work, unless the turn was parked or its process was gone.
@@ -333,7 +360,7 @@ impl Turn {
     }
 
     /// What the model said last.
-    fn last_answer(&self) -> String {
+    pub(super) fn last_answer(&self) -> String {
         let said = self
             .messages
             .iter()
@@ -401,10 +428,9 @@ impl Turn {
             TurnEvent::ModelFailed { .. } | TurnEvent::BudgetSpent(_) | TurnEvent::Cancelled(_)
         );
         let listens = match &self.phase {
-            Phase::Accepted | Phase::Asking(Purpose::Answer) | Phase::Calling(_) => self.ending.is_none(),
-            Phase::Asking(Purpose::Conclude(_) | Purpose::Shape { .. }) | Phase::Parked(_) | Phase::Done { .. } => {
-                false
-            }
+            Phase::Asking(purpose) => purpose.has_tools() && self.ending.is_none(),
+            Phase::Accepted | Phase::Calling(_) => self.ending.is_none(),
+            Phase::Parked(_) | Phase::Done { .. } => false,
         };
         listens && !ends
     }

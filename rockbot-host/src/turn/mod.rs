@@ -9,11 +9,13 @@ mod event;
 mod machine;
 pub(crate) mod policy;
 mod record;
+mod second_look;
 #[cfg(test)]
 mod tests;
 
 pub use call::{CallState, CallStatus};
-pub use event::{CallFacts, CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
+pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 pub use machine::Turn;
+pub use policy::{Evaluation, Nudge, Nudges, Trigger};
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};

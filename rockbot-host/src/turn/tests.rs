@@ -27,6 +27,8 @@ enum Chance {
     CancelFirst,
     Spend,
     Say,
+    /// A judge finds something missing, or something more to do; said to a user it announces a step.
+    More,
 }
 
 fn chance() -> impl Strategy<Value = Chance> {
@@ -42,17 +44,22 @@ fn chance() -> impl Strategy<Value = Chance> {
         1 => Just(Chance::CancelFirst),
         1 => Just(Chance::Spend),
         2 => Just(Chance::Say),
+        2 => Just(Chance::More),
     ]
 }
 
 fn policy() -> PolicySnapshot {
     let budget = Budget {
-        max_model_calls: 5,
+        max_model_calls: 8,
         max_tool_calls: 8,
         ..Budget::default()
     };
     PolicySnapshot {
         budget,
+        evaluation: Evaluation {
+            max_completion_reprompts: 2,
+            max_follow_up_passes: 1,
+        },
         ..PolicySnapshot::default()
     }
 }
@@ -119,7 +126,7 @@ impl Life {
             }
             TurnStep::CallTools(group) => self.call(group),
             TurnStep::AwaitApproval { asks, .. } => self.decide(asks),
-            TurnStep::Emit(_) | TurnStep::Finish { .. } => Vec::new(),
+            TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Finish { .. } => Vec::new(),
         }
     }
 
@@ -142,6 +149,10 @@ impl Life {
             }],
             Chance::Cancel | Chance::CancelFirst => vec![TurnEvent::Cancelled(CancelReason::Caller)],
             Chance::Spend => vec![TurnEvent::BudgetSpent(BudgetLimit::WallClock)],
+            Chance::More => {
+                let verdict = r#"{"complete": false, "reason": "x", "hasFollowUps": true, "prompt": "y"}:"#;
+                vec![text(verdict, FinishReason::Stop)]
+            }
             Chance::Say => vec![said(), text("done", FinishReason::Stop)],
         }
     }
@@ -226,6 +237,7 @@ fn response(call: &CallId) -> ToolInvokeResponse {
 fn started() -> TurnEvent {
     TurnEvent::Started {
         context: vec![ChatMessage::system("be kind"), ChatMessage::user("go")],
+        has_tools: true,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::agent::Agent;
 use crate::chat::ChatDoor;
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::TurnDriver;
-use crate::engine::{Equipment, ReplySender, TurnEngine, TurnService};
+use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
@@ -44,6 +44,7 @@ struct NoChat;
 struct Materials {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
+    briefer: Briefer,
     journal: Arc<dyn TurnJournal>,
     memory: Arc<dyn ConversationMemory>,
     parts: Parts,
@@ -96,6 +97,7 @@ impl AgentHostBuilder {
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat = note(self.chat.take().ok_or(NoChat), problems);
         let prompt = note(self.prompt(identity), problems);
+        let briefer = note(Briefer::new(self.briefing.clone()), problems);
         let journal = note(self.open_journal(), problems);
         let memory = match declared.parts.get::<dyn ConversationMemory>() {
             Some(memory) => Some(memory),
@@ -104,6 +106,7 @@ impl AgentHostBuilder {
         Some(Materials {
             chat: chat?,
             prompt: Arc::new(prompt?),
+            briefer: briefer?,
             journal: journal?,
             memory: memory?,
             parts: declared.parts,
@@ -222,6 +225,7 @@ impl AgentHostBuilder {
             memory: memory.clone(),
             log: parts.get::<dyn ConversationLog>(),
             prompt: prompt.clone(),
+            briefer: materials.briefer,
             replies: self.messages.bus.as_ref().map(replies),
             policy: self.policy,
             owner: identity.to_string(),

@@ -21,13 +21,13 @@ pub use assemble::BuildError;
 use intake::MessageSettings;
 
 use crate::conversation::ConversationOptions;
-use crate::engine::TurnCall;
+use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
-use crate::turn::PolicySnapshot;
+use crate::turn::{Evaluation, Nudges, PolicySnapshot};
 
 /// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, but that of layers of one
 /// kind: the first one added sees the request first.
@@ -72,6 +72,7 @@ pub struct AgentHostBuilder {
     conversations: Conversations,
     durability: Durability,
     policy: PolicySnapshot,
+    briefing: Briefing,
     limits: ToolLimits,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -133,6 +134,7 @@ impl AgentHostBuilder {
             conversations: Conversations::default(),
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
+            briefing: Briefing::none(),
             limits: ToolLimits::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -213,8 +215,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// What the configuration says: the data folder, the profile in it, what a turn may spend, and how conversations
-    /// are kept. [`settings`](crate::settings) says which settings have an effect.
+    /// What the configuration says: the data folder, the profile in it, what a turn may spend, how often it looks at its
+    /// own answer again, and how conversations are kept. [`settings`](crate::settings) says which settings have an effect.
     pub fn settings(mut self, settings: &HostSettings) -> Self {
         let profile = &settings.agent_profile;
         if profile.is_there() {
@@ -225,7 +227,9 @@ impl AgentHostBuilder {
             window: settings.conversation_memory.max_turns_per_session.get() as usize,
             idle_timeout: settings.conversation_memory.session_idle_timeout,
         };
-        self.data_dir(profile.base_path()).budget(settings.budget())
+        self.data_dir(profile.base_path())
+            .budget(settings.budget())
+            .evaluation(settings.evaluation())
     }
 
     /// What a record in the data folder survives. Default [`Durability::Process`].
@@ -237,6 +241,25 @@ impl AgentHostBuilder {
     /// What a turn may spend.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.policy.budget = budget;
+        self
+    }
+
+    /// What every turn's model is told besides its instructions: the time, and how to work. Default
+    /// [`Briefing::none`]: a program that embeds an agent says what it wants said.
+    pub fn briefing(mut self, briefing: Briefing) -> Self {
+        self.briefing = briefing;
+        self
+    }
+
+    /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
+    pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
+        self.policy.evaluation = evaluation;
+        self
+    }
+
+    /// Which weaknesses of the model are answered with a nudge.
+    pub fn nudges(mut self, nudges: Nudges) -> Self {
+        self.policy.nudges = nudges;
         self
     }
 

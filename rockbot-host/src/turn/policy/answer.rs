@@ -39,7 +39,7 @@ pub(in crate::turn) fn settle(response: &ChatResponse, shape: Option<&OutputSche
 /// It is a user's message from the host: not every provider takes system messages this late.
 pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
     let text = match purpose {
-        Purpose::Answer => return None,
+        Purpose::Answer | Purpose::Evaluate(_) | Purpose::AssessFollowUp => return None,
         Purpose::Conclude(limit) => format!(
             "The {limit} for this request is used up. Do not call tools. Answer now from what you have, \
              say what is done and what is not."
@@ -48,12 +48,21 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
             "Give your answer again as JSON of the shape that was asked for, and nothing else. \
              The last one could not be used: {problem}."
         ),
+        Purpose::Retry(nudge) => nudge.text().to_owned(),
+        Purpose::Continue { reason } => format!(
+            "Your answer does not complete the request: {reason} Go on: call the tools that are needed, and then give \
+             the complete answer."
+        ),
+        Purpose::FollowUp { prompt } => format!(
+            "The request is answered. One thing more may help, if your tools can do it without changing anything: \
+             {prompt} Then tell the user in a few sentences what you found, without repeating your answer."
+        ),
     };
     Some(ChatMessage::text_of(Role::User, text, Provenance::HOST))
 }
 
 /// The JSON of an answer: the text itself, what its only code fence holds, or the only object or list among its words.
-fn json_of(text: &str) -> &str {
+pub(super) fn json_of(text: &str) -> &str {
     let text = text.trim();
     let found = [Some(text), fenced(text), among_words(text)];
     let mut json = found.into_iter().flatten().filter(|json| not_json(json).is_none());

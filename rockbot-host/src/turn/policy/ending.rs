@@ -53,6 +53,21 @@ pub(in crate::turn) fn cancelled(reason: CancelReason, finished: &[FinishedCall]
     }
 }
 
+/// How many rounds of calls in a row may have one that takes too long.
+pub(in crate::turn) const TIMED_OUT_ROUNDS: u32 = 2;
+
+/// The end when tools do not answer in time, again and again.
+pub(in crate::turn) fn tools_timed_out(finished: &[FinishedCall]) -> TurnStep {
+    let text = format!(
+        "The services that I need for this do not respond in time. Please try again in a few minutes. {}",
+        finished_text(finished)
+    );
+    TurnStep::Finish {
+        status: TurnStatus::Failed(TurnFailure::ToolsTimedOut),
+        text: Some(text),
+    }
+}
+
 /// What was done, in words.
 pub(super) fn finished_text(finished: &[FinishedCall]) -> String {
     if finished.is_empty() {

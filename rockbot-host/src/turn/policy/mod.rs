@@ -4,9 +4,15 @@ pub(super) mod answer;
 pub(super) mod approval;
 pub(super) mod budget;
 pub(super) mod ending;
+pub(super) mod evaluate;
+pub(super) mod follow_up;
 pub(super) mod identity;
+pub(super) mod nudge;
 pub(super) mod parallel;
+pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
 
+pub use evaluate::{Evaluation, Trigger};
+pub use nudge::{Nudge, Nudges};
 pub(crate) use resume::{outcome_unknown, uncertain};

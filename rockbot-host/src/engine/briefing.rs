@@ -1,0 +1,139 @@
+//! What the model is told besides its instructions and the conversation: the time, and how to work.
+
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+use rockbot_core::chat::{ChatMessage, Provenance, Role};
+use rockbot_core::{Clock, Timestamp};
+
+/// What every turn begins with, besides the agent's instructions and the conversation.
+///
+/// It stands just before the user's message, so that everything before it keeps the same bytes and providers can
+/// keep it cached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Briefing {
+    /// The date and the time, to the minute. Default true in [`Briefing::full`].
+    pub date_time: bool,
+    /// How many steps the model has, and that it should plan them. Only when it has tools. Default true in
+    /// [`Briefing::full`].
+    pub working_method: bool,
+    /// Where the user is: an IANA name such as `Europe/Paris`. `None`, the default, is the zone of the system.
+    pub time_zone: Option<String>,
+}
+
+impl Briefing {
+    /// Nothing: the model sees the instructions, the conversation and the message alone.
+    pub fn none() -> Self {
+        Self {
+            date_time: false,
+            working_method: false,
+            time_zone: None,
+        }
+    }
+
+    /// Everything.
+    pub fn full() -> Self {
+        Self {
+            date_time: true,
+            working_method: true,
+            time_zone: None,
+        }
+    }
+}
+
+/// A time zone that nobody knows.
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` is no time zone that this system knows: use an IANA name such as `Europe/Paris`")]
+pub(crate) struct UnknownTimeZone {
+    name: String,
+    source: jiff::Error,
+}
+
+/// A briefing that is ready to be given.
+#[derive(Debug)]
+pub(crate) struct Briefer {
+    briefing: Briefing,
+    zone: TimeZone,
+}
+
+impl Briefer {
+    pub(crate) fn new(briefing: Briefing) -> Result<Self, UnknownTimeZone> {
+        let zone = match &briefing.time_zone {
+            None => TimeZone::system(),
+            Some(name) => TimeZone::get(name).map_err(|source| UnknownTimeZone {
+                name: name.clone(),
+                source,
+            })?,
+        };
+        Ok(Self { briefing, zone })
+    }
+
+    /// The messages, in their order.
+    pub(super) fn messages(&self, clock: &dyn Clock, steps: Option<u32>) -> impl Iterator<Item = ChatMessage> {
+        let method = steps.filter(|_| self.briefing.working_method).map(working_method);
+        let time = self.briefing.date_time.then(|| self.date_time(clock.now()));
+        let host = |text| ChatMessage::text_of(Role::User, text, Provenance::HOST);
+        method.into_iter().chain(time).map(host)
+    }
+
+    fn date_time(&self, now: Timestamp) -> String {
+        let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let Ok(instant) = jiff::Timestamp::from_millisecond(millis) else {
+            // A clock beyond the year 9999 has more to worry about.
+            return "The user's local date and time is not known.".to_owned();
+        };
+        let now = Zoned::new(instant, self.zone.clone());
+        let zone = self.zone.iana_name().unwrap_or("local time");
+        let now = now.strftime("%A, %-d %B %Y, %H:%M %:z");
+        format!("The user's local date and time is: {now} ({zone})")
+    }
+}
+
+fn working_method(steps: u32) -> String {
+    format!(
+        "You can call tools in up to {steps} rounds for the next message. If it needs several steps, plan them first, \
+         take them one after the other, look at each result before the next step, and stop when the request is done. \
+         Answer at once when no tool is needed."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rockbot_core::testing::ManualClock;
+
+    fn texts(briefing: Briefing, steps: Option<u32>) -> Vec<String> {
+        let clock = ManualClock::new(Timestamp::from_millis(1_782_000_059_999));
+        let messages = Briefer::new(briefing)
+            .unwrap()
+            .messages(&clock, steps)
+            .collect::<Vec<_>>();
+        messages.iter().map(|message| message.text().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_users_place_to_the_minute() {
+        let briefing = Briefing {
+            time_zone: Some("Asia/Kolkata".to_owned()),
+            ..Briefing::full()
+        };
+        let time = "The user's local date and time is: Sunday, 21 June 2026, 05:30 +05:30 (Asia/Kolkata)";
+        assert_eq!(texts(briefing.clone(), None), [time]);
+        assert_eq!(texts(briefing, Some(50))[1], time);
+    }
+
+    #[test]
+    fn nobody_is_told_what_was_not_asked_for() {
+        assert_eq!(texts(Briefing::none(), Some(50)), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_zone_that_nobody_knows_is_named() {
+        let briefing = Briefing {
+            time_zone: Some("Mars/Olympus".to_owned()),
+            ..Briefing::full()
+        };
+        let error = Briefer::new(briefing).unwrap_err().to_string();
+        assert!(error.starts_with("`Mars/Olympus` is no time zone"), "{error}");
+    }
+}

@@ -1,0 +1,130 @@
+//! What the host tells a model of its own accord: how a turn begins, and when an answer is none yet.
+
+use std::time::Duration;
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use rockbot::testing::{ManualClock, ScriptedModel};
+use rockbot_core::Timestamp;
+use rockbot_core::chat::Role;
+use rockbot_core::tool::{Tool, tool};
+use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
+use rockbot_host::{AgentHost, Briefing};
+use serde_json::json;
+
+/// Looks around.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Look {}
+
+fn look(takes: Duration) -> Tool {
+    let look = move |_: Look| async move {
+        tokio::time::sleep(takes).await;
+        "nothing new"
+    };
+    tool("look", look).pure()
+}
+
+/// What the model was told last before its last answer, and how the turn ended.
+async fn told(model: &ScriptedModel) -> (String, TurnOutcome) {
+    let tool = look(Duration::ZERO);
+    let host = AgentHost::in_memory().chat(model.clone()).tool(tool).build().unwrap();
+    let outcome = host.agent().run(host.agent().request("s", "hi")).await.unwrap();
+    let requests = model.requests();
+    let last = requests.last().unwrap().messages.last().unwrap().clone();
+    assert!(matches!(last.role, Role::User | Role::Tool));
+    (last.text().into_owned(), outcome)
+}
+
+#[tokio::test]
+async fn a_step_that_is_only_announced_is_asked_for_once() {
+    let model = ScriptedModel::new().says("Let me look:").says("Still looking:");
+    let (told, outcome) = told(&model).await;
+    assert!(told.starts_with("You announced a step and did not take it."), "{told}");
+    assert_eq!((outcome.text.as_str(), outcome.model_calls), ("Still looking:", 2));
+}
+
+#[tokio::test]
+async fn a_nudged_model_may_call_tools() {
+    let model = ScriptedModel::new()
+        .says("Let me look:")
+        .calls("look", json!({}))
+        .says("Found it.");
+    let (_, outcome) = told(&model).await;
+    assert_eq!((outcome.text.as_str(), outcome.calls.len()), ("Found it.", 1));
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_reads_that_nothing_changes() {
+    let look = |model: ScriptedModel| model.calls("look", json!({}));
+    let model = look(look(look(ScriptedModel::new()))).says("Nothing.");
+    let (told, _) = told(&model).await;
+    assert!(told.contains("its result does not change"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_rounds_of_time_outs_end_the_turn() {
+    let tool = look(Duration::from_secs(3600)).time_limit(Duration::from_secs(1));
+    let model = ScriptedModel::new()
+        .calls("look", json!({}))
+        .calls("look", json!({}))
+        .says("never");
+    let host = AgentHost::in_memory().chat(model.clone()).tool(tool).build().unwrap();
+    let outcome = host.agent().run(host.agent().request("s", "hi")).await.unwrap();
+    assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::ToolsTimedOut));
+    assert_eq!(
+        outcome.text,
+        "The services that I need for this do not respond in time. Please try again in a few minutes. \
+         Done before that: look (failed), look (failed)."
+    );
+    assert_eq!(model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_briefing_stands_just_before_the_message() {
+    let model = ScriptedModel::new().says("Hello.");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(look(Duration::ZERO))
+        .briefing(Briefing::full())
+        .clock(ManualClock::new(Timestamp::from_millis(1_782_000_000_000)))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    let texts: Vec<_> = model.requests()[0]
+        .messages
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert_eq!(texts.len(), 4);
+    assert!(
+        texts[1].starts_with("You can call tools in up to 50 rounds"),
+        "{}",
+        texts[1]
+    );
+    assert!(
+        texts[2].starts_with("The user's local date and time is: "),
+        "{}",
+        texts[2]
+    );
+    assert_eq!(texts[3], "hi");
+}
+
+#[tokio::test]
+async fn a_change_of_the_prompts_beginning_is_counted_by_its_part() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let model = ScriptedModel::new().says("one").says("two").says("three");
+    let host = AgentHost::in_memory().chat(model).build().unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    host.add_tool(look(Duration::ZERO)).unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    let changes: Vec<_> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(key, ..)| key.key().name() == "rockbot.prompt.prefix_changes")
+        .map(|(key, _, _, value)| (key.key().labels().next().unwrap().value().to_owned(), value))
+        .collect();
+    assert_eq!(changes, [("tools".to_owned(), DebugValue::Counter(1))]);
+}

@@ -1,0 +1,175 @@
+//! Answers that are looked at once more: judged, sent back, followed up. Whatever goes wrong with the judge, the
+//! answer stands.
+
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use rockbot::testing::ScriptedModel;
+use rockbot_core::chat::{ChatErrorKind, ModelTier};
+use rockbot_core::tool::{Tool, tool};
+use rockbot_core::turn::TurnOutcome;
+use rockbot_host::AgentHost;
+use rockbot_host::turn::Evaluation;
+use serde_json::json;
+
+/// Sends a mail.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct SendMail {}
+
+fn mail() -> Tool {
+    tool("send_mail", |_: SendMail| async { "sent" })
+}
+
+const BOTH: Evaluation = Evaluation {
+    max_completion_reprompts: 2,
+    max_follow_up_passes: 1,
+};
+
+const JUDGED: Evaluation = Evaluation {
+    max_follow_up_passes: 0,
+    ..BOTH
+};
+
+/// How the turn of "Send the report to Ada." ends, and what was counted.
+async fn check(model: ScriptedModel, evaluation: Evaluation, expected: &str, counted: &[&str]) -> TurnOutcome {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(mail())
+        .evaluation(evaluation)
+        .build()
+        .unwrap();
+    let outcome = host.agent().ask("s", "Send the report to Ada.").await.unwrap();
+    assert_eq!(outcome.text, expected);
+    model.assert_complete();
+    let mut counts: Vec<_> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .filter(|(.., value)| matches!(value, DebugValue::Counter(1..)))
+        .filter_map(|(key, ..)| key.key().name().strip_prefix("rockbot.agent.").map(str::to_owned))
+        .collect();
+    counts.sort();
+    assert_eq!(counts, counted);
+    outcome
+}
+
+fn verdict(complete: bool, reason: &str) -> String {
+    json!({ "complete": complete, "reason": reason }).to_string()
+}
+
+#[tokio::test]
+async fn an_incomplete_answer_is_sent_back_with_what_is_missing() {
+    let model = ScriptedModel::new()
+        .says("I'll send it right away.")
+        .says(verdict(false, "No mail was sent."))
+        .calls("send_mail", json!({}))
+        .says("Sent the report to Ada.")
+        .says(verdict(true, ""));
+    let seen = model.clone();
+    let counted = ["completion_check.complete", "completion_check.incomplete"];
+    check(model, JUDGED, "Sent the report to Ada.", &counted).await;
+    let requests = seen.requests();
+    let judge = &requests[1];
+    assert_eq!((judge.tier, judge.tools.is_empty()), (Some(ModelTier::Low), true));
+    let question = judge.messages[1].text().into_owned();
+    assert_eq!(
+        question,
+        "## Original user request\nSend the report to Ada.\n\n## Tool calls\nnone\n\n## Agent response\nI'll send it right away."
+    );
+    let told = requests[2].messages.last().unwrap().text().into_owned();
+    assert!(
+        told.contains("does not complete the request: No mail was sent."),
+        "{told}"
+    );
+    assert!(
+        requests[4].messages[1].text().contains("- send_mail {} → sent"),
+        "the judge sees what was called"
+    );
+}
+
+#[tokio::test]
+async fn the_judge_is_asked_so_often_and_no_more() {
+    let model = ScriptedModel::new()
+        .says("I will do it.")
+        .says(verdict(false, "Nothing was done."))
+        .says("I will do it soon.")
+        .says(verdict(false, "Nothing was done."))
+        .says("I will do it tomorrow.");
+    check(
+        model,
+        JUDGED,
+        "I will do it tomorrow.",
+        &["completion_check.incomplete"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_judge_that_fails_or_babbles_lets_the_answer_stand() {
+    let fails = ScriptedModel::new()
+        .says("I will do it.")
+        .fails(ChatErrorKind::Overloaded);
+    check(fails, JUDGED, "I will do it.", &[]).await;
+    let babbles = ScriptedModel::new().says("I will do it.").says("Well, perhaps.");
+    check(babbles, JUDGED, "I will do it.", &["completion_check.complete"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judge_that_hangs_does_not_hold_up_the_answer() {
+    let hangs = ScriptedModel::new().says("I will do it.").hangs();
+    check(hangs, JUDGED, "I will do it.", &[]).await;
+}
+
+#[tokio::test]
+async fn a_follow_up_that_did_something_is_added() {
+    let worth = json!({ "hasFollowUps": true, "prompt": "Tell Bob, too." }).to_string();
+    let begun = || {
+        ScriptedModel::new()
+            .calls("send_mail", json!({}))
+            .says("Sent.")
+            .says(verdict(true, ""))
+            .says(worth.clone())
+    };
+    let counted = ["completion_check.complete", "follow_up.triggered"];
+    let did = begun().calls("send_mail", json!({})).says("Bob knows.");
+    let outcome = check(did, BOTH, "Sent.\n\nBob knows.", &counted).await;
+    assert_eq!(outcome.calls.len(), 2);
+    check(begun().says("Bob might like to know."), BOTH, "Sent.", &counted).await;
+    check(begun().fails(ChatErrorKind::Overloaded), BOTH, "Sent.", &counted).await;
+}
+
+#[tokio::test]
+async fn nothing_more_to_do_is_counted_too() {
+    let model = ScriptedModel::new()
+        .calls("send_mail", json!({}))
+        .says("Sent.")
+        .says(verdict(true, ""))
+        .says(json!({ "hasFollowUps": false, "prompt": "" }).to_string());
+    check(model, BOTH, "Sent.", &["completion_check.complete", "follow_up.none"]).await;
+}
+
+#[tokio::test]
+async fn verdicts_are_no_part_of_the_conversation() {
+    let model = ScriptedModel::new()
+        .says("I will do it.")
+        .says(verdict(true, "SECRET VERDICT"))
+        .says("Hello again.");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(mail())
+        .evaluation(JUDGED)
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Send the report to Ada.").await.unwrap();
+    host.agent().ask("s", "What is new in the world?").await.unwrap();
+    let texts: Vec<_> = model.requests()[2]
+        .messages
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert_eq!(
+        texts[1..],
+        ["Send the report to Ada.", "I will do it.", "What is new in the world?"]
+    );
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 
 use crate::layer::{Layers, Stack, call};
 
@@ -30,6 +30,11 @@ impl ChatDoor {
             client.chat(call).await.map_err(BoxError::from)
         });
         Self { client, stack }
+    }
+
+    /// The id of the model that is asked for `tier`, where it is known.
+    pub(crate) fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.client.model_of(tier)
     }
 
     /// Asks once. A panic of the client or of a layer is an error like any other.

@@ -123,7 +123,7 @@ impl ChatTiers {
         }
     }
 
-    fn model(&self, tier: ModelTier) -> &dyn ChatClient {
+    fn client_of(&self, tier: ModelTier) -> &dyn ChatClient {
         let own = match tier {
             ModelTier::Low => self.low.as_ref(),
             ModelTier::Balanced => None,
@@ -135,9 +135,13 @@ impl ChatTiers {
 
 #[async_trait]
 impl ChatClient for ChatTiers {
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.client_of(tier).model_of(tier)
+    }
+
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = call.request.tier.unwrap_or_default();
-        let answer = self.model(tier).chat(call).await;
+        let answer = self.client_of(tier).chat(call).await;
         match &answer {
             Ok(answer) => {
                 let model = answer.model.as_deref().unwrap_or("unnamed");

@@ -3,6 +3,7 @@
 
 mod agent;
 mod approvals;
+mod behaviors;
 mod budget;
 mod cancel;
 mod conversations;

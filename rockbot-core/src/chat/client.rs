@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ChatError, ChatRequest, ChatResponse};
+use super::{ChatError, ChatRequest, ChatResponse, ModelTier};
 use crate::{CallContext, CallId, ToolName};
 
 /// Asks a model.
@@ -22,12 +22,22 @@ pub trait ChatClient: Send + Sync + 'static {
     ///
     /// Fails with a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError>;
+
+    /// The id of the model that is asked for `tier`, where it is known: a host may treat models differently.
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        let _ = tier;
+        None
+    }
 }
 
 #[async_trait]
 impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         (**self).chat(call).await
+    }
+
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        (**self).model_of(tier)
     }
 }
 

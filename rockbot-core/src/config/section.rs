@@ -66,6 +66,17 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The names that stand in this section, in lower case and in order.
+    pub fn names(&self) -> Vec<String> {
+        let below = self.config.settings.range(self.route.clone()..);
+        let below = below.take_while(|(route, _)| route.starts_with(&self.route));
+        let mut names: Vec<_> = below
+            .filter_map(|(route, _)| route.get(self.route.len()).cloned())
+            .collect();
+        names.dedup();
+        names
+    }
+
     /// Whether anything is set in this section.
     pub fn is_set(&self) -> bool {
         let below = self.config.settings.range(self.route.clone()..);

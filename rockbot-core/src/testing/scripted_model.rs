@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ToolCall, Usage,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier,
+    ToolCall, Usage,
 };
 use crate::{CallId, ToolName};
 
@@ -27,6 +28,7 @@ struct Script {
     tool_calls: usize,
     requests: Vec<Arc<ChatRequest>>,
     unexpected: usize,
+    id: Option<Arc<str>>,
 }
 
 struct Step {
@@ -54,6 +56,13 @@ impl ScriptedModel {
     /// A model with an empty script.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With this id, by which a host knows how to treat it.
+    #[must_use]
+    pub fn with_id(self, id: &str) -> Self {
+        self.lock().id = Some(id.into());
+        self
     }
 
     /// Then it answers in words.
@@ -174,6 +183,10 @@ impl ScriptedModel {
 
 #[async_trait]
 impl ChatClient for ScriptedModel {
+    fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
+        self.lock().id.clone()
+    }
+
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let Some(Step { answer, usage }) = self.next(&call.request) else {
             let message = "the script of the model has no answer left: add one to the test";

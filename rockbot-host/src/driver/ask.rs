@@ -88,7 +88,7 @@ impl Drive<'_> {
         // Some servers never call a tool once the answer's shape is fixed, so it is fixed only without tools.
         let output = request.output.as_ref().filter(|_| tools.is_empty()).cloned();
         let request = ChatRequest {
-            messages: self.turn.messages().to_vec(),
+            messages: self.turn.messages_for(purpose),
             tools,
             tier: request.tier,
             output,

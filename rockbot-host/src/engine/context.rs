@@ -15,11 +15,17 @@ impl TurnEngine {
     /// How a turn begins: what its model is shown.
     pub(super) async fn begin(&self, request: &TurnRequest) -> Result<TurnEvent, StoreError> {
         let tools = self.driver.tools.registry().snapshot();
-        let steps = request.budget.unwrap_or(self.policy.budget).max_model_calls;
+        let behavior = self.behavior(request);
+        let steps = behavior.policy(self.policy, request.budget).budget.max_model_calls;
         let has_tools = !tools.view().is_empty();
+        let mut context = self.context(request, tools.view(), has_tools.then_some(steps)).await?;
+        if let Some(prompt) = &behavior.additional_system_prompt {
+            context.insert(1, ChatMessage::system(&**prompt));
+        }
         Ok(TurnEvent::Started {
-            context: self.context(request, tools.view(), has_tools.then_some(steps)).await?,
+            context,
             has_tools,
+            reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
         })
     }
 

@@ -39,6 +39,7 @@ pub(crate) use reply::{ReplySender, ReplySlot};
 pub use resume::Resumed;
 pub use service::{TurnCall, TurnService};
 
+use crate::behavior::{ModelBehavior, ModelBehaviors};
 use crate::driver::TurnDriver;
 use crate::profile::SystemPrompt;
 use crate::session::Sessions;
@@ -56,6 +57,7 @@ pub(crate) struct TurnEngine {
     pub(crate) memory: Arc<dyn ConversationMemory>,
     pub(crate) prompt: Arc<SystemPrompt>,
     briefer: Briefer,
+    behaviors: ModelBehaviors,
     prefix: PrefixWatch,
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
@@ -82,6 +84,7 @@ pub(crate) struct Equipment {
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefer: Briefer,
+    pub(crate) behaviors: ModelBehaviors,
     /// Sends the replies of messages that name a topic for them; without a bus nobody does.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
@@ -97,6 +100,7 @@ impl TurnEngine {
             log: equipment.log,
             prompt: equipment.prompt,
             briefer: equipment.briefer,
+            behaviors: equipment.behaviors,
             prefix: PrefixWatch::default(),
             replies: equipment.replies,
             policy: equipment.policy,
@@ -155,8 +159,7 @@ impl TurnEngine {
         slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
-        let budget = request.budget.unwrap_or(self.policy.budget);
-        let policy = PolicySnapshot { budget, ..self.policy };
+        let policy = self.behavior(&request).policy(self.policy, request.budget);
         let request = Arc::new(request);
         let accepted = AcceptedTurn {
             version: FORMAT_VERSION,
@@ -191,6 +194,15 @@ impl TurnEngine {
             // Somebody runs it, or a crash interrupted it.
             _ => self.rejoin(live).await,
         }
+    }
+
+    /// How the model of a message is treated.
+    fn behavior(&self, request: &TurnRequest) -> ModelBehavior {
+        if self.behaviors.is_empty() {
+            return ModelBehavior::default();
+        }
+        let model = self.driver.chat.model_of(request.tier.unwrap_or_default());
+        model.map(|model| self.behaviors.of(&model)).unwrap_or_default()
     }
 
     /// A turn that runs here, or goes on here.

@@ -22,6 +22,9 @@ pub enum TurnEvent {
         /// Whether the model has tools to call.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_tools: bool,
+        /// What stands at the end of each request in which the model may call tools.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reminder: Option<String>,
     },
     /// The model answered.
     ModelAnswered {

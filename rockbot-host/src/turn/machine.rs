@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Role, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Role, Usage};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -44,6 +44,8 @@ pub struct Turn {
     pub(super) second_look: SecondLook,
     /// How many messages the turn began with.
     pub(super) begun_with: usize,
+    /// What stands at the end of each request with tools.
+    reminder: Option<String>,
     /// Whether a call changed something.
     pub(super) changed: bool,
     repeats: Repeats,
@@ -99,6 +101,7 @@ impl Turn {
             has_tools: false,
             second_look: SecondLook::default(),
             begun_with: 0,
+            reminder: None,
             changed: false,
             repeats: Repeats::default(),
             timed_out_rounds: 0,
@@ -126,10 +129,15 @@ impl Turn {
     fn take_in(&mut self, event: &TurnEvent, at: Timestamp) {
         self.count_work(event, at);
         match event {
-            TurnEvent::Started { context, has_tools } => {
+            TurnEvent::Started {
+                context,
+                has_tools,
+                reminder,
+            } => {
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.begun_with = context.len();
                 self.has_tools = *has_tools;
+                self.reminder.clone_from(reminder);
             }
             TurnEvent::ModelAnswered { response, facts } => self.take_answer(response, facts),
             TurnEvent::ToolStarted { call } => self.take_started(call),
@@ -399,6 +407,13 @@ impl Turn {
     /// The conversation as the model sees it.
     pub fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
+    }
+
+    /// The conversation as the model sees it when it is asked for `purpose`.
+    pub fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
+        let reminder = self.reminder.as_ref().filter(|_| purpose.has_tools() && self.has_tools);
+        let reminder = reminder.map(|text| ChatMessage::text_of(Role::User, text.clone(), Provenance::HOST));
+        self.messages.iter().cloned().chain(reminder.map(Arc::new)).collect()
     }
 
     /// What people said in this turn: its message, and those that joined it.

@@ -238,6 +238,7 @@ fn started() -> TurnEvent {
     TurnEvent::Started {
         context: vec![ChatMessage::system("be kind"), ChatMessage::user("go")],
         has_tools: true,
+        reminder: None,
     }
 }
 

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Response, Url};
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use rockbot_core::{CallContext, Clock, IdSource, SystemClock, loggable, until};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -258,6 +258,10 @@ fn has_type(response: &Response, expected: &[u8]) -> bool {
 
 #[async_trait]
 impl ChatClient for OpenAiChat {
+    fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
+        Some(self.model().into())
+    }
+
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let deadline = self.deadline(&call.cx);
         let stop = async {

@@ -226,6 +226,7 @@ impl AgentHostBuilder {
             log: parts.get::<dyn ConversationLog>(),
             prompt: prompt.clone(),
             briefer: materials.briefer,
+            behaviors: self.behaviors,
             replies: self.messages.bus.as_ref().map(replies),
             policy: self.policy,
             owner: identity.to_string(),

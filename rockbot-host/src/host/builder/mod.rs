@@ -20,6 +20,7 @@ use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 pub use assemble::BuildError;
 use intake::MessageSettings;
 
+use crate::behavior::ModelBehaviors;
 use crate::conversation::ConversationOptions;
 use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
@@ -73,6 +74,7 @@ pub struct AgentHostBuilder {
     durability: Durability,
     policy: PolicySnapshot,
     briefing: Briefing,
+    behaviors: ModelBehaviors,
     limits: ToolLimits,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -135,6 +137,7 @@ impl AgentHostBuilder {
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
             briefing: Briefing::none(),
+            behaviors: ModelBehaviors::new(),
             limits: ToolLimits::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -254,6 +257,12 @@ impl AgentHostBuilder {
     /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
     pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
         self.policy.evaluation = evaluation;
+        self
+    }
+
+    /// How particular models are treated. Default: all alike.
+    pub fn model_behaviors(mut self, behaviors: ModelBehaviors) -> Self {
+        self.behaviors = behaviors;
         self
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rockbot::testing::ScriptedModel;
 use rockbot_core::messaging::Bus;
+use rockbot_core::testing::ScriptedModel;
 use rockbot_core::user::{AgentReply, UserProxy};
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::{AgentHost, AgentHostBuilder};

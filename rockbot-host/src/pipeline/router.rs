@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rockbot_core::loggable;
 use rockbot_core::messaging::{Disposition, MessageContext, MessageRoute};
+use tokio::time::Instant;
 
 use super::meters::Meters;
 use crate::isolate::{Isolate, Isolated};
@@ -64,7 +65,8 @@ impl Router {
             ));
         };
         let limit = self.time_limit;
-        match Isolate::new(route.handler.handle(cx), cx.received(), limit).await {
+        // Its time begins here: what the message waited for before was not the handler's.
+        match Isolate::new(route.handler.handle(cx), Instant::now(), limit).await {
             Isolated::Done(Ok(())) => Disposition::Ack,
             Isolated::Done(Err(error)) => error.into(),
             Isolated::TimedOut => Disposition::retry(format_args!("the handler took longer than {limit:?}")),

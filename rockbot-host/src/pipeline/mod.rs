@@ -114,7 +114,7 @@ fn span(cx: &MessageContext) -> Span {
         message_type = %loggable(&envelope.message_type),
         message_id = %loggable(envelope.message_id.as_str()),
         source = %loggable(&envelope.source),
-        topic = %delivery.topic,
+        topic = %loggable(&delivery.topic),
         attempt = delivery.attempt,
         traceparent = headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),
     )

@@ -16,6 +16,7 @@ mod journal_reading;
 mod layers;
 mod nudges;
 mod parallel;
+mod pipeline;
 mod remote_tools;
 mod restart;
 mod second_look;

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::reply::Serving;
@@ -66,18 +67,21 @@ impl TurnService {
     pub async fn call(&self, mut turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         let serving = self.serve(&mut turn);
         let ended = self.through_layers(turn).await;
-        if let (Ok(outcome), Some(serving)) = (&ended, serving)
-            && outcome.is_final()
-        {
-            serving.reply(outcome).await;
+        let Some(serving) = serving else { return ended };
+        match &ended {
+            Ok(outcome) if outcome.is_final() => serving.reply(outcome).await,
+            Err(error @ TurnError::Layer(_)) if !self.is_parked(&serving.request) => serving.fail(error).await,
+            // The engine sends the reply when there is one.
+            _ => {}
         }
         ended
     }
 
     /// Accepts a message whose reply goes over the bus. Once this returns, the message has a turn that a crash
-    /// cannot lose, or its reply is out: a layer may answer by itself.
-    pub(crate) async fn accept(&self, mut turn: TurnCall) -> Result<(), TurnError> {
-        let slot = Arc::<ReplySlot>::default();
+    /// cannot lose, or its reply is out: a layer may answer by itself. The reply waits for the reports before it,
+    /// until `reports` fires.
+    pub(crate) async fn accept(&self, mut turn: TurnCall, reports: CancellationToken) -> Result<(), TurnError> {
+        let slot = Arc::new(ReplySlot::after(reports));
         turn.slot = Some(Arc::clone(&slot));
         let (tell, told) = oneshot::channel();
         let service = self.clone();
@@ -103,6 +107,11 @@ impl TurnService {
             sender,
             request: turn.request.clone(),
         })
+    }
+
+    fn is_parked(&self, request: &TurnRequest) -> bool {
+        let live = self.engine.find(&request.turn_id());
+        live.is_some_and(|live| matches!(live.news(), News::Parked(_)))
     }
 
     async fn through_layers(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {

@@ -21,11 +21,11 @@ use rockbot_core::{BoxError, loggable};
 use tracing::{Instrument as _, Span};
 
 pub(crate) use replies::ReplyTopics;
-pub(crate) use router::{Router, TwoHandlers};
+pub(crate) use router::{HostRoute, Router, TwoHandlers};
 
 use crate::isolate::message;
 use crate::layer::{Layers, Stack, call};
-use recent::{Recent, Turn};
+use recent::{Key, Recent, Turn};
 
 /// How long a handler may take unless the host says otherwise.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -62,7 +62,8 @@ impl Pipeline {
 
     /// Handles a message, unless that was done before.
     async fn once(&self, cx: &MessageContext) -> Disposition {
-        match self.recent.enter(cx.envelope()).await {
+        let knows_repetitions = self.router.knows_repetitions(&cx.envelope().message_type);
+        match self.recent.enter(Key::of(cx.envelope(), knows_repetitions)).await {
             Turn::Done => {
                 metrics::counter!("rockbot.pipeline.duplicates").increment(1);
                 Disposition::Ack

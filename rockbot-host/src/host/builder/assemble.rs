@@ -23,6 +23,7 @@ use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
+use crate::pipeline::HostRoute;
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::tool::{ToolDispatcher, ToolGuides, ToolInvokeHandler};
 use crate::users::{self, Replies, Served};
@@ -245,7 +246,8 @@ impl AgentHostBuilder {
             }));
         }
         if self.messages.serves_tools {
-            routes.push(MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine)));
+            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine));
+            routes.push(HostRoute::limiting_its_time(tools));
         }
         let bus = self.messages.connect(identity, materials.patterns, routes);
         let bus = bus.map_err(|error| BuildError {

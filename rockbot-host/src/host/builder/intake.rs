@@ -12,7 +12,7 @@ use rockbot_core::{AgentIdentity, BoxError};
 use super::assemble::note;
 use crate::host::lifecycle::{BusSide, Intake};
 use crate::layer::Layers;
-use crate::pipeline::{Pipeline, ReplyTopics, Router, TIME_LIMIT, TwoHandlers};
+use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router, TIME_LIMIT, TwoHandlers};
 use crate::tool::tool_subscription;
 use crate::users::{self, UserOptions};
 
@@ -117,11 +117,11 @@ impl MessageSettings {
         self,
         identity: AgentIdentity,
         patterns: Patterns,
-        more: Vec<MessageRoute>,
+        more: Vec<HostRoute>,
     ) -> Result<Option<BusSide>, TwoHandlers> {
         let Some(bus) = self.bus else { return Ok(None) };
         let mut router = Router::new(self.handler_time_limit);
-        for route in self.routes.into_iter().chain(more) {
+        for route in self.routes.into_iter().map(HostRoute::from).chain(more) {
             router.add(route)?;
         }
         let contexts = MessageContexts::new(identity, bus.clone());

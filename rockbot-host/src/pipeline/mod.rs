@@ -18,10 +18,11 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use rockbot_core::messaging::{Delivery, DeliveryHandler, Disposition, MessageContext, MessageContexts, headers};
 use rockbot_core::{BoxError, loggable};
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 pub(crate) use replies::ReplyTopics;
-pub(crate) use router::{HostRoute, Router, TwoHandlers};
+pub(crate) use router::{HostRoute, Router};
 
 use crate::isolate::message;
 use crate::layer::{Layers, Stack, call};
@@ -38,6 +39,8 @@ pub(crate) struct Pipeline {
     stack: Option<Stack<MessageContext, Disposition>>,
     reply_topics: ReplyTopics,
     recent: Recent,
+    /// Fires when the host has ended: the bus may go on without it.
+    abort: CancellationToken,
 }
 
 impl Pipeline {
@@ -46,6 +49,7 @@ impl Pipeline {
         router: Router,
         layers: Layers<MessageContext, Disposition>,
         reply_topics: ReplyTopics,
+        abort: CancellationToken,
     ) -> Self {
         let router = Arc::new(router);
         let stack = layers.around(&router, |router, cx: MessageContext| async move {
@@ -57,6 +61,7 @@ impl Pipeline {
             stack,
             reply_topics,
             recent: Recent::default(),
+            abort,
         }
     }
 
@@ -97,7 +102,9 @@ impl DeliveryHandler for Pipeline {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         let cx = self.contexts.of(delivery);
         let span = span(&cx);
-        let verdict = self.once(&cx).instrument(span.clone()).await;
+        let handling = self.once(&cx).instrument(span.clone());
+        let verdict = self.abort.run_until_cancelled(handling).await;
+        let verdict = verdict.unwrap_or_else(|| self.router.interrupted(&cx.envelope().message_type));
         self.router
             .meters(&cx.envelope().message_type)
             .record(&verdict, cx.received().elapsed());

@@ -30,7 +30,7 @@ struct Route {
 pub(crate) struct HostRoute {
     handler: MessageRoute,
     knows_repetitions: bool,
-    limits_its_time: bool,
+    at_most_once: bool,
 }
 
 impl From<MessageRoute> for HostRoute {
@@ -38,7 +38,7 @@ impl From<MessageRoute> for HostRoute {
         Self {
             handler,
             knows_repetitions: false,
-            limits_its_time: false,
+            at_most_once: false,
         }
     }
 }
@@ -53,10 +53,10 @@ impl HostRoute {
         }
     }
 
-    /// A handler whose work must not be cut off by the handlers' time limit: it has its own.
-    pub(crate) fn limiting_its_time(handler: MessageRoute) -> Self {
+    /// A handler whose work must not happen twice: it limits its own time, and is not asked again when it is cut off.
+    pub(crate) fn at_most_once(handler: MessageRoute) -> Self {
         Self {
-            limits_its_time: true,
+            at_most_once: true,
             ..handler.into()
         }
     }
@@ -98,6 +98,14 @@ impl Router {
             .is_some_and(|route| route.host.knows_repetitions)
     }
 
+    /// What becomes of a message that was being handled when the host ended.
+    pub(super) fn interrupted(&self, message_type: &str) -> Disposition {
+        match self.find(message_type).is_some_and(|route| route.host.at_most_once) {
+            true => Disposition::dead_letter("the host stopped while it was handled: it may have taken effect"),
+            false => Disposition::retry("the host stopped while it was handled"),
+        }
+    }
+
     /// Hands a message to its handler, and says what becomes of it.
     pub(super) async fn handle(&self, cx: &MessageContext) -> Disposition {
         let message_type = &cx.envelope().message_type;
@@ -107,7 +115,7 @@ impl Router {
                 "there is no handler for messages of type `{message_type}`"
             ));
         };
-        let limit = match route.host.limits_its_time {
+        let limit = match route.host.at_most_once {
             true => Duration::MAX,
             false => self.time_limit,
         };

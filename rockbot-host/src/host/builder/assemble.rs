@@ -247,12 +247,10 @@ impl AgentHostBuilder {
         }
         if self.messages.serves_tools {
             let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine));
-            routes.push(HostRoute::limiting_its_time(tools));
+            routes.push(HostRoute::at_most_once(tools));
         }
-        let bus = self.messages.connect(identity, materials.patterns, routes);
-        let bus = bus.map_err(|error| BuildError {
-            problems: vec![error.into()],
-        })?;
+        let abort = turns.engine().abort.clone();
+        let bus = self.messages.connect(identity, materials.patterns, routes, abort)?;
         Ok(AgentHost {
             agent: Agent::new(turns.clone(), self.ids),
             registry: registry.clone(),

@@ -11,6 +11,7 @@ mod doctor;
 mod examples;
 mod golden;
 mod guides;
+mod host;
 mod journal;
 mod journal_reading;
 mod layers;

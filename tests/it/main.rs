@@ -21,6 +21,7 @@ mod pipeline;
 mod remote_tools;
 mod restart;
 mod second_look;
+mod serve_tools;
 mod sessions;
 mod settings;
 mod support;

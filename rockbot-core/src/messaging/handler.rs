@@ -162,10 +162,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// What an error says; reasons are logged, so one of JSON does not quote what it read.
 fn said(error: &(dyn Error + 'static)) -> String {
-    match error.downcast_ref() {
-        Some(error) => misfit(error).to_string(),
-        None => error.to_string(),
-    }
+    let of_json = error.downcast_ref().map(misfit);
+    of_json.unwrap_or_else(|| error.to_string())
 }
 
 /// A handler of one message type, whatever its Rust type is.

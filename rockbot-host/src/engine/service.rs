@@ -37,6 +37,11 @@ impl TurnCall {
     }
 }
 
+tokio::task_local! {
+    /// Whoever serves the message, for layers that pass on a call of their own making.
+    static SLOT: Arc<ReplySlot>;
+}
+
 /// Runs turns: the user's layers, then the engine.
 ///
 /// A call resolves when the turn has ended or waits for a person. Dropping the last call that waits for a turn
@@ -66,8 +71,11 @@ impl TurnService {
     /// answer is an outcome, not an error.
     pub async fn call(&self, mut turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         let serving = self.serve(&mut turn);
-        let ended = self.through_layers(turn).await;
-        let Some(serving) = serving else { return ended };
+        let Some(serving) = serving else {
+            return self.through_layers(turn).await;
+        };
+        let slot = Arc::clone(&serving.slot);
+        let ended = SLOT.scope(slot, self.through_layers(turn)).await;
         match &ended {
             Ok(outcome) if outcome.is_final() => serving.reply(outcome).await,
             Err(error @ TurnError::Layer(_)) if !self.is_parked(&serving.request) => serving.fail(error).await,
@@ -130,7 +138,13 @@ impl TurnService {
 }
 
 async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
-    let mut caller = Caller::of(engine.submit(turn.request, turn.progress, turn.slot).await?);
+    let served = || {
+        SLOT.try_with(Arc::clone)
+            .ok()
+            .filter(|_| turn.request.reply_to.is_some())
+    };
+    let slot = turn.slot.or_else(served);
+    let mut caller = Caller::of(engine.submit(turn.request, turn.progress, slot).await?);
     let news = caller.live.settled().await;
     caller.served = true;
     match news {

@@ -154,7 +154,9 @@ fn tools() -> Vec<Tool> {
         };
         tool(name, waits).description("Takes long.").time_limit(SECOND)
     };
-    let panics = tool("panics", |_: Anything| async { None::<String>.expect("sk-canary") });
+    let panics = tool("panics", |_: Anything| async {
+        "sk-canary".parse::<u32>().unwrap().to_string()
+    });
     vec![
         noting_tool("works").0,
         failing("fails", ToolErrorCode::ExecutionFailed),

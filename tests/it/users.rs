@@ -243,6 +243,13 @@ async fn what_a_turn_layer_makes_of_an_outcome_is_what_the_user_gets() {
     };
     check_reply(hello(), with_layer(by_itself), "By itself.").await;
 
+    let of_its_own = |inner: Turns, turn: TurnCall| async move {
+        let mut outcome = inner.oneshot(TurnCall::new(turn.request, turn.progress)).await?;
+        outcome.text = "Of its own.".to_owned();
+        Ok::<_, BoxError>(outcome)
+    };
+    check_reply(hello(), with_layer(of_its_own), "Of its own.").await;
+
     let twice = |inner: Turns, turn: TurnCall| async move {
         inner.clone().oneshot(turn.clone()).await?;
         inner.oneshot(turn).await

@@ -101,6 +101,8 @@ struct Scope {
     deadline: Option<Instant>,
     cancellation: CancellationToken,
     grants: Arc<[Grant]>,
+    /// The key of a call that came from another program, as its caller named it.
+    idempotency_key: Option<Arc<str>>,
     trace: Option<Arc<str>>,
     progress: ProgressSink,
     extensions: BTreeMap<TypeId, Extension>,
@@ -130,6 +132,7 @@ impl CallContext {
             deadline: None,
             cancellation: CancellationToken::new(),
             grants: Arc::from([]),
+            idempotency_key: None,
             trace: None,
             progress: ProgressSink::none(),
             extensions: BTreeMap::new(),
@@ -208,11 +211,13 @@ impl CallContext {
         self.0.grants.iter().any(matches)
     }
 
-    /// The key under which an outside system can recognise a repetition of `call`: turn and call id.
+    /// The key under which an outside system can recognise a repetition of `call`: turn and call id, or what the
+    /// program that asked for the call says.
     pub fn idempotency_key(&self, call: &CallId) -> String {
-        match &self.0.turn {
-            Some(turn) => format!("{turn}/{call}"),
-            None => format!("{}/{call}", self.0.session),
+        match (&self.0.turn, &self.0.idempotency_key) {
+            (Some(turn), _) => format!("{turn}/{call}"),
+            (None, Some(key)) => key.to_string(),
+            (None, None) => format!("{}/{call}", self.0.session),
         }
     }
 
@@ -225,6 +230,12 @@ impl CallContext {
     #[must_use]
     pub fn with_principal(self, principal: Principal) -> Self {
         self.change(|scope| scope.principal = principal)
+    }
+
+    /// As the one call that another program asks for under `key`.
+    #[must_use]
+    pub fn with_idempotency_key(self, key: impl Into<Arc<str>>) -> Self {
+        self.change(|scope| scope.idempotency_key = Some(key.into()))
     }
 
     /// As a call of `turn`.

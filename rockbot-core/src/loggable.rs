@@ -24,7 +24,7 @@ impl fmt::Display for Loggable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = &self.0[..self.0.floor_char_boundary(SHOWN)];
         for character in shown.chars() {
-            match character.is_control() {
+            match paints(character) {
                 true => write!(f, "{}", character.escape_default())?,
                 false => write!(f, "{character}")?,
             }
@@ -36,8 +36,40 @@ impl fmt::Display for Loggable<'_> {
     }
 }
 
+/// Whether a character does something to the line instead of standing in it: also those that break it or turn it
+/// around.
+fn paints(character: char) -> bool {
+    let turns = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns
+}
+
 impl fmt::Debug for Loggable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_turns_a_line_around_is_escaped() {
+        assert_eq!(loggable("a\u{202e}b\u{2028}").to_string(), r"a\u{202e}b\u{2028}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_becomes_one_short_line(text in "(?s).{0,600}") {
+            let shown = loggable(&text).to_string();
+            prop_assert!(!shown.contains(paints));
+            // Each byte of a control character becomes at most six.
+            prop_assert!(shown.len() <= 6 * SHOWN + 40);
+            if text.len() <= SHOWN && !text.contains(paints) {
+                prop_assert_eq!(shown, text);
+            }
+        }
     }
 }

@@ -91,11 +91,13 @@ impl MessageContext {
     }
 
     /// The context of calls that the handler makes in `session`: through the bus, with the trust of the channel, and
-    /// with the sender's trace and remaining time.
+    /// with the sender's trace, remaining time and idempotency key. Without a key of the sender's the message is its
+    /// own: who sent it, and its id.
     pub fn call_context(&self, session: &str) -> CallContext {
         let headers = &self.envelope().headers;
         let mut cx = CallContext::new(session)
             .with_principal(self.principal(None))
+            .with_idempotency_key(self.idempotency_key())
             .with_door(Door::Bus)
             .with_trust(self.delivery.trust.min(Trust::User));
         if let Some(limit) = headers::timeout(headers) {
@@ -104,6 +106,19 @@ impl MessageContext {
         match headers::TraceContext::extract(headers) {
             Some(trace) => cx.with_trace(trace.traceparent()),
             None => cx,
+        }
+    }
+
+    /// The sender's key; a channel that does not vouch for its senders cannot give somebody else's.
+    fn idempotency_key(&self) -> String {
+        let envelope = self.envelope();
+        let key = match envelope.headers.get(headers::IDEMPOTENCY_KEY) {
+            Some(key) => key.clone(),
+            None => format!("{}/{}", envelope.source, envelope.message_id),
+        };
+        match self.delivery.trust {
+            Trust::Untrusted => format!("untrusted/{key}"),
+            Trust::User | Trust::Host => key,
         }
     }
 
@@ -134,5 +149,70 @@ impl fmt::Debug for MessageContext {
             .field("delivery", &self.delivery)
             .field("identity", &self.home.identity)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// Publishes nothing.
+    #[derive(Debug)]
+    struct Nowhere;
+
+    #[async_trait]
+    impl MessagePublisher for Nowhere {
+        async fn publish(&self, _: &str, _: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
+            Ok(Reach::Nobody)
+        }
+    }
+
+    fn cx(trust: Trust, written: &[(&str, &str)]) -> MessageContext {
+        let mut envelope = MessageEnvelope::new("t", "").with_id("m1").with_source("cli");
+        for (name, value) in written {
+            envelope = envelope.with_header(*name, *value);
+        }
+        let contexts = MessageContexts::new(AgentIdentity::new("clerk"), Arc::new(Nowhere));
+        contexts.of(Delivery {
+            topic: "t".into(),
+            envelope: Arc::new(envelope),
+            attempt: 1,
+            trust,
+        })
+    }
+
+    #[test]
+    fn a_stranger_is_kept_apart_from_everybody_whom_a_channel_vouches_for() {
+        let boss = [(headers::PRINCIPAL, "boss")];
+        let empty = [(headers::PRINCIPAL, "")];
+        for (trust, written, user, expected) in [
+            (Trust::User, &boss[..], None, "boss"),
+            (Trust::User, &boss, Some("ann"), "boss"),
+            (Trust::User, &[], Some("ann"), "ann"),
+            (Trust::User, &[], Some(""), "local"),
+            (Trust::User, &[], None, "local"),
+            (Trust::User, &empty, None, "local"),
+            (Trust::Host, &boss, None, "boss"),
+            (Trust::Untrusted, &boss, Some("ann"), "untrusted/boss"),
+            (Trust::Untrusted, &[], Some("ann"), "untrusted/ann"),
+            (Trust::Untrusted, &[], None, "untrusted/"),
+        ] {
+            let principal = cx(trust, written).principal(user);
+            assert_eq!(principal.as_str(), expected, "{trust:?} {written:?} {user:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_of_another_program_has_its_key() {
+        let key = |trust, written: &[(&str, &str)]| {
+            let call = cx(trust, written).call_context("session");
+            call.idempotency_key(&"call_1".into())
+        };
+        let written = [(headers::IDEMPOTENCY_KEY, "turn-1/call_1")];
+        assert_eq!(key(Trust::User, &written), "turn-1/call_1");
+        assert_eq!(key(Trust::User, &[]), "cli/m1");
+        assert_eq!(key(Trust::Untrusted, &written), "untrusted/turn-1/call_1");
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::misfit::misfit;
 use super::{Headers, headers};
 use crate::{CallContext, Clock as _, IdSource as _, MessageId, RandomIds, SystemClock, Timestamp};
 
@@ -204,11 +205,11 @@ pub enum PayloadError {
         found: String,
     },
     /// The body does not fit its type.
-    #[error("the body of a `{message_type}` message cannot be read: {source}")]
+    #[error("the body of a `{message_type}` message cannot be read: {}", misfit(source))]
     Malformed {
         /// The type on the envelope.
         message_type: &'static str,
-        /// What is wrong, and where.
+        /// What is wrong, and where; it may quote the body.
         source: serde_json::Error,
     },
     /// The payload cannot be written as JSON.

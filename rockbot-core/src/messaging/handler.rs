@@ -10,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 
+use super::misfit::misfit;
 use super::{Disposition, Message, MessageContext, PayloadError};
 
 /// Handles the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
@@ -146,17 +147,23 @@ impl fmt::Debug for HandlerError {
 }
 
 /// An error and what caused it, each said once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = said(error);
     let mut source = error.source();
     while let Some(cause) = source {
-        let cause_text = cause.to_string();
+        let cause_text = said(cause);
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
         source = cause.source();
     }
     text
+}
+
+/// What an error says; reasons are logged, so one of JSON does not quote what it read.
+fn said(error: &(dyn Error + 'static)) -> String {
+    let of_json = error.downcast_ref().map(misfit);
+    of_json.unwrap_or_else(|| error.to_string())
 }
 
 /// A handler of one message type, whatever its Rust type is.
@@ -230,7 +237,10 @@ impl<M: DeserializeOwned + Send + 'static, H: MessageHandler<M>> Handles for Typ
     async fn handle(&self, cx: &MessageContext) -> Result<(), HandlerError> {
         let message = serde_json::from_slice(&cx.envelope().body).map_err(|error| {
             let message_type = &cx.envelope().message_type;
-            HandlerError::dead_letter(format_args!("the body does not fit `{message_type}`: {error}"))
+            HandlerError::dead_letter(format_args!(
+                "the body does not fit `{message_type}`: {}",
+                misfit(&error)
+            ))
         })?;
         self.handler.handle(message, cx).await
     }

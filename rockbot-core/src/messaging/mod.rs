@@ -17,6 +17,7 @@ mod envelope;
 mod error;
 mod handler;
 pub mod headers;
+mod misfit;
 mod options;
 mod request;
 mod subscription;

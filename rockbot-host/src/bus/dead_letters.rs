@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::messaging::{DeadLetter, DeadLetterReason};
-use rockbot_core::{Clock, MessageId};
+use rockbot_core::{Clock, MessageId, loggable};
 
 use super::queue::Item;
 
@@ -40,7 +40,8 @@ impl DeadLetterStore {
         } = item;
         let message_id = &delivery.envelope.message_id;
         tracing::warn!(
-            %subscription, topic = %delivery.topic, %message_id, attempts = delivery.attempt, ?reason, last_error,
+            %subscription, topic = %loggable(&delivery.topic), message_id = %loggable(message_id.as_str()),
+            attempts = delivery.attempt, ?reason, last_error = %loggable(&last_error),
             "a message became a dead letter"
         );
         let letter = DeadLetter {

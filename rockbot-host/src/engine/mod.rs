@@ -168,11 +168,12 @@ impl TurnEngine {
         };
         let run = accepted.to_run(self.driver.clock.now()).map_err(unwritable)?;
         let acceptance = self.driver.journal.accept(&run, &self.owner, LEASE).await?;
-        if let Some(slot) = &slot {
-            // Whoever runs a turn that is known already has its reply sent, too; one that ended is answered again.
-            slot.accept(!matches!(acceptance, Acceptance::Known(ref state) if !matches!(state, RunState::Finished(_))));
-        }
-        let live = LiveTurn::serving(request, progress, slot);
+        let accepted = |is_mine| {
+            if let Some(slot) = &slot {
+                slot.accept(is_mine);
+            }
+        };
+        let live = LiveTurn::serving(request, progress, slot.clone());
         match acceptance {
             Acceptance::New(claim) => {
                 self.enlist(&live);
@@ -180,6 +181,8 @@ impl TurnEngine {
                     self.supersede_parked(live.request()).await;
                 }
                 let entry = self.sessions.enter(&live, live.request().busy);
+                // Not before: the next message of the session is let in by this, and must find this one there.
+                accepted(true);
                 let (engine, task_live) = (self.clone(), live.clone());
                 let span = span(&live);
                 self.spawn(
@@ -187,12 +190,17 @@ impl TurnEngine {
                 );
                 Ok(live)
             }
+            // It is answered again.
             Acceptance::Known(RunState::Finished(outcome)) => {
+                accepted(true);
                 live.publish(News::Ended(Arc::new(read_outcome(live.id(), &outcome))));
                 Ok(live)
             }
-            // Somebody runs it, or a crash interrupted it.
-            _ => self.rejoin(live).await,
+            // Somebody runs it, or a crash interrupted it; whoever runs it has its reply sent, too.
+            _ => {
+                accepted(false);
+                self.rejoin(live).await
+            }
         }
     }
 

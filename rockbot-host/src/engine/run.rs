@@ -10,7 +10,8 @@ use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgre
 use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
 use serde_json::value::to_raw_value;
 
-use super::{LiveTurn, News, TurnEngine};
+use super::reply::{Served, unanswered};
+use super::{LiveTurn, News, ReplySender, TurnEngine};
 use crate::driver::First;
 use crate::session::{Entry, Seat};
 use crate::turn::{PolicySnapshot, Turn, TurnEvent};
@@ -159,13 +160,17 @@ impl TurnEngine {
         };
         // Whoever serves the message learns the outcome first, and the end waits until the reply is out.
         live.publish(News::Ended(Arc::clone(&outcome)));
-        let sent = match live.slot() {
-            Some(slot) => slot.sent().await,
-            None => None,
+        let served = match live.slot() {
+            Some(slot) => slot.served().await,
+            None => Served::Left,
         };
-        let sent = match sent {
-            Some(sent) => sent,
-            None => replies.send(live.request(), &outcome).await.is_ok(),
+        let sent = match served {
+            Served::Sent(sent) => sent,
+            Served::Left => self.reply(replies, live, &outcome).await,
+            Served::Late => {
+                let late = unanswered(live.id().clone(), "a turn layer took too long");
+                self.reply(replies, live, &late).await
+            }
         };
         match sent {
             true => self.finish(claim, &outcome).await,
@@ -173,6 +178,14 @@ impl TurnEngine {
             false => self.driver.journal.release(claim).await,
         }
         self.strike(live.id());
+    }
+
+    /// Sends the reply of a turn whose message nobody serves; returns whether it is out.
+    async fn reply(&self, replies: &Arc<dyn ReplySender>, live: &LiveTurn, outcome: &TurnOutcome) -> bool {
+        if let Some(slot) = live.slot() {
+            slot.reported().await;
+        }
+        replies.send(live.request(), outcome).await.is_ok()
     }
 
     /// Ends a turn whose message joined another one, with that one's reply.

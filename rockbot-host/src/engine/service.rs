@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::reply::Serving;
@@ -34,6 +35,11 @@ impl TurnCall {
             slot: None,
         }
     }
+}
+
+tokio::task_local! {
+    /// Whoever serves the message, for layers that pass on a call of their own making.
+    static SLOT: Arc<ReplySlot>;
 }
 
 /// Runs turns: the user's layers, then the engine.
@@ -65,19 +71,25 @@ impl TurnService {
     /// answer is an outcome, not an error.
     pub async fn call(&self, mut turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         let serving = self.serve(&mut turn);
-        let ended = self.through_layers(turn).await;
-        if let (Ok(outcome), Some(serving)) = (&ended, serving)
-            && outcome.is_final()
-        {
-            serving.reply(outcome).await;
+        let Some(serving) = serving else {
+            return self.through_layers(turn).await;
+        };
+        let slot = Arc::clone(&serving.slot);
+        let ended = SLOT.scope(slot, self.through_layers(turn)).await;
+        match &ended {
+            Ok(outcome) if outcome.is_final() => serving.reply(outcome).await,
+            Err(error @ TurnError::Layer(_)) if !self.is_parked(&serving.request) => serving.fail(error).await,
+            // The engine sends the reply when there is one.
+            _ => {}
         }
         ended
     }
 
     /// Accepts a message whose reply goes over the bus. Once this returns, the message has a turn that a crash
-    /// cannot lose, or its reply is out: a layer may answer by itself.
-    pub(crate) async fn accept(&self, mut turn: TurnCall) -> Result<(), TurnError> {
-        let slot = Arc::<ReplySlot>::default();
+    /// cannot lose, or its reply is out: a layer may answer by itself. The reply waits for the reports before it,
+    /// until `reports` fires.
+    pub(crate) async fn accept(&self, mut turn: TurnCall, reports: CancellationToken) -> Result<(), TurnError> {
+        let slot = Arc::new(ReplySlot::after(reports));
         turn.slot = Some(Arc::clone(&slot));
         let (tell, told) = oneshot::channel();
         let service = self.clone();
@@ -105,6 +117,11 @@ impl TurnService {
         })
     }
 
+    fn is_parked(&self, request: &TurnRequest) -> bool {
+        let live = self.engine.find(&request.turn_id());
+        live.is_some_and(|live| matches!(live.news(), News::Parked(_)))
+    }
+
     async fn through_layers(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         match &self.stack {
             None => run(&self.engine, turn).await,
@@ -121,7 +138,13 @@ impl TurnService {
 }
 
 async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
-    let mut caller = Caller::of(engine.submit(turn.request, turn.progress, turn.slot).await?);
+    let served = || {
+        SLOT.try_with(Arc::clone)
+            .ok()
+            .filter(|_| turn.request.reply_to.is_some())
+    };
+    let slot = turn.slot.or_else(served);
+    let mut caller = Caller::of(engine.submit(turn.request, turn.progress, slot).await?);
     let news = caller.live.settled().await;
     caller.served = true;
     match news {

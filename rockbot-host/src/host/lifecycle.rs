@@ -1,17 +1,28 @@
 //! Starting and stopping a host: subsystems in the order of their stages, subscriptions last, and back again.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use rockbot_core::BoxError;
 use rockbot_core::messaging::{Bus, BusError, DeliveryHandler, SubscribeOptions, Subscription, TopicPattern};
 use rockbot_core::subsystem::{Parts, Running, Subsystem};
 use rockbot_core::turn::ProgressSink;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::{Resumed, TurnError, TurnService};
+use crate::isolate::message;
+
+/// How long a host that cannot start may take to stop what had started.
+const UNDO: Duration = Duration::from_secs(10);
+
+/// How long handlers that were cancelled may take to notice.
+const NOTICE: Duration = Duration::from_millis(100);
 
 /// Where a host is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,13 +156,16 @@ impl Lifecycle {
         if !self.become_of(HostState::Starting, |state| state == HostState::Built) {
             return Err(StartError::Again);
         }
+        let undone = Instant::now() + UNDO;
         match self.begin().await {
-            Ok(resumed) => {
-                self.become_of(HostState::Started, |state| state == HostState::Starting);
-                Ok(resumed)
+            Ok(resumed) if self.become_of(HostState::Started, |state| state == HostState::Starting) => Ok(resumed),
+            // It was stopped meanwhile, and did not know yet of all that had begun.
+            Ok(_) => {
+                self.end(undone).await;
+                Err(StartError::Again)
             }
             Err(error) => {
-                self.stop(Instant::now() + Duration::from_secs(10)).await;
+                self.stop(undone).await;
                 Err(error)
             }
         }
@@ -162,7 +176,9 @@ impl Lifecycle {
         waiting.sort_by_key(|subsystem| subsystem.stage());
         for subsystem in waiting {
             let name = subsystem.name().to_owned();
-            match subsystem.start(&self.parts).await {
+            let started = AssertUnwindSafe(subsystem.start(&self.parts)).catch_unwind().await;
+            let started = started.unwrap_or_else(|panic| Err(format!("it panicked: {}", message(&*panic)).into()));
+            match started {
                 Ok(running) => lock(&self.works).subsystems.push((name, running.into())),
                 Err(source) => return Err(StartError::Subsystem { name, source }),
             }
@@ -183,28 +199,7 @@ impl Lifecycle {
         if !self.become_of(HostState::Stopping, |state| state < HostState::Stopping) {
             return self.stopped(deadline).await;
         }
-        let works = std::mem::take(&mut *lock(&self.works));
-        for subscription in works.subscriptions {
-            // A handler that does not end in time is cancelled with the bus.
-            let _ = timeout_at(deadline, subscription.close()).await;
-        }
-        let engine = self.turns.engine();
-        engine.driver.halt.cancel();
-        engine.tasks.close();
-        let _ = timeout_at(deadline, engine.tasks.wait()).await;
-        engine.give_up();
-        for (name, subsystem) in works.subsystems.into_iter().rev() {
-            if timeout_at(deadline, subsystem.stop()).await.is_err() {
-                tracing::warn!(subsystem = name, "a subsystem did not stop in time");
-            }
-        }
-        match timeout_at(deadline, engine.memory.flush()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "conversations could not be written when the host stopped"),
-            Err(_) => {
-                tracing::warn!("conversations were not all folded when the host stopped; nothing of them is lost")
-            }
-        }
+        self.end(deadline).await;
         if let Some(side) = self.bus.as_ref().filter(|side| !side.is_shared) {
             let left = side.bus.close(deadline.saturating_duration_since(Instant::now())).await;
             if left.unfinished > 0 {
@@ -215,6 +210,50 @@ impl Lifecycle {
             }
         }
         self.state.send_replace(HostState::Stopped);
+    }
+
+    /// Ends what has begun.
+    async fn end(&self, deadline: Instant) {
+        let works = std::mem::take(&mut *lock(&self.works));
+        // Work that is stuck leaves the others time to write down what they hold.
+        let drained = half_of(half_of(Instant::now(), deadline), deadline);
+        self.drain(works.subscriptions, drained).await;
+        for (name, subsystem) in works.subsystems.into_iter().rev() {
+            let stopping = AssertUnwindSafe(subsystem.stop()).catch_unwind();
+            match timeout_at(half_of(Instant::now(), deadline), stopping).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => tracing::error!(subsystem = name, "a subsystem panicked when it was stopped"),
+                Err(_) => tracing::warn!(subsystem = name, "a subsystem did not stop in time"),
+            }
+        }
+        let flushing = self.turns.engine().memory.flush();
+        match timeout_at(half_of(Instant::now(), deadline), flushing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "conversations could not be written when the host stopped"),
+            Err(_) => {
+                tracing::warn!("conversations were not all folded when the host stopped; nothing of them is lost")
+            }
+        }
+    }
+
+    /// Takes no more messages, and lets handlers and then turns come to their ends; what is left then is cancelled.
+    async fn drain(&self, subscriptions: Vec<Subscription>, deadline: Instant) {
+        let engine = self.turns.engine();
+        // All of them stop at once, and are then waited for.
+        let mut handlers = pin!(join_all(subscriptions.into_iter().map(Subscription::close)));
+        let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
+            .await
+            .is_ok();
+        engine.driver.halt.cancel();
+        engine.tasks.close();
+        let _ = timeout_at(deadline, engine.tasks.wait()).await;
+        if !ended {
+            ended = timeout_at(deadline, &mut handlers).await.is_ok();
+        }
+        engine.give_up();
+        if !ended {
+            let _ = timeout(NOTICE, handlers).await;
+        }
     }
 
     /// Changes the state if the present one allows it; returns whether it did.
@@ -255,6 +294,11 @@ impl Lifecycle {
             false => Err(NotReady { reasons }),
         }
     }
+}
+
+/// The moment in the middle between two.
+fn half_of(from: Instant, to: Instant) -> Instant {
+    from + to.saturating_duration_since(from) / 2
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

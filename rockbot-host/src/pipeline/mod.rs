@@ -18,14 +18,15 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use rockbot_core::messaging::{Delivery, DeliveryHandler, Disposition, MessageContext, MessageContexts, headers};
 use rockbot_core::{BoxError, loggable};
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 pub(crate) use replies::ReplyTopics;
-pub(crate) use router::{Router, TwoHandlers};
+pub(crate) use router::{HostRoute, Router};
 
 use crate::isolate::message;
 use crate::layer::{Layers, Stack, call};
-use recent::{Recent, Turn};
+use recent::{Key, Recent, Turn};
 
 /// How long a handler may take unless the host says otherwise.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -38,6 +39,8 @@ pub(crate) struct Pipeline {
     stack: Option<Stack<MessageContext, Disposition>>,
     reply_topics: ReplyTopics,
     recent: Recent,
+    /// Fires when the host has ended: the bus may go on without it.
+    abort: CancellationToken,
 }
 
 impl Pipeline {
@@ -46,6 +49,7 @@ impl Pipeline {
         router: Router,
         layers: Layers<MessageContext, Disposition>,
         reply_topics: ReplyTopics,
+        abort: CancellationToken,
     ) -> Self {
         let router = Arc::new(router);
         let stack = layers.around(&router, |router, cx: MessageContext| async move {
@@ -57,12 +61,14 @@ impl Pipeline {
             stack,
             reply_topics,
             recent: Recent::default(),
+            abort,
         }
     }
 
     /// Handles a message, unless that was done before.
     async fn once(&self, cx: &MessageContext) -> Disposition {
-        match self.recent.enter(cx.envelope()).await {
+        let knows_repetitions = self.router.knows_repetitions(&cx.envelope().message_type);
+        match self.recent.enter(Key::of(cx.envelope(), knows_repetitions)).await {
             Turn::Done => {
                 metrics::counter!("rockbot.pipeline.duplicates").increment(1);
                 Disposition::Ack
@@ -96,7 +102,9 @@ impl DeliveryHandler for Pipeline {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         let cx = self.contexts.of(delivery);
         let span = span(&cx);
-        let verdict = self.once(&cx).instrument(span.clone()).await;
+        let handling = self.once(&cx).instrument(span.clone());
+        let verdict = self.abort.run_until_cancelled(handling).await;
+        let verdict = verdict.unwrap_or_else(|| self.router.interrupted(&cx.envelope().message_type));
         self.router
             .meters(&cx.envelope().message_type)
             .record(&verdict, cx.received().elapsed());
@@ -114,7 +122,7 @@ fn span(cx: &MessageContext) -> Span {
         message_type = %loggable(&envelope.message_type),
         message_id = %loggable(envelope.message_id.as_str()),
         source = %loggable(&envelope.source),
-        topic = %delivery.topic,
+        topic = %loggable(&delivery.topic),
         attempt = delivery.attempt,
         traceparent = headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),
     )

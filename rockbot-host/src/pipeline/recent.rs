@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot_core::MessageId;
 use rockbot_core::messaging::{Disposition, MessageEnvelope};
+use rockbot_core::{Digest, MessageId};
 use tokio::sync::watch;
 
 /// How many messages are remembered. The oldest are forgotten first.
@@ -20,8 +20,31 @@ struct State {
     done: VecDeque<Key>,
 }
 
-/// Who sent it, and what they called it.
-type Key = (Arc<str>, MessageId);
+/// What makes two messages the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    source: Arc<str>,
+    message: MessageId,
+    /// What was asked, and by which question, for handlers that know repetitions themselves: the sender who asks again,
+    /// or says something else under the same id, gets their answer.
+    question: Option<Digest>,
+}
+
+impl Key {
+    /// Who sent it and what they called it; with `whole`, also what it says.
+    pub(super) fn of(envelope: &MessageEnvelope, whole: bool) -> Self {
+        let question = || {
+            let correlation = envelope.correlation_id.as_deref().unwrap_or_default();
+            let reply_to = envelope.reply_to.as_deref().unwrap_or_default();
+            Digest::of([correlation.as_bytes(), reply_to.as_bytes(), &envelope.body])
+        };
+        Self {
+            source: Arc::clone(&envelope.source),
+            message: envelope.message_id.clone(),
+            question: whole.then(question),
+        }
+    }
+}
 
 #[derive(Debug)]
 enum Status {
@@ -47,8 +70,7 @@ pub(super) struct Ticket<'a> {
 
 impl Recent {
     /// Takes up a message; waits while somebody else handles the same one.
-    pub(super) async fn enter(&self, envelope: &MessageEnvelope) -> Turn<'_> {
-        let key = (Arc::clone(&envelope.source), envelope.message_id.clone());
+    pub(super) async fn enter(&self, key: Key) -> Turn<'_> {
         loop {
             let mut over = match self.take(&key) {
                 Ok(turn) => return turn,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rockbot_core::loggable;
 use rockbot_core::messaging::{Disposition, MessageContext, MessageRoute};
+use tokio::time::Instant;
 
 use super::meters::Meters;
 use crate::isolate::{Isolate, Isolated};
@@ -20,8 +21,45 @@ pub(crate) struct Router {
 
 #[derive(Debug)]
 struct Route {
-    handler: MessageRoute,
+    host: HostRoute,
     meters: Meters,
+}
+
+/// A handler, and what of the guard it does itself.
+#[derive(Debug)]
+pub(crate) struct HostRoute {
+    handler: MessageRoute,
+    knows_repetitions: bool,
+    at_most_once: bool,
+}
+
+impl From<MessageRoute> for HostRoute {
+    fn from(handler: MessageRoute) -> Self {
+        Self {
+            handler,
+            knows_repetitions: false,
+            at_most_once: false,
+        }
+    }
+}
+
+impl HostRoute {
+    /// A handler that knows what to do when its sender asks again under the same message id. Copies of a message are
+    /// still kept from it.
+    pub(crate) fn knowing_repetitions(handler: MessageRoute) -> Self {
+        Self {
+            knows_repetitions: true,
+            ..handler.into()
+        }
+    }
+
+    /// A handler whose work must not happen twice: it limits its own time, and is not asked again when it is cut off.
+    pub(crate) fn at_most_once(handler: MessageRoute) -> Self {
+        Self {
+            at_most_once: true,
+            ..handler.into()
+        }
+    }
 }
 
 /// Two handlers of one message type.
@@ -39,19 +77,33 @@ impl Router {
         }
     }
 
-    pub(crate) fn add(&mut self, handler: MessageRoute) -> Result<(), TwoHandlers> {
-        let message_type = Arc::clone(handler.message_type());
+    pub(crate) fn add(&mut self, host: HostRoute) -> Result<(), TwoHandlers> {
+        let message_type = Arc::clone(host.handler.message_type());
         if self.find(&message_type).is_some() {
             return Err(TwoHandlers(message_type));
         }
         let meters = Meters::new(Arc::clone(&message_type));
-        self.routes.insert(message_type, Route { handler, meters });
+        self.routes.insert(message_type, Route { host, meters });
         Ok(())
     }
 
     /// The meters of a type; all types without a handler share theirs, since names come from outside.
     pub(super) fn meters(&self, message_type: &str) -> &Meters {
         self.find(message_type).map_or(&self.unknown, |route| &route.meters)
+    }
+
+    /// Whether the handler of a type knows repetitions of its messages itself.
+    pub(super) fn knows_repetitions(&self, message_type: &str) -> bool {
+        self.find(message_type)
+            .is_some_and(|route| route.host.knows_repetitions)
+    }
+
+    /// What becomes of a message that was being handled when the host ended.
+    pub(super) fn interrupted(&self, message_type: &str) -> Disposition {
+        match self.find(message_type).is_some_and(|route| route.host.at_most_once) {
+            true => Disposition::dead_letter("the host stopped while it was handled: it may have taken effect"),
+            false => Disposition::retry("the host stopped while it was handled"),
+        }
     }
 
     /// Hands a message to its handler, and says what becomes of it.
@@ -63,8 +115,12 @@ impl Router {
                 "there is no handler for messages of type `{message_type}`"
             ));
         };
-        let limit = self.time_limit;
-        match Isolate::new(route.handler.handle(cx), cx.received(), limit).await {
+        let limit = match route.host.at_most_once {
+            true => Duration::MAX,
+            false => self.time_limit,
+        };
+        // Its time begins here: what the message waited for before was not the handler's.
+        match Isolate::new(route.host.handler.handle(cx), Instant::now(), limit).await {
             Isolated::Done(Ok(())) => Disposition::Ack,
             Isolated::Done(Err(error)) => error.into(),
             Isolated::TimedOut => Disposition::retry(format_args!("the handler took longer than {limit:?}")),

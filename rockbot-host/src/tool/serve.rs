@@ -10,6 +10,7 @@ use rockbot_core::tool::{ToolError, ToolErrorMessage, ToolInvokeRequest, ToolInv
 use serde::Serialize;
 
 use crate::engine::TurnEngine;
+use crate::users::publish_patiently;
 
 /// Answers calls of this host's tools. A call that did not work is answered with a [`ToolErrorMessage`] that says
 /// why; a tool that reports a failure of its own, with its response.
@@ -29,15 +30,25 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
     async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), HandlerError> {
         let call = cx.call_context(request.session_id.as_str());
         let response = self.0.driver.tools.call(request.clone(), &call).await;
-        match response.code {
-            Some(code) => {
-                let error = ToolError::new(code, response.content);
-                answer(&ToolErrorMessage::new(&request, &error), cx).await?;
+        let answered = match response.code {
+            Some(code) => fail(&request, &ToolError::new(code, response.content), cx).await,
+            None => answer(&response, cx).await,
+        };
+        let answered = match answered {
+            Err(error @ BusError::TooLarge { .. }) => {
+                let error = ToolError::execution_failed(format!("the call has run, and its result is lost: {error}"));
+                fail(&request, &error, cx).await
             }
-            None => answer(&response, cx).await?,
-        }
-        Ok(())
+            answered => answered,
+        };
+        // Never again: the call has run.
+        let lost = |error| HandlerError::dead_letter(format_args!("the answer to a call could not be sent: {error}"));
+        answered.map_err(lost)
     }
+}
+
+async fn fail(request: &ToolInvokeRequest, error: &ToolError, cx: &MessageContext) -> Result<(), BusError> {
+    answer(&ToolErrorMessage::new(request, error), cx).await
 }
 
 /// Puts the answer under the caller's topic, or under the one for all.
@@ -48,5 +59,7 @@ async fn answer<M: Message + Serialize>(payload: &M, cx: &MessageContext) -> Res
         .with_source(Arc::clone(cx.identity().name()))
         .with_header(headers::CONTENT_TRUST, "tool-output")
         .in_reply_to(cx.envelope());
-    cx.publisher().publish(topic, Arc::new(answer)).await.map(drop)
+    publish_patiently(&**cx.publisher(), topic, &Arc::new(answer))
+        .await
+        .map(drop)
 }

@@ -21,6 +21,9 @@ pub(super) struct UserMessages {
     pub(super) options: UserOptions,
 }
 
+/// How often a message is delivered before it is given up.
+pub(super) const ATTEMPTS: u32 = 4;
+
 /// In which conversation a message was said: its place in the order.
 pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -43,9 +46,9 @@ impl MessageHandler<UserMessage> for UserMessages {
             refuse(&message, cx, "The message is empty: write what you would like to know.").await?;
             return Err(HandlerError::dead_letter("a user's message without content"));
         }
-        let progress = progress_of(self.turns.engine(), &message, cx);
+        let (progress, reports) = progress_of(self.turns.engine(), &message, cx);
         let request = self.request(&message, cx);
-        match self.turns.accept(TurnCall::new(request, progress)).await {
+        match self.turns.accept(TurnCall::new(request, progress), reports).await {
             Ok(()) => Ok(()),
             Err(error @ TurnError::Journal(JournalError::Conflict { .. })) => {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
@@ -54,6 +57,11 @@ impl MessageHandler<UserMessage> for UserMessages {
             // A layer may refuse for good: nobody but the user can tell whether to try again.
             Err(TurnError::Layer(error)) => {
                 Ok(refuse(&message, cx, &format!("This message was not accepted: {error}")).await?)
+            }
+            // The bus will not bring it again, so nobody else tells the user.
+            Err(error) if cx.delivery().attempt >= ATTEMPTS && !matches!(error, TurnError::Halted) => {
+                refuse(&message, cx, &format!("This message could not be accepted: {error}.")).await?;
+                Err(HandlerError::dead_letter(error))
             }
             // The message stays on the bus: another process, or this one a little later, accepts it.
             Err(error) => Err(HandlerError::retry(error)),

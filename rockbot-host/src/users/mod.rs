@@ -9,15 +9,16 @@ mod reply;
 
 use std::sync::Arc;
 
-use rockbot_core::messaging::{MessageRoute, PartitionBy, SubscribeOptions};
+use rockbot_core::messaging::{MessageRoute, PartitionBy, RetryPolicy, SubscribeOptions};
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
 use rockbot_core::turn::{Approval, BusyPolicy};
 use rockbot_core::user::{ConversationHistoryRequest, UserFeedback, UserMessage, UserProxyTopics};
 use rockbot_core::{Clock, IdSource};
 
-pub(crate) use reply::Replies;
+pub(crate) use reply::{Replies, publish_patiently};
 
 use crate::engine::TurnService;
+use crate::pipeline::HostRoute;
 use approval::Decisions;
 use feedback::Thumbs;
 use history::Histories;
@@ -33,7 +34,12 @@ pub struct UserOptions {
 
 /// The topics, and how each is served: what is said in one conversation is accepted in the order in which it was said.
 pub(crate) fn subscriptions() -> [(String, SubscribeOptions); 4] {
+    let retry = RetryPolicy {
+        max_attempts: message::ATTEMPTS,
+        ..RetryPolicy::default()
+    };
     let in_order = SubscribeOptions::new()
+        .with_retry(retry)
         .with_concurrency(16)
         .with_partition_by(PartitionBy::new("session", message::session_of));
     [
@@ -54,7 +60,7 @@ pub(crate) struct Served {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-pub(crate) fn routes(served: Served) -> [MessageRoute; 4] {
+pub(crate) fn routes(served: Served) -> [HostRoute; 4] {
     let messages = UserMessages {
         turns: served.turns.clone(),
         options: served.options,
@@ -65,9 +71,9 @@ pub(crate) fn routes(served: Served) -> [MessageRoute; 4] {
         clock: served.clock,
     };
     [
-        MessageRoute::of::<UserMessage, _>(messages),
-        MessageRoute::of::<ConversationHistoryRequest, _>(Histories(served.memory)),
-        MessageRoute::of::<UserFeedback, _>(thumbs),
-        MessageRoute::of::<Approval, _>(Decisions(served.turns)),
+        HostRoute::knowing_repetitions(MessageRoute::of::<UserMessage, _>(messages)),
+        MessageRoute::of::<ConversationHistoryRequest, _>(Histories(served.memory)).into(),
+        MessageRoute::of::<UserFeedback, _>(thumbs).into(),
+        MessageRoute::of::<Approval, _>(Decisions(served.turns)).into(),
     ]
 }

@@ -11,7 +11,7 @@ use rockbot_core::{AgentIdentity, BoxError};
 
 use crate::engine::ReplySender;
 
-/// The pauses before further attempts to publish a reply.
+/// The pauses between attempts to publish an answer.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
 
 /// Publishes final replies under the topics that their messages name.
@@ -26,24 +26,35 @@ impl ReplySender for Replies {
     async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError> {
         let Some(topic) = &request.reply_to else { return Ok(()) };
         let envelope = self.envelope(request, outcome)?;
-        let mut pauses = PAUSES.into_iter();
-        loop {
-            let error = match self.publisher.publish(topic, Arc::clone(&envelope)).await {
-                Ok(reach) => {
-                    tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::Nobody, "reply sent");
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            tracing::warn!(turn = %outcome.turn, %error, "a final reply could not be sent");
-            match pauses.next().filter(|_| error.retry_helps()) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None if error.retry_helps() || matches!(error, BusError::Closed) => return Err(error.into()),
-                // It never will be: the conversation has it, and the message must not be answered for ever.
-                None => return Ok(()),
+        let error = match publish_patiently(&*self.publisher, topic, &envelope).await {
+            Ok(reach) => {
+                tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::Nobody, "reply sent");
+                return Ok(());
             }
+            Err(error) => error,
+        };
+        tracing::warn!(turn = %outcome.turn, %error, "a final reply could not be sent");
+        match error.retry_helps() || matches!(error, BusError::Closed) {
+            true => Err(error.into()),
+            // It never will be: the conversation has it, and the message must not be answered for ever.
+            false => Ok(()),
         }
     }
+}
+
+/// Publishes a message, again after a while where that may help.
+pub(crate) async fn publish_patiently(
+    publisher: &dyn MessagePublisher,
+    topic: &str,
+    envelope: &Arc<MessageEnvelope>,
+) -> Result<Reach, BusError> {
+    for pause in PAUSES {
+        match publisher.publish(topic, Arc::clone(envelope)).await {
+            Err(error) if error.retry_helps() => tokio::time::sleep(pause).await,
+            published => return published,
+        }
+    }
+    publisher.publish(topic, Arc::clone(envelope)).await
 }
 
 impl Replies {

@@ -1,6 +1,8 @@
 //! What the integration tests share.
 
 pub(crate) mod journal;
+pub(crate) mod log;
+pub(crate) mod metrics;
 
 use std::sync::{Arc, Mutex};
 

@@ -23,6 +23,7 @@ use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
+use crate::pipeline::HostRoute;
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::tool::{ToolDispatcher, ToolGuides, ToolInvokeHandler};
 use crate::users::{self, Replies, Served};
@@ -246,12 +247,11 @@ impl AgentHostBuilder {
             }));
         }
         if self.messages.serves_tools {
-            routes.push(MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine)));
+            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine));
+            routes.push(HostRoute::at_most_once(tools));
         }
-        let bus = self.messages.connect(identity, materials.patterns, routes);
-        let bus = bus.map_err(|error| BuildError {
-            problems: vec![error.into()],
-        })?;
+        let abort = turns.engine().abort.clone();
+        let bus = self.messages.connect(identity, materials.patterns, routes, abort)?;
         Ok(AgentHost {
             agent: Agent::new(turns.clone(), self.ids),
             registry: registry.clone(),

@@ -8,11 +8,12 @@ use rockbot_core::messaging::{
 };
 use rockbot_core::subsystem::Declared;
 use rockbot_core::{AgentIdentity, BoxError};
+use tokio_util::sync::CancellationToken;
 
-use super::assemble::note;
+use super::assemble::{BuildError, note};
 use crate::host::lifecycle::{BusSide, Intake};
 use crate::layer::Layers;
-use crate::pipeline::{Pipeline, ReplyTopics, Router, TIME_LIMIT, TwoHandlers};
+use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router, TIME_LIMIT};
 use crate::tool::tool_subscription;
 use crate::users::{self, UserOptions};
 
@@ -112,23 +113,28 @@ impl MessageSettings {
         }
     }
 
-    /// Puts the pipeline between the bus and the handlers; `more` are those of the host itself.
+    /// Puts the pipeline between the bus and the handlers; `more` are those of the host itself. `abort` ends them all.
     pub(super) fn connect(
         self,
         identity: AgentIdentity,
         patterns: Patterns,
-        more: Vec<MessageRoute>,
-    ) -> Result<Option<BusSide>, TwoHandlers> {
+        more: Vec<HostRoute>,
+        abort: CancellationToken,
+    ) -> Result<Option<BusSide>, BuildError> {
         let Some(bus) = self.bus else { return Ok(None) };
         let mut router = Router::new(self.handler_time_limit);
-        for route in self.routes.into_iter().chain(more) {
-            router.add(route)?;
+        let mut problems = Vec::new();
+        for route in self.routes.into_iter().map(HostRoute::from).chain(more) {
+            note(router.add(route), &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(BuildError { problems });
         }
         let contexts = MessageContexts::new(identity, bus.clone());
         Ok(Some(BusSide {
             bus,
             is_shared: self.bus_is_shared,
-            handler: Arc::new(Pipeline::new(contexts, router, self.layers, patterns.replies)),
+            handler: Arc::new(Pipeline::new(contexts, router, self.layers, patterns.replies, abort)),
             intakes: patterns.intakes,
         }))
     }

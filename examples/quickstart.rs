@@ -2,6 +2,7 @@
 //!
 //! `cargo run --example quickstart`: no key needed; the README says how to point it at a real model.
 
+use std::io::{Write, stdout};
 use std::sync::Mutex;
 
 use rockbot::prelude::*;
@@ -34,7 +35,7 @@ async fn main() -> Result<(), BoxError> {
 
     for text in ["Take a note: \"buy milk\"", "Take a note: \"call Ada\""] {
         let answer = host.agent().ask("my-session", text).await?;
-        println!("> {text}\n{answer}\n");
+        writeln!(stdout(), "> {text}\n{answer}\n")?;
     }
     Ok(())
 }

@@ -10,12 +10,23 @@ pub use rockbot_host as host;
 #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
 pub use rockbot_llm as llm;
 
-/// What most programs need, in one `use`.
+/// What most programs need, in one `use`: to ask an agent, to give it tools, and to handle messages over a bus.
+///
+/// What only some need stands in `rockbot::core` and `rockbot::host`: tools in other programs, parts of a
+/// host, layers, stores.
 pub mod prelude {
+    /// Traits like [`MessageHandler`] and [`ChatClient`] are implemented under this attribute.
+    pub use async_trait::async_trait;
     pub use rockbot_core::chat::{ChatClient, ChatRequest, ChatResponse, ModelTier};
+    pub use rockbot_core::messaging::{
+        Bus, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, MessagePublisher,
+        MessagePublisherExt,
+    };
     pub use rockbot_core::tool::{Effect, Json, State, Tool, ToolError, stateful_tool, tool};
     pub use rockbot_core::turn::{Budget, BusyPolicy, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+    pub use rockbot_core::user::UserProxy;
     pub use rockbot_core::{BoxError, CallContext, SessionId};
+    pub use rockbot_host::bus::InProcessBus;
     pub use rockbot_host::{Agent, AgentHost, TurnError};
     #[cfg(feature = "llm")]
     #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]

@@ -31,7 +31,7 @@ const DATA_FOLDER: &str = "data/chat";
 async fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) if arguments.help => {
-            println!("{HELP}");
+            terminal::print(&format!("{HELP}\n"));
             return ExitCode::SUCCESS;
         }
         Ok(arguments) => arguments,
@@ -53,7 +53,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if arguments.doctor {
         let (file, data) = (arguments.config.as_deref(), arguments.data.as_deref());
         let report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
-        print!("{report}");
+        terminal::print(&report.to_string());
         return Ok(!report.has_problem());
     }
     let host = build(&arguments)?;
@@ -154,7 +154,7 @@ impl Chat {
         match command.split_once(' ').unwrap_or((command, "")) {
             ("/tools", _) => self.host.tools().snapshot().entries().iter().for_each(|entry| {
                 let tool = entry.registration();
-                println!("{}: {}", tool.name, tool.description);
+                terminal::print(&format!("{}: {}\n", tool.name, tool.description));
             }),
             ("/sessions", _) => self
                 .host
@@ -162,7 +162,7 @@ impl Chat {
                 .sessions()
                 .await?
                 .iter()
-                .for_each(|session| println!("{session}")),
+                .for_each(|session| terminal::print(&format!("{session}\n"))),
             ("/session", name) if !name.trim().is_empty() => self.session = name.trim().into(),
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),

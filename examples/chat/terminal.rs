@@ -63,7 +63,7 @@ impl Terminal {
     pub(crate) fn show(&mut self, progress: &TurnProgress) {
         match progress {
             TurnProgress::Delta(text) if !self.one_shot => {
-                print!("{}", clean(text));
+                print(&clean(text));
                 self.shown.push_str(text);
                 flush();
             }
@@ -94,10 +94,10 @@ impl Terminal {
             return false;
         }
         if self.shown == outcome.text {
-            println!();
+            print("\n");
         } else {
             self.begin_line();
-            println!("{}", clean(&outcome.text));
+            print(&format!("{}\n", clean(&outcome.text)));
         }
         self.shown.clear();
         let (models, tools, usage) = (outcome.model_calls, outcome.calls.len(), outcome.usage);
@@ -117,7 +117,7 @@ impl Terminal {
 
     fn begin_line(&mut self) {
         if !self.shown.is_empty() {
-            println!();
+            print("\n");
             self.shown.clear();
         }
     }
@@ -138,8 +138,13 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
+/// Prints on standard output. A screen that cannot be written has nobody to tell.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
 fn flush() {
-    // A screen that cannot be written has nobody to tell.
+    // As above.
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
 }

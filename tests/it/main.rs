@@ -9,6 +9,7 @@ mod cancel;
 mod conversations;
 mod crash;
 mod doctor;
+mod example_programs;
 mod examples;
 mod golden;
 mod guides;
@@ -41,5 +42,11 @@ mod chat_doctor;
 #[path = "../../examples/chat/tools.rs"]
 mod chat_tools;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
+#[path = "../../examples/handlers.rs"]
+mod handlers;
+#[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
+#[allow(dead_code, reason = "the example's own `main` is not run here")]
+#[path = "../../examples/remote_tools.rs"]
+mod remote_tools_example;

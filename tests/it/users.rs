@@ -885,3 +885,30 @@ async fn a_layer_may_change_what_a_message_says() {
     assert_eq!(model.requests()[0].messages[1].text(), "HI");
     bus.send("test", &UserMessage::new("s", "unheard")).await.unwrap();
 }
+
+#[tokio::test]
+async fn an_envelope_of_ones_own_keeps_its_id_and_its_headers() {
+    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+    let host = serving(&model, &bus).build().unwrap();
+    host.start().await.unwrap();
+    let (sender, mut seen) = tokio::sync::mpsc::channel(1);
+    let spy = move |delivery: Delivery| {
+        sender.try_send(delivery.envelope).unwrap();
+        async { Disposition::Ack }
+    };
+    let _spy = bus.on("user.message", "spy", spy).await.unwrap();
+
+    let message = MessageEnvelope::of(&UserMessage::new("s", "Hi!")).unwrap();
+    let message = message.with_id("m1").with_header(headers::PRINCIPAL, "ada");
+    let reply = proxy(&bus).send_envelope(message.clone(), |_| {}).await.unwrap();
+    assert_eq!(reply, says("Hello."));
+
+    let sent = seen.recv().await.unwrap();
+    let expected = MessageEnvelope {
+        source: "test".into(),
+        correlation_id: sent.correlation_id.clone(),
+        reply_to: sent.reply_to.clone(),
+        ..message
+    };
+    assert_eq!(*sent, expected);
+}

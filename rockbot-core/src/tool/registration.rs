@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::schema_of;
 use crate::ToolName;
 
 /// What a call changes in the world. It decides what may run together, be retried, or run again after a crash.
@@ -63,6 +65,28 @@ impl ToolRegistration {
             effect: Effect::default(),
             hints: ToolHints::default(),
         }
+    }
+
+    /// A mutating tool from `local` whose arguments are an `A`, without hints. The doc comment on `A` describes it.
+    ///
+    /// [`tool`](super::tool) makes it of the closure that runs the calls; this is for those whose calls run elsewhere.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::ToolRegistration;
+    /// /// Tells the weather.
+    /// #[derive(schemars::JsonSchema)]
+    /// struct Forecast { city: String }
+    ///
+    /// let forecast = ToolRegistration::of::<Forecast>("forecast");
+    /// assert_eq!(forecast.description, "Tells the weather.");
+    /// assert_eq!(forecast.parameters_schema["required"][0], "city");
+    /// ```
+    pub fn of<A: JsonSchema>(name: impl Into<ToolName>) -> Self {
+        let mut schema = schema_of::<A>();
+        // The description stands beside the schema; said twice it would cost twice, in every request.
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        let description = description.as_ref().and_then(Value::as_str).unwrap_or_default();
+        Self::new(name, description, schema)
     }
 
     /// The tool as OpenAI-compatible models want it: `{"type":"function","function":{…}}`.

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{ArgumentSchema, Effect, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration};
-use crate::{BoxError, CallContext, ToolName};
+use crate::{BoxError, CallContext};
 
 /// A tool named `name` that calls `run` with its arguments.
 ///
@@ -345,15 +345,7 @@ where
     R: Future<Output: IntoToolOutput> + Send + 'static,
     F: Fn(A, &CallContext) -> R + Send + Sync + 'static,
 {
-    let mut schema = schema_of::<A>();
-    // The description stands beside the schema; said twice it would cost twice, in every request.
-    let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-    let description = description
-        .as_ref()
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let registration = ToolRegistration::new(ToolName::from(name), description, schema);
+    let registration = ToolRegistration::of::<A>(name);
     let arguments = ArgumentSchema::compile(&registration.parameters_schema).ok();
     let executor = Typed {
         run,

@@ -66,11 +66,25 @@ impl UserProxy {
     ///
     /// # Errors
     ///
-    /// Fails when no agent listens, none replies in time, the bus fails, and when the reply cannot be read. After a
-    /// time-out the agent goes on: its answer stands in the conversation's history.
+    /// Fails as [`UserProxy::send_envelope`] does.
     pub async fn send_message(
         &self,
         message: &UserMessage,
+        report: impl Fn(AgentReply) + Send + Sync + 'static,
+    ) -> Result<AgentReply, RequestError> {
+        self.send_envelope(MessageEnvelope::of(message)?, report).await
+    }
+
+    /// As [`UserProxy::send_message`], for a [`UserMessage`] in an envelope of one's own: with an id that
+    /// [`UserFeedback`] can name, with the trace that it belongs to, with a principal.
+    ///
+    /// # Errors
+    ///
+    /// Fails when no agent listens, none replies in time, the bus fails, and when the reply cannot be read. After a
+    /// time-out the agent goes on: its answer stands in the conversation's history.
+    pub async fn send_envelope(
+        &self,
+        message: MessageEnvelope,
         report: impl Fn(AgentReply) + Send + Sync + 'static,
     ) -> Result<AgentReply, RequestError> {
         let is_final = move |envelope: &MessageEnvelope| match envelope.payload::<AgentReply>() {
@@ -80,9 +94,8 @@ impl UserProxy {
             }
             _ => true,
         };
-        let question = MessageEnvelope::of(message)?;
         let topic = topic_of::<UserMessage>()?;
-        let answer = self.client.call_until(topic, question, is_final).await?;
+        let answer = self.client.call_until(topic, message, is_final).await?;
         Ok(answer.payload()?)
     }
 

@@ -1,0 +1,64 @@
+//! The command line of the agent.
+
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+An agent as a service, with everything that a host has.
+
+    full_agent [OPTIONS]
+
+It runs until Ctrl-C or SIGTERM. At a terminal you can talk to it meanwhile, line by line.
+
+Options:
+    --ask TEXT       ask this, print the answer on standard output, and end
+    --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
+    --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
+    --help           print this
+
+Lines that begin with a slash:
+    /good, /bad      tell the agent what you think of its last reply
+    /quit            end; so does Ctrl-D
+
+What happens is logged as JSON lines on standard error, as much as RUST_LOG says (default: info).";
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    pub(crate) ask: Option<String>,
+    pub(crate) data: PathBuf,
+    pub(crate) port: u16,
+    pub(crate) help: bool,
+}
+
+impl Arguments {
+    /// Reads the command line; the error says which argument is wrong.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self {
+            ask: None,
+            data: PathBuf::from("data/full_agent"),
+            port: 9464,
+            help: false,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || {
+                words
+                    .next()
+                    .ok_or_else(|| format!("`{word}` needs a value; see --help"))
+            };
+            match word.as_str() {
+                "--ask" => arguments.ask = Some(value()?),
+                "--data" => arguments.data = value()?.into(),
+                "--port" => arguments.port = port(&value()?)?,
+                "--help" | "-h" => arguments.help = true,
+                other => return Err(format!("there is no argument `{other}`; see --help")),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no port: use a number from 0 to 65535"))
+}

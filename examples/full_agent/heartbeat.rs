@@ -1,0 +1,121 @@
+//! A part of the host with work of its own: it leaves a sign of life in the data folder every few seconds.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rockbot::core::subsystem::{Needs, Parts, Running, Subsystem};
+use rockbot::prelude::*;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+/// Tells how often the agent's heart has beaten.
+#[derive(Deserialize, JsonSchema)]
+struct CountHeartbeats {}
+
+/// The subsystem.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    every: Duration,
+    pulse: Arc<Mutex<Pulse>>,
+}
+
+/// What is known of the beats.
+#[derive(Debug, Default)]
+struct Pulse {
+    beats: u64,
+    problem: Option<String>,
+}
+
+impl Heartbeat {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self {
+            every,
+            pulse: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Subsystem for Heartbeat {
+    fn name(&self) -> &str {
+        "heartbeat"
+    }
+
+    /// When the host is built: says what it gives and needs, and runs nothing yet.
+    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+        if needs.parts().data_dir().is_none() {
+            return Err("it needs a folder for its sign of life: call `.data_dir(…)`".into());
+        }
+        let pulse = self.pulse.clone();
+        let count = move |_: CountHeartbeats| {
+            let beats = read(&pulse, |pulse| pulse.beats);
+            async move { format!("{beats} heartbeats") }
+        };
+        needs.tool(tool("count_heartbeats", count).pure());
+        Ok(())
+    }
+
+    /// When the host starts.
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let file = parts.data_dir().ok_or("the data folder is gone")?.join("heartbeat");
+        let (pulse, stop) = (self.pulse, Arc::new(Notify::new()));
+        let mut task = JoinSet::new();
+        task.spawn(beat(self.every, file, pulse.clone(), stop.clone()));
+        let task = tokio::sync::Mutex::new(task);
+        Ok(Box::new(Beating { pulse, stop, task }))
+    }
+}
+
+/// The subsystem at work.
+struct Beating {
+    pulse: Arc<Mutex<Pulse>>,
+    stop: Arc<Notify>,
+    /// Ends with this, should nobody stop it.
+    task: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+#[async_trait]
+impl Running for Beating {
+    /// Tells the task to end, and waits until it has.
+    async fn stop(&self) {
+        self.stop.notify_one();
+        self.task.lock().await.join_next().await;
+    }
+
+    /// What it says here stands in `/readyz`.
+    fn check(&self) -> Result<(), String> {
+        read(&self.pulse, |pulse| pulse.problem.clone().map_or(Ok(()), Err))
+    }
+}
+
+async fn beat(every: Duration, file: PathBuf, pulse: Arc<Mutex<Pulse>>, stop: Arc<Notify>) {
+    let mut ticks = tokio::time::interval(every);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                let problem = leave_sign(&file);
+                read(&pulse, |pulse| {
+                    pulse.beats += 1;
+                    pulse.problem = problem;
+                });
+                metrics::counter!("full_agent.heartbeats").increment(1);
+            }
+            () = stop.notified() => break,
+        }
+    }
+    // Whoever looks for it now sees that the agent ended in good order.
+    let _ = std::fs::remove_file(&file);
+    tracing::info!(beats = read(&pulse, |pulse| pulse.beats), "the heart has stopped");
+}
+
+/// Writes the file anew; says what is wrong if that does not work.
+fn leave_sign(file: &Path) -> Option<String> {
+    let error = std::fs::write(file, format!("{}\n", std::process::id())).err()?;
+    Some(format!("`{}` cannot be written: {error}", file.display()))
+}
+
+fn read<T>(pulse: &Mutex<Pulse>, look: impl FnOnce(&mut Pulse) -> T) -> T {
+    // A pulse is whole at every moment, whoever panics.
+    look(&mut pulse.lock().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,126 @@
+//! Everything in one host, as a service: a profile in files, tools with a guide, users and other programs on a bus, a
+//! subsystem, metrics, probes, logs, and an end in good order.
+//!
+//! `cargo run --example full_agent`, or `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""`. Works
+//! without a key. The bus is in this process, so a small terminal interface comes with it.
+
+mod arguments;
+mod endpoint;
+mod heartbeat;
+mod notes;
+mod profile;
+mod telemetry;
+mod terminal;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arguments::{Arguments, HELP};
+use endpoint::Endpoint;
+use heartbeat::Heartbeat;
+use rockbot::core::store::InMemoryFeedbackStore;
+use rockbot::host::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
+use rockbot::prelude::*;
+use terminal::Terminal;
+
+/// How long running turns may go on once the agent is told to stop; the next process goes on with the others.
+const DRAIN: Duration = Duration::from_secs(10);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let ended = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) if arguments.help => terminal::print(HELP),
+        Ok(arguments) => run(arguments).await,
+        Err(problem) => Err(problem.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> Result<(), BoxError> {
+    telemetry::log_to_stderr()?;
+    let bus = InProcessBus::new();
+    let host = Arc::new(build(&arguments, &bus)?);
+    match &arguments.ask {
+        Some(question) => ask(&host, question).await,
+        None => serve(host, Terminal::new(&bus), arguments.port).await,
+    }
+}
+
+fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxError> {
+    let folder = arguments.data.join("agent");
+    profile::seed(&folder)?;
+    let [take_note, read_notes] = notes::tools(&arguments.data);
+    let host = AgentHost::builder("full-agent")
+        .chat(ChatTiers::from_env_or_offline()?)
+        .data_dir(&arguments.data)
+        .profile(AgentProfileOptions::new(folder), DefaultSystemPromptBuilder)
+        .tool(take_note)
+        .tool(read_notes)
+        .guide(notes::guide())
+        .add(Heartbeat::new(Duration::from_secs(5)))
+        .feedback(InMemoryFeedbackStore::new())
+        // Whoever is on the bus can write to the agent, and call its tools.
+        .bus(bus.clone())
+        .serve_users()
+        .serve_tools()
+        .build()?;
+    Ok(host)
+}
+
+/// Asks once, without the bus: whoever embeds an agent can simply call it.
+async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
+    host.start().await?;
+    let answered = host.agent().ask(terminal::SESSION, question).await;
+    host.shutdown(DRAIN).await;
+    terminal::print(&answered?.to_string())
+}
+
+/// Serves until somebody says stop.
+async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Result<(), BoxError> {
+    // Before anything that takes time: who asks meanwhile is told that the host is not ready, and may stop it.
+    let stop = stop_signal()?;
+    let endpoint = Endpoint::open(port).await?;
+    terminal.note(&format!("metrics and probes at http://{}/metrics", endpoint.address()?));
+    let serving = tokio::spawn(endpoint.serve(host.clone(), telemetry::metrics()?));
+
+    let resumed = host.start().await?;
+    tracing::info!(interrupted_turns = resumed.running.len(), "ready");
+    tokio::select! {
+        () = stop => tracing::info!("told to stop"),
+        () = terminal.talk() => tracing::info!("the person at the terminal has left"),
+    }
+    host.shutdown(DRAIN).await;
+    tracing::info!("stopped");
+    serving.abort();
+    Ok(())
+}
+
+/// Resolves at Ctrl-C and at SIGTERM. From now on neither ends the process by itself.
+#[cfg(unix)]
+fn stop_signal() -> Result<impl Future<Output = ()>, BoxError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Resolves at Ctrl-C.
+#[cfg(not(unix))]
+fn stop_signal() -> Result<impl Future<Output = ()>, BoxError> {
+    Ok(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

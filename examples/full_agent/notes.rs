@@ -1,0 +1,56 @@
+//! Tools that keep notes in a file, and the guide to them.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use rockbot::core::tool::StaticGuide;
+use rockbot::prelude::*;
+
+/// The longest note, in bytes.
+const MAX_NOTE: usize = 1000;
+
+/// Writes a note down.
+#[derive(Deserialize, JsonSchema)]
+struct TakeNote {
+    /// What to write down.
+    text: String,
+}
+
+/// Reads all notes.
+#[derive(Deserialize, JsonSchema)]
+struct ReadNotes {}
+
+/// The tools; notes are kept in `folder`.
+pub(crate) fn tools(folder: &Path) -> [Tool; 2] {
+    let file = folder.join("notes.txt");
+    [
+        stateful_tool("take_note", file.clone(), take_note),
+        stateful_tool("read_notes", file, read_notes).pure(),
+    ]
+}
+
+/// What the model reads before it uses them.
+pub(crate) fn guide() -> StaticGuide {
+    StaticGuide::new("notes", "Taking and reading notes.", include_str!("notes.md"))
+}
+
+// Any error may leave a tool with `?`: the model reads it. A `ToolError` says what kind of error it is, too.
+async fn take_note(file: State<PathBuf>, note: TakeNote) -> Result<&'static str, BoxError> {
+    if note.text.len() > MAX_NOTE {
+        let problem = format!("a note has up to {MAX_NOTE} bytes: write it shorter");
+        return Err(ToolError::invalid_arguments(problem).into());
+    }
+    let line = note.text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
+    let mut file = File::options().create(true).append(true).open(&*file)?;
+    file.write_all(line.as_bytes())?;
+    Ok("Noted.")
+}
+
+async fn read_notes(file: State<PathBuf>, _: ReadNotes) -> Result<String, BoxError> {
+    match std::fs::read_to_string(&*file) {
+        Ok(notes) => Ok(notes),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok("There are no notes.".to_owned()),
+        Err(error) => Err(error.into()),
+    }
+}

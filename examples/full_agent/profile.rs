@@ -1,0 +1,30 @@
+//! The agent's first profile: files that whoever runs the agent changes to their liking.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use rockbot::prelude::*;
+
+const FILES: [(&str, &str); 3] = [
+    ("soul.md", include_str!("agent/soul.md")),
+    ("directives.md", include_str!("agent/directives.md")),
+    ("style.md", include_str!("agent/style.md")),
+];
+
+/// Puts the files that are missing into `folder`. What is there already is never overwritten.
+pub(crate) fn seed(folder: &Path) -> Result<(), BoxError> {
+    let failed = |path: &Path, error: &std::io::Error| {
+        let path = path.display();
+        format!("cannot write `{path}`: {error}; choose another folder with --data")
+    };
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    for (name, text) in FILES {
+        let path = folder.join(name);
+        match File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes())) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(&path, &error).into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Logs and metrics. The libraries only speak of what happens; this program chooses who listens.
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use rockbot::prelude::*;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
+
+/// Where the buckets of durations end, in milliseconds: from a local tool to a long answer.
+const MILLISECONDS: [f64; 10] = [
+    1.0, 5.0, 25.0, 100.0, 250.0, 1_000.0, 5_000.0, 15_000.0, 60_000.0, 300_000.0,
+];
+
+/// Logs as JSON lines to standard error, as much as the environment's `RUST_LOG` says.
+///
+/// Each line has its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `execute_tool`. They
+/// carry the sender's `traceparent`, so the lines of one request are found in all programs that it went through. An
+/// OpenTelemetry layer would join below with a further `.with(…)`, and take that field for the span's remote parent.
+pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
+    let targets = match std::env::var("RUST_LOG") {
+        Ok(text) => text
+            .parse::<Targets>()
+            .map_err(|error| format!("RUST_LOG is `{text}`, which cannot be read: {error}; try `info`"))?,
+        Err(_) => Targets::new().with_default(LevelFilter::INFO),
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines).with(targets).try_init()?;
+    Ok(())
+}
+
+/// Collects metrics from now on. Rendered they are what Prometheus reads; dots in names become `_`.
+pub(crate) fn metrics() -> Result<PrometheusHandle, BoxError> {
+    Ok(PrometheusBuilder::new()
+        .set_buckets(&MILLISECONDS)?
+        .install_recorder()?)
+}

@@ -1,0 +1,116 @@
+//! A small interface of the agent: what a person types goes over the bus, as it would from anywhere else.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use rockbot::core::messaging::{RequestError, headers};
+use rockbot::core::user::{AgentReply, UserFeedback, UserMessage};
+use rockbot::core::{IdSource, MessageId, RandomIds};
+use rockbot::prelude::*;
+use tokio::sync::mpsc;
+
+/// The one conversation of this terminal.
+pub(crate) const SESSION: &str = "terminal";
+
+/// The person at the terminal.
+pub(crate) struct Terminal {
+    proxy: UserProxy,
+    is_interactive: bool,
+    /// The last message that was answered.
+    answered: Option<MessageId>,
+}
+
+impl Terminal {
+    pub(crate) fn new(bus: &InProcessBus) -> Self {
+        Self {
+            proxy: UserProxy::new(Arc::new(bus.clone()), "terminal"),
+            is_interactive: io::stdin().is_terminal(),
+            answered: None,
+        }
+    }
+
+    /// Talks until the person leaves; never returns where there is none, as in a service.
+    pub(crate) async fn talk(&mut self) {
+        let mut lines = lines();
+        loop {
+            if self.is_interactive {
+                self.show("> ");
+            }
+            match lines.recv().await.as_deref().map(str::trim) {
+                None if self.is_interactive => return,
+                None => std::future::pending().await,
+                Some("/quit") => return,
+                Some("") => {}
+                Some("/good") => self.rate(true).await,
+                Some("/bad") => self.rate(false).await,
+                Some(text) => self.answer(text).await,
+            }
+        }
+    }
+
+    async fn answer(&mut self, text: &str) {
+        match self.send(text).await {
+            Ok((message, reply)) => {
+                self.note(&reply.content);
+                self.answered = Some(message);
+            }
+            Err(error) => self.note(&format!("there is no answer: {error}")),
+        }
+    }
+
+    /// Sends a message, shows how far the agent is, and waits for its reply.
+    async fn send(&self, text: &str) -> Result<(MessageId, AgentReply), RequestError> {
+        // A trace begins here; what the agent logs about this message stands under it.
+        let (trace, span) = (RandomIds.next_id(), RandomIds.next_id());
+        let traceparent = format!("00-{trace}-{}-01", &span[..16]);
+        let message = MessageEnvelope::of(&UserMessage::new(SESSION, text))?;
+        let message = message.with_header(headers::TRACEPARENT, traceparent);
+        let id = message.message_id.clone();
+        let reply = self
+            .proxy
+            .send_envelope(message, |report| eprintln!("… {}", report.content));
+        Ok((id, reply.await?))
+    }
+
+    async fn rate(&self, is_positive: bool) {
+        let Some(message_id) = self.answered.clone() else {
+            return self.note("there is no reply yet");
+        };
+        let feedback = UserFeedback {
+            session_id: SESSION.into(),
+            message_id,
+            is_positive,
+            agent_name: None,
+        };
+        match self.proxy.feedback(&feedback).await {
+            Ok(()) => self.note("thank you"),
+            Err(error) => self.note(&format!("that did not reach the agent: {error}")),
+        }
+    }
+
+    /// Shows a line.
+    pub(crate) fn note(&self, line: &str) {
+        self.show(&format!("{line}\n"));
+    }
+
+    fn show(&self, text: &str) {
+        // A service goes on when nobody reads what it says.
+        let mut screen = io::stdout();
+        let _ = screen.write_all(text.as_bytes()).and_then(|()| screen.flush());
+    }
+}
+
+/// Prints a line that must not be lost.
+pub(crate) fn print(line: &str) -> Result<(), BoxError> {
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}").into())
+}
+
+/// What is typed. It is read on a thread of its own: a process does not wait for that when it ends.
+fn lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let typed = io::stdin().lines().map_while(Result::ok);
+        typed.into_iter().try_for_each(|line| sender.blocking_send(line))
+    });
+    lines
+}

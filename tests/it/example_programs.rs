@@ -1,0 +1,277 @@
+//! The examples as whoever tries them runs them: what they print, what they do first in an empty folder, how they end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::{handlers, remote_tools_example};
+
+/// How long a program may take for anything, so that one that hangs is a failure and not a test that never ends.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every example, and arguments with which it ends by itself.
+const EXAMPLES: [(&str, &[&str]); 5] = [
+    ("quickstart", &[]),
+    ("chat", &["hello"]),
+    ("handlers", &[]),
+    ("remote_tools", &[]),
+    ("full_agent", &["--ask", "hello"]),
+];
+
+/// An example, to be run in `folder` with nothing in its environment.
+fn example(name: &str, arguments: &[&str], folder: &Path) -> Command {
+    let test = std::env::current_exe().unwrap();
+    let built = test.ancestors().nth(2).unwrap().join("examples");
+    let program = built.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(
+        program.exists(),
+        "{name} is not built: run `cargo build --examples` first"
+    );
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+async fn run(name: &str, arguments: &[&str], folder: &Path) -> Output {
+    let ended = timeout(PATIENCE, example(name, arguments, folder).output());
+    ended.await.expect("it ends by itself").unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_owned()).unwrap()
+}
+
+#[tokio::test]
+async fn handlers_tells_what_became_of_each_message() {
+    let mut out = Vec::new();
+    handlers::run(&mut out).await.unwrap();
+    insta::assert_snapshot!(text(&out));
+}
+
+#[tokio::test]
+async fn remote_tools_asks_the_other_host() {
+    let mut out = Vec::new();
+    remote_tools_example::run(&mut out).await.unwrap();
+    insta::assert_snapshot!(text(&out));
+}
+
+#[test]
+fn every_example_is_run_here() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let names = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = names
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let mut run = EXAMPLES.map(|(name, _)| name);
+    found.sort();
+    run.sort_unstable();
+    assert_eq!(found, run);
+}
+
+/// R-76: no network, no key, nothing in the folder.
+#[tokio::test]
+async fn every_example_runs_in_an_empty_folder() {
+    for (name, arguments) in EXAMPLES {
+        let folder = tempfile::tempdir().unwrap();
+        let output = run(name, arguments, folder.path()).await;
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        assert!(!output.stdout.is_empty(), "{name} prints nothing");
+    }
+}
+
+/// R-76: where the data folder should be there is a file, which stops the superuser, too.
+#[tokio::test]
+async fn an_unusable_data_folder_is_one_line_and_no_success() {
+    for (name, arguments) in EXAMPLES {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("data"), "").unwrap();
+        let output = run(name, arguments, folder.path()).await;
+        let keeps_data = ["chat", "full_agent"].contains(&name);
+        assert_eq!(output.status.code(), Some(i32::from(keeps_data)), "{name}");
+        assert_eq!(output.stdout.is_empty(), keeps_data, "{name}");
+        let problem = text(&output.stderr);
+        if keeps_data {
+            assert!(
+                problem.starts_with("error: ") && problem.contains("data/"),
+                "{name}: {problem}"
+            );
+            assert_eq!(problem.lines().count(), 1, "{name}: {problem}");
+        }
+    }
+}
+
+/// R-76: as with `| head -0`.
+#[tokio::test]
+async fn an_output_that_nobody_reads_is_no_panic() {
+    for (name, arguments) in EXAMPLES {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = example(name, arguments, folder.path()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = timeout(PATIENCE, child.wait_with_output());
+        let output = ended.await.expect("it ends by itself").unwrap();
+        let problem = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {problem}");
+        assert!(!problem.contains("panicked"), "{name}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn the_full_agent_answers_and_keeps_what_is_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let soul = folder.path().join("data/full_agent/agent/soul.md");
+    std::fs::create_dir_all(soul.parent().unwrap()).unwrap();
+    std::fs::write(&soul, "You are mine.").unwrap();
+
+    let ask = async |question| {
+        let output = run("full_agent", &["--ask", question], folder.path()).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let says = "I am rockbot's offline model, not an LLM: I only match words to tools.\n";
+    let taken = ask(r#"Take a note: "buy milk""#).await;
+    assert_eq!(taken, format!("{says}`take_note` says:\nNoted.\n"));
+    let read = ask("Read my notes.").await;
+    assert_eq!(read, format!("{says}`read_notes` says:\nbuy milk\n\n"));
+
+    assert_eq!(std::fs::read_to_string(&soul).unwrap(), "You are mine.");
+    assert!(soul.with_file_name("directives.md").exists());
+}
+
+/// The full agent as a service, and the person at its terminal.
+struct Service {
+    child: Child,
+    input: ChildStdin,
+    screen: Lines<BufReader<ChildStdout>>,
+    address: String,
+}
+
+impl Service {
+    async fn start(data: &Path) -> Self {
+        let arguments = ["--port", "0", "--data", data.to_str().unwrap()];
+        let mut child = example("full_agent", &arguments, data)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut service = Self {
+            input: child.stdin.take().unwrap(),
+            screen: BufReader::new(child.stdout.take().unwrap()).lines(),
+            child,
+            address: String::new(),
+        };
+        let line = service.line().await;
+        let address = line.strip_prefix("metrics and probes at http://");
+        service.address = address.unwrap().trim_end_matches("/metrics").to_owned();
+        service
+    }
+
+    async fn line(&mut self) -> String {
+        let line = timeout(PATIENCE, self.screen.next_line()).await;
+        line.expect("it prints a line").unwrap().unwrap()
+    }
+
+    async fn type_line(&mut self, line: &str) {
+        self.input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Status and body of a page.
+    async fn page(&self, path: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = timeout(PATIENCE, stream.read_to_string(&mut answer));
+        read.await.expect("the page ends").unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.lines().next().unwrap().to_owned(), body.to_owned())
+    }
+
+    /// Waits until a page says this.
+    async fn until(&self, path: &str, status: &str, body: &str) {
+        let expected = (status.to_owned(), body.to_owned());
+        let says = async {
+            while self.page(path).await != expected {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, says).await.expect("the page says so one day");
+    }
+
+    /// Sends SIGTERM; the lines of the log.
+    async fn stop(self) -> Vec<Value> {
+        let pid = self.child.id().unwrap().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status().await;
+        assert!(told.unwrap().success());
+        // Its input stays open meanwhile: a service does not wait for it.
+        let _input = self.input;
+        let ended = timeout(PATIENCE, self.child.wait_with_output());
+        let output = ended.await.expect("it ends within its deadline").unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let lines = text(&output.stderr);
+        let logged = lines.lines().filter(|line| !line.starts_with('…'));
+        logged.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_full_agent_serves_until_it_is_told_to_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::start(folder.path()).await;
+    service.until("/readyz", "HTTP/1.1 200 OK", "ready\n").await;
+    service.type_line(r#"Take a note: "buy milk""#).await;
+    while service.line().await != "Noted." {}
+    service.type_line("/good").await;
+    assert_eq!(service.line().await, "thank you");
+
+    let (status, metrics) = service.page("/metrics").await;
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    let counted = r#"rockbot_tool_invocations{tool_name="take_note",status="success"} 1"#;
+    assert!(metrics.lines().any(|line| line == counted), "{metrics}");
+    let alive = ("HTTP/1.1 200 OK".to_owned(), "alive\n".to_owned());
+    assert_eq!(service.page("/livez").await, alive);
+
+    let sign = folder.path().join("heartbeat");
+    assert!(sign.exists());
+    let log = service.stop().await;
+    assert!(!sign.exists(), "the heartbeat was not stopped");
+    // What the agent logs about a message stands in the trace of its sender.
+    let asked = log.iter().find(|line| line["message"] == "model call").unwrap();
+    let traces: Vec<_> = asked["spans"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|span| &span["traceparent"])
+        .collect();
+    assert!(traces[0].as_str().unwrap().starts_with("00-"), "{asked}");
+    assert!(traces.iter().all(|trace| *trace == traces[0]), "{asked}");
+    assert_eq!(log.last().unwrap()["message"], "stopped");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_full_agent_says_why_it_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let sign: PathBuf = folder.path().join("heartbeat");
+    std::fs::create_dir(&sign).unwrap();
+    let service = Service::start(folder.path()).await;
+    let why = format!(
+        "the host is not ready: `heartbeat`: `{}` cannot be written: Is a directory (os error 21)\n",
+        sign.display()
+    );
+    service.until("/readyz", "HTTP/1.1 503 Service Unavailable", &why).await;
+    service.stop().await;
+}

@@ -1,10 +1,12 @@
 //! Chunking of Markdown with an outline, and the same rules in one pass by hand.
 
+use std::fmt;
 use std::hint::black_box;
-use std::time::Instant;
 
 use memchr::memchr;
 use rockbot_core::text::{ContentChunker, outline};
+
+use crate::{median, thread_seconds};
 
 /// What one way of chunking did.
 #[derive(Debug, Clone, Copy)]
@@ -13,43 +15,51 @@ pub struct Chunked {
     pub chunks: usize,
     /// The most characters of a chunk.
     pub largest: usize,
-    /// The median time, in seconds.
+    /// The median CPU time, in seconds.
     pub seconds: f64,
 }
 
-/// Cuts `text` with the chunker, and writes an outline with keys: the median of `rounds`.
-pub fn ours(text: &str, max_len: usize, rounds: usize) -> Chunked {
-    measure(rounds, || {
-        let chunks = ContentChunker::new(max_len).split(text);
-        let key = |index| format!("session/a/tool-web_browse-a1b2c3-chunk{index}");
-        black_box(outline(&chunks, usize::MAX, key));
-        chunks.iter().map(|chunk| chunk.text).collect()
+/// Cuts `text` with the chunker, and writes an outline with keys.
+pub fn ours(text: &str, max_len: usize) -> Vec<&str> {
+    let chunks = ContentChunker::new(max_len).split(text);
+    let key = |index| fmt::from_fn(move |f| write!(f, "session/a/tool-web_browse-a1b2c3-chunk{index}"));
+    black_box(outline(&chunks, usize::MAX, key));
+    chunks.iter().map(|chunk| chunk.text).collect()
+}
+
+/// Cuts `text` with the chunker, without an outline.
+pub fn without_outline(text: &str, max_len: usize) -> Vec<&str> {
+    let chunks = ContentChunker::new(max_len).split(text);
+    chunks.iter().map(|chunk| chunk.text).collect()
+}
+
+/// Runs `ways` one after the other, `rounds` times: for each what it did, with its median CPU time.
+pub fn measure<'t, const N: usize>(rounds: usize, ways: [&dyn Fn() -> Vec<&'t str>; N]) -> [Chunked; N] {
+    let mut seconds = [(); N].map(|()| Vec::with_capacity(rounds));
+    for _ in 0..rounds {
+        for (way, seconds) in ways.iter().zip(&mut seconds) {
+            let start = thread_seconds();
+            black_box(way());
+            seconds.push(thread_seconds() - start);
+        }
+    }
+    let mut seconds = seconds.into_iter().map(median);
+    ways.map(|way| {
+        let chunks = way();
+        Chunked {
+            chunks: chunks.len(),
+            largest: chunks
+                .iter()
+                .map(|chunk| chunk.chars().count())
+                .max()
+                .unwrap_or_default(),
+            seconds: seconds.next().unwrap_or_default(),
+        }
     })
 }
 
-/// Cuts `text` by hand, without an outline: the median of `rounds`.
-pub fn floor(text: &str, max_len: usize, rounds: usize) -> Chunked {
-    measure(rounds, || by_hand(text, max_len))
-}
-
-fn measure<'t>(rounds: usize, run: impl Fn() -> Vec<&'t str>) -> Chunked {
-    let mut seconds = Vec::with_capacity(rounds);
-    let mut chunks = Vec::new();
-    for _ in 0..rounds {
-        let start = Instant::now();
-        chunks = black_box(run());
-        seconds.push(start.elapsed().as_secs_f64());
-    }
-    seconds.sort_by(f64::total_cmp);
-    Chunked {
-        chunks: chunks.len(),
-        largest: chunks.iter().map(|chunk| chunk.chars().count()).max().unwrap_or_default(),
-        seconds: seconds[rounds / 2],
-    }
-}
-
 /// One pass over the lines: headings outside fences, then blank lines, then anywhere between characters.
-fn by_hand(text: &str, max_len: usize) -> Vec<&str> {
+pub fn by_hand(text: &str, max_len: usize) -> Vec<&str> {
     let bytes = text.as_bytes();
     let (mut chunks, mut section, mut position, mut in_fence) = (Vec::new(), 0, 0, false);
     let mut blanks = Vec::new();
@@ -95,7 +105,10 @@ fn cut<'t>(
         }
         held += length;
         while held > max_len {
-            let at = text[start..].char_indices().nth(max_len).map_or(end, |(at, _)| start + at);
+            let at = text[start..]
+                .char_indices()
+                .nth(max_len)
+                .map_or(end, |(at, _)| start + at);
             chunks.push(&text[start..at]);
             (start, held) = (at, held - max_len);
         }

@@ -1,15 +1,24 @@
 //! Chunking of Markdown, for a harness that measures frameworks side by side.
 //!
-//! Usage: `w6 FILE [MAX]`. Prints one JSON line for the same rules by hand and one for ours, outline included.
+//! Usage: `w6 FILE [MAX]`. Prints one JSON line for the same rules by hand, for the chunker alone, and for chunker and outline.
 
-use rockbot_benches::chunking::{Chunked, floor, ours};
+use rockbot_benches::chunking::{Chunked, by_hand, measure, ours, without_outline};
 
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
     let text = std::fs::read_to_string(&arguments[1]).expect("a Markdown file");
     let max_len = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(4_000);
-    print("rockbot: by hand", &text, floor(&text, max_len, 15));
-    print("rockbot: chunker and outline", &text, ours(&text, max_len, 15));
+    let [floor, chunker, whole] = measure(
+        31,
+        [
+            &|| by_hand(&text, max_len),
+            &|| without_outline(&text, max_len),
+            &|| ours(&text, max_len),
+        ],
+    );
+    print("rockbot: by hand", &text, floor);
+    print("rockbot: chunker alone", &text, chunker);
+    print("rockbot: chunker and outline", &text, whole);
 }
 
 fn print(engine: &str, text: &str, chunked: Chunked) {

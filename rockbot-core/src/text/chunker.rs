@@ -81,7 +81,7 @@ impl ContentChunker {
         while let Some((start, end, line)) = lines.next(text.as_bytes()) {
             let Line::Heading(level) = line else { continue };
             // Blank lines before the first heading are not worth a chunk.
-            let begins = if text[section.start..start].trim_ascii().is_empty() && section.level == 0 {
+            let begins = if section.level == 0 && text[..start].trim_ascii().is_empty() {
                 section.start
             } else {
                 self.split_section(text, section, start, &mut chunks);

@@ -59,15 +59,14 @@ impl Lines {
 
     /// A line that may be blank or open a fence.
     fn start(&mut self, line: &[u8]) -> Line {
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            return Line::Blank;
-        }
-        self.fence = Fence::opened_by(after_list_marker(line));
-        if self.fence.is_some() {
-            Line::FenceStart
-        } else {
-            Line::Text
+        let line = after_list_marker(line.trim_ascii_start());
+        match line.first() {
+            None => Line::Blank,
+            Some(b'`' | b'~') => {
+                self.fence = Fence::opened_by(line);
+                self.fence.map_or(Line::Text, |_| Line::FenceStart)
+            }
+            Some(_) => Line::Text,
         }
     }
 
@@ -78,9 +77,10 @@ impl Lines {
 }
 
 impl Fence {
-    /// The fence that a line without white space around it opens. Indentation does not matter, for fences stand in lists.
+    /// The fence that is opened by a line which begins with its marker. What is before that does not matter, for fences
+    /// stand in lists.
     fn opened_by(line: &[u8]) -> Option<Self> {
-        let marker = *line.first().filter(|byte| matches!(byte, b'`' | b'~'))?;
+        let marker = line[0];
         let length = run(line, marker);
         // ```code``` on one line is no fence.
         let is_inline = marker == b'`' && line[length..].contains(&b'`');
@@ -111,9 +111,12 @@ fn heading_level(line: &[u8]) -> Option<u8> {
 /// The line without the `-`, `*`, `+`, `1.` or `1)` of a list: a fence may open right behind it.
 fn after_list_marker(line: &[u8]) -> &[u8] {
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let markers: &[u8] = if digits == 0 { b"-*+" } else { b".)" };
-    match &line[digits..] {
-        [marker, b' ', rest @ ..] if markers.contains(marker) => rest.trim_ascii_start(),
+    match (digits, &line[digits..]) {
+        (0, [b'-' | b'*' | b'+', b' ', rest @ ..]) | (1.., [b'.' | b')', b' ', rest @ ..]) => {
+            let rest = rest.trim_ascii_start();
+            // An item without a text is not a blank line.
+            if rest.is_empty() { line } else { rest }
+        }
         _ => line,
     }
 }
@@ -164,7 +167,8 @@ mod tests {
     #[test]
     fn what_opens_no_fence() {
         check("```code``` here\n# a", &[Text, Heading(1)]);
-        check("``\n~~\n- x\n1) y\n \t\r\n\n", &[Text, Text, Text, Text, Blank, Blank]);
+        check("``\n~~\n- x\n1) y\n- \n", &[Text, Text, Text, Text, Text]);
+        check(" \t\r\n\n", &[Blank, Blank]);
     }
 
     #[test]

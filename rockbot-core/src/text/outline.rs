@@ -22,7 +22,7 @@ const TITLE_LEN: usize = 80;
 /// );
 /// ```
 pub fn outline<K: Display>(chunks: &[Chunk<'_>], max_len: usize, key: impl Fn(usize) -> K) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(max_len.min(96 * chunks.len()));
     for (index, chunk) in chunks.iter().enumerate() {
         if text.is_empty() {
             text.push_str("## Document Outline\n\n");
@@ -32,10 +32,7 @@ pub fn outline<K: Display>(chunks: &[Chunk<'_>], max_len: usize, key: impl Fn(us
             write!(text, "\n… and {left} more, left out here.\n").expect(TAKES_ALL);
             break;
         }
-        for _ in 1..chunk.level {
-            text.push_str("  ");
-        }
-        text.push_str("- **");
+        text.push_str(["- **", "  - **", "    - **"][usize::from(chunk.level).saturating_sub(1)]);
         push_title(&mut text, chunk, index);
         writeln!(text, "** → `{}`", key(index)).expect(TAKES_ALL);
     }

@@ -4,6 +4,7 @@ mod keys;
 mod message;
 mod pages;
 
+use std::fmt;
 use std::time::Duration;
 
 pub use keys::{ChunkKeyForm, ChunkKeys};

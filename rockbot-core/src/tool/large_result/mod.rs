@@ -115,7 +115,8 @@ impl<'a> LargeResult<'a> {
         let texts = pages.ranges().map(|range| &self.content[range]);
         let notes = texts.enumerate().map(|(page, text)| self.note(keys.chunk(page), text));
         let outline = outline(&chunks, OUTLINE_LEN, |index| {
-            format!("{shown}chunk{}", pages.page_of(index))
+            let page = pages.page_of(index);
+            fmt::from_fn(move |f| write!(f, "{shown}chunk{page}"))
         });
         ChunkedResult {
             notes: notes.chain([self.note(keys.index(), &outline)]).collect(),

@@ -3,15 +3,18 @@
 mod keys;
 mod message;
 mod pages;
+mod passages;
+mod readers;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use keys::{ChunkKeyForm, ChunkKeys};
 use pages::Pages;
+pub use readers::result_readers;
 
 use crate::chat::Provenance;
-use crate::store::{StorePath, WorkingMemory, WorkingNote};
+use crate::store::{PathError, StorePath, WorkingEntry, WorkingMemory, WorkingNote};
 use crate::text::{ContentChunker, grouped, outline};
 use crate::{Principal, ToolName};
 
@@ -20,6 +23,16 @@ const MIN_CHUNK_LEN: usize = 20_000;
 
 /// About how long an outline gets, in bytes: the model reads it in one piece.
 const OUTLINE_LEN: usize = 20_000;
+
+/// What chunks and outlines are kept as.
+const CATEGORY: &str = "tool-result";
+
+fn is_result(entry: &WorkingEntry) -> bool {
+    entry
+        .category
+        .as_ref()
+        .is_some_and(|category| category.as_str() == CATEGORY)
+}
 
 /// When a result is too long, and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +113,7 @@ impl<'a> LargeResult<'a> {
     /// # Errors
     ///
     /// Fails when `namespace` is too long.
-    pub fn keys(&self, namespace: &StorePath, run: &str) -> Result<ChunkKeys, crate::store::PathError> {
+    pub fn keys(&self, namespace: &StorePath, run: &str) -> Result<ChunkKeys, PathError> {
         ChunkKeys::new(namespace, self.tool.as_str(), run, self.policy.key_form)
     }
 
@@ -149,7 +162,7 @@ impl<'a> LargeResult<'a> {
             ..Provenance::TOOL
         };
         WorkingNote {
-            category: Some(StorePath::new("tool-result").expect("the category is a path")),
+            category: Some(StorePath::new(CATEGORY).expect("the category is a path")),
             tags: vec![self.tool.to_string()],
             ..WorkingNote::new(key, text, provenance).with_ttl(self.policy.ttl)
         }

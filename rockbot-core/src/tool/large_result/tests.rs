@@ -2,10 +2,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
-use crate::store::InMemoryWorkingMemory;
+use crate::CallContext;
+use crate::store::{InMemoryWorkingMemory, Namespace};
 use crate::testing::ManualClock;
+use crate::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest};
 
 fn chunked(content: &str, policy: &LargeResultPolicy) -> ChunkedResult {
     let tool = "list_models".into();
@@ -178,6 +181,179 @@ async fn all_chunks_are_kept_or_the_model_is_told_what_is_missing() {
     assert_eq!(enough.list(&me, None).await.unwrap().len(), 12);
     clock.advance(Duration::from_secs(20 * 60));
     assert_eq!(enough.list(&me, None).await.unwrap(), []);
+}
+
+/// A conversation that keeps its large results, and reads them.
+struct Conversation {
+    memory: Arc<InMemoryWorkingMemory>,
+    cx: CallContext,
+}
+
+impl Conversation {
+    fn new(session: &str) -> Self {
+        Self {
+            memory: Arc::new(InMemoryWorkingMemory::new()),
+            cx: CallContext::new(session),
+        }
+    }
+
+    async fn keep(&self, tool: &str, run: &str, content: &str, policy: &LargeResultPolicy) -> String {
+        let tool = tool.into();
+        let large = LargeResult::of(&tool, content, policy).unwrap();
+        let keys = large.keys(Namespace::of(&self.cx).path(), run).unwrap();
+        large.keep_in(&*self.memory, self.cx.principal(), &keys).await
+    }
+
+    async fn call(&self, tool: usize, arguments: serde_json::Value) -> Result<String, ToolError> {
+        let tool = &result_readers(self.memory.clone())[tool];
+        let request = ToolInvokeRequest {
+            tool_call_id: "call-1".into(),
+            tool_name: tool.registration.name.clone(),
+            session_id: self.cx.session().clone(),
+            arguments: arguments.to_string().into(),
+        };
+        Ok(tool.executor.execute(request, &self.cx).await?.content)
+    }
+
+    async fn read(&self, key: &str, offset: usize) -> Result<String, ToolError> {
+        self.call(0, json!({"key": key, "offset": offset})).await
+    }
+
+    async fn search(&self, query: &str, key: Option<&str>) -> Result<String, ToolError> {
+        self.call(1, json!({"query": query, "key": key})).await
+    }
+}
+
+/// The keys that a message shows.
+fn shown_keys(message: &str) -> BTreeSet<&str> {
+    message
+        .split('`')
+        .filter(|text| text.contains("tool"))
+        .filter(|text| !text.contains(' '))
+        .collect()
+}
+
+#[test]
+fn readers_only_read_and_keep_their_results_whole() {
+    for tool in result_readers(Arc::new(InMemoryWorkingMemory::new())) {
+        assert_eq!(tool.registration.effect, Effect::Pure);
+        assert!(tool.registration.hints.keeps_results_whole);
+    }
+}
+
+#[tokio::test]
+async fn a_fact_in_a_large_result_is_found() {
+    let fact = "The vault of Ålesund opens with the C# key 4711-äöü.";
+    let filler = |number: usize| format!("Line {number} speaks of the usual things: weather, vaults and other keys.\n");
+    let mut content: String = (0..160_000).map(filler).collect();
+    let middle = content.char_indices().nth(7_654_321).unwrap().0;
+    content.insert_str(middle, fact);
+    assert!(content.len() > 10_000_000);
+    for key_form in [ChunkKeyForm::Path, ChunkKeyForm::Colons] {
+        let policy = LargeResultPolicy {
+            key_form,
+            ..LargeResultPolicy::default()
+        };
+        let conversation = Conversation::new("../a");
+        let message = conversation.keep("dump", "run-1", &content, &policy).await;
+        let index = *shown_keys(&message).iter().find(|key| key.ends_with("index")).unwrap();
+        let found = conversation
+            .search("code of the vault in alesund", Some(index))
+            .await
+            .unwrap();
+        let first = found.split("\n\n").next().unwrap();
+        assert!(first.contains(fact), "{first}");
+        assert!(found.chars().count() < 9_000);
+
+        let key = first.split('`').nth(1).unwrap();
+        let chunk = conversation.read(key, 0).await.unwrap();
+        assert!(chunk.contains(fact) && chunk.chars().count() <= 64_000);
+    }
+}
+
+#[tokio::test]
+async fn every_key_that_is_shown_can_be_read_and_searched() {
+    for key_form in [ChunkKeyForm::Path, ChunkKeyForm::Colons] {
+        let policy = LargeResultPolicy {
+            key_form,
+            ..LargeResultPolicy::default()
+        };
+        let conversation = Conversation::new("abc");
+        let content = [section("# Models", 30_000), section("## Prices", 50_000)].concat();
+        let message = conversation.keep("list", "1", &content, &policy).await;
+        let keys = shown_keys(&message);
+        assert_eq!(keys.len(), 3, "{keys:?}");
+        for key in keys {
+            assert!(!conversation.read(key, 0).await.unwrap().is_empty(), "{key}");
+            let found = conversation.search("prices", Some(key)).await.unwrap();
+            assert!(found.contains("## Prices\n"), "{key}: {found}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_search_stays_in_its_result_or_its_conversation() {
+    let (conversation, policy) = (Conversation::new("abc"), LargeResultPolicy::default());
+    for (run, word) in [("1", "apple"), ("10", "apple"), ("2", "pear")] {
+        conversation
+            .keep("list", run, &format!("{word} {}", "x ".repeat(40_000)), &policy)
+            .await;
+    }
+    let other = Conversation {
+        memory: conversation.memory.clone(),
+        cx: CallContext::new("other"),
+    };
+    other
+        .keep("list", "3", &format!("apple {}", "x ".repeat(40_000)), &policy)
+        .await;
+    let passages = async |query: &str, key: Option<&str>| {
+        let found = conversation.search(query, key).await.unwrap();
+        found.matches("[from `").count()
+    };
+    assert_eq!(passages("apple", None).await, 2);
+    assert_eq!(passages("apple", Some("tool-list-1-chunk0")).await, 1);
+    assert_eq!(passages("apple", Some("session/abc/tool-list-1-index")).await, 1);
+    assert_eq!(passages("plum", None).await, 0);
+}
+
+#[tokio::test]
+async fn long_entries_are_read_in_parts() {
+    let conversation = Conversation::new("abc");
+    let text = "äb".repeat(40_000);
+    let note = WorkingNote::new(
+        StorePath::new("session/abc/long").unwrap(),
+        text.clone(),
+        Provenance::MODEL,
+    );
+    conversation
+        .memory
+        .put(conversation.cx.principal(), vec![note])
+        .await
+        .unwrap();
+    let first = conversation.read("long", 0).await.unwrap();
+    let (part, notice) = first.rsplit_once('\n').unwrap();
+    assert_eq!(notice, "[16000 more characters: read on with offset 64000]");
+    let rest = conversation.read("long", 64_000).await.unwrap();
+    assert!([part, &rest].concat() == text);
+    assert_eq!(conversation.read("long", 99_999).await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn keys_that_lead_nowhere() {
+    let conversation = Conversation::new("abc");
+    for (key, code) in [
+        ("gone", ToolErrorCode::ExecutionFailed),
+        ("session/abc/tool-x-1-index", ToolErrorCode::ExecutionFailed),
+        ("../secret", ToolErrorCode::InvalidArguments),
+        ("", ToolErrorCode::InvalidArguments),
+    ] {
+        assert_eq!(conversation.read(key, 0).await.unwrap_err().code(), code, "{key}");
+        assert_eq!(
+            conversation.search("x", Some(key)).await.unwrap_err().code(),
+            code,
+            "{key}"
+        );
+    }
 }
 
 proptest! {

@@ -15,7 +15,7 @@ const TITLE_LEN: usize = 80;
 /// ```
 /// use rockbot_core::text::{ContentChunker, outline};
 ///
-/// let chunks = ContentChunker::new(20).split("# Models\nAll of them.\n## Pricing\nCheap.\n");
+/// let chunks = ContentChunker::new(30).split("# Models\nAll of them.\n## Pricing\nCheap.\n");
 /// assert_eq!(
 ///     outline(&chunks, 20_000, |index| format!("key-{index}")),
 ///     "## Document Outline\n\n- **Models** → `key-0`\n  - **Pricing** → `key-1`\n",

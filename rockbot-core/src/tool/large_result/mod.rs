@@ -62,12 +62,13 @@ impl Default for LargeResultPolicy {
 /// A result of a tool that is too long for a conversation.
 ///
 /// ```
+/// use rockbot_core::ToolName;
 /// use rockbot_core::store::StorePath;
 /// use rockbot_core::tool::{LargeResult, LargeResultPolicy};
 ///
 /// let policy = LargeResultPolicy::default();
-/// let content = "x".repeat(100_000);
-/// let large = LargeResult::of(&"dump".into(), &content, &policy).expect("more than 64 000 characters");
+/// let (tool, content) = (ToolName::from("dump"), "x".repeat(100_000));
+/// let large = LargeResult::of(&tool, &content, &policy).expect("more than 64 000 characters");
 /// assert!(large.truncated().ends_with("[result truncated — 36 000 chars omitted]"));
 ///
 /// let chunked = large.split(&large.keys(&StorePath::new("session/a")?, "run-1")?);

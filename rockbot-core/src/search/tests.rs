@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn an_index_forgets_what_it_was_before(
-        changes in proptest::collection::vec((0_usize..20, proptest::option::of(text())), 0..400),
+        changes in proptest::collection::vec((0_usize..20, proptest::option::of(text())), 0..200),
         query in text(),
         limit in 0_usize..12,
     ) {

@@ -189,7 +189,7 @@ fn markdown() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn keeps_its_promises_for_markdown(text in markdown(), max_len in 2_usize..80) {

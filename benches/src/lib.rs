@@ -1,5 +1,6 @@
 //! What the benches and the drivers share: the work, its floor, a mock model server, and CPU time.
 
+pub mod chunking;
 pub mod dispatch;
 pub mod floor;
 pub mod load;

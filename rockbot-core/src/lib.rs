@@ -13,6 +13,8 @@
 //! * [`subsystem`]: parts of a host, and what they need of each other
 //! * [`store`]: what an agent remembers
 //! * `files` (feature `files`): what stores in files have in common
+//! * [`text`]: long texts in pieces
+//! * [`search`]: finding texts by words
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * `config` (feature `config`): settings from files and the environment
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
@@ -35,11 +37,13 @@ mod identity;
 mod loggable;
 pub mod messaging;
 pub mod rfc3339;
+pub mod search;
 pub mod store;
 pub mod subsystem;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
+pub mod text;
 pub mod tool;
 pub mod turn;
 mod until;

@@ -145,6 +145,7 @@ fn tool_registration() {
         needs_approval: true,
         time_limit: Some(Duration::from_millis(1_500)),
         max_concurrency: None,
+        keeps_results_whole: false,
     };
     check(
         &registration,
@@ -156,6 +157,7 @@ fn tool_registration() {
             "effect": "idempotent",
             "hints": {
                 "needsApproval": true, "timeLimit": {"secs": 1, "nanos": 500_000_000}, "maxConcurrency": null,
+                "keepsResultsWhole": false,
             },
         }),
     );

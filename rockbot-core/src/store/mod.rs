@@ -6,6 +6,7 @@ mod conversation;
 mod conversation_log;
 mod feedback;
 mod long_term;
+mod namespace;
 mod path;
 mod per_principal;
 mod rules;
@@ -18,6 +19,7 @@ pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversatio
 pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
 pub use long_term::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry};
+pub use namespace::Namespace;
 pub use path::{PathError, StorePath};
 pub use rules::{InMemoryRulesStore, Rule, RulesStore};
 pub use skill::{InMemorySkillStore, Skill, SkillStore};

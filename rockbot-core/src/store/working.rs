@@ -12,20 +12,21 @@ use serde::{Deserialize, Serialize};
 use super::per_principal::PerPrincipal;
 use super::{StoreError, StorePath};
 use crate::chat::Provenance;
+use crate::search::{Bm25Ranker, Ranked};
 use crate::{Clock, Principal, SystemClock, Timestamp};
 
 /// Remembers texts for a while, by path.
 ///
 /// The first two segments of a key are its namespace, such as `session/abc`. A namespace holds a limited number
-/// of entries; what is beyond is refused, never dropped silently.
+/// of entries, and may hold a limited number of bytes; what is beyond is refused, never dropped silently.
 #[async_trait]
 pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
     /// Keeps all of `notes` or none of them, each in place of what stands under its key.
     ///
     /// # Errors
     ///
-    /// Fails with [`WorkingMemoryError::Full`] when a namespace would hold too many entries, and when the memory
-    /// cannot be written.
+    /// Fails with [`WorkingMemoryError::Full`] when a namespace would hold too many entries, with
+    /// [`WorkingMemoryError::TooLarge`] when it would hold too many bytes, and when the memory cannot be written.
     async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError>;
 
     /// What stands under `key`, unless its time is over.
@@ -57,13 +58,41 @@ pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
         principal: &Principal,
         prefix: Option<&StorePath>,
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError>;
+
+    /// The `limit` entries under `prefix` that fit `query` best, the best first. Keys, texts, tags and categories are
+    /// searched; entries that have no word of the query are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    async fn search(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
+        let entries = self.list(principal, prefix).await?;
+        let mut found = Bm25Ranker::default().rank_with_scores(entries, |entry| searched(entry).into(), query);
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+/// What of an entry is searched.
+fn searched(entry: &WorkingEntry) -> String {
+    let category = entry.category.as_ref().map_or("", StorePath::as_str);
+    [entry.key.as_str(), &entry.value, &entry.tags.join("\n"), category].join("\n")
 }
 
 /// How long an entry is kept when nobody says otherwise.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(300);
 
-/// How many entries a namespace holds.
-const LIMIT: usize = 50;
+/// How many entries a namespace holds: the chunks of a few large results, and notes.
+const LIMIT: usize = 1_000;
+
+/// How many bytes the texts of a namespace have.
+const BYTE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// A text on its way into working memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +182,14 @@ pub enum WorkingMemoryError {
         /// The most that it holds.
         limit: usize,
     },
+    /// The texts of a namespace would be too long. Nothing was kept.
+    #[error("working memory `{namespace}` holds at most {limit} bytes: delete some entries, or wait until they expire")]
+    TooLarge {
+        /// The namespace.
+        namespace: String,
+        /// The most bytes that it holds.
+        limit: usize,
+    },
     /// The memory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -163,6 +200,7 @@ pub enum WorkingMemoryError {
 pub struct InMemoryWorkingMemory {
     entries: PerPrincipal<Entries>,
     limit: usize,
+    byte_limit: usize,
     clock: Arc<dyn Clock>,
 }
 
@@ -173,13 +211,14 @@ impl Default for InMemoryWorkingMemory {
         Self {
             entries: PerPrincipal::default(),
             limit: LIMIT,
+            byte_limit: BYTE_LIMIT,
             clock: Arc::new(SystemClock),
         }
     }
 }
 
 impl InMemoryWorkingMemory {
-    /// A memory that holds 50 entries in each namespace.
+    /// A memory that holds 1 000 entries and 64 MiB of texts in each namespace.
     pub fn new() -> Self {
         Self::default()
     }
@@ -191,6 +230,13 @@ impl InMemoryWorkingMemory {
         self
     }
 
+    /// Holding texts of `limit` bytes in each namespace.
+    #[must_use]
+    pub fn with_byte_limit(mut self, limit: usize) -> Self {
+        self.byte_limit = limit;
+        self
+    }
+
     /// Telling by `clock` when an entry's time is over.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -199,19 +245,26 @@ impl InMemoryWorkingMemory {
     }
 
     fn check_room(&self, entries: &Entries, notes: &[WorkingNote]) -> Result<(), WorkingMemoryError> {
-        let keys = entries.keys().chain(notes.iter().map(|note| &note.key));
-        let mut sizes = BTreeMap::<_, usize>::new();
-        for key in keys.collect::<BTreeSet<_>>() {
-            *sizes.entry(namespace(key)).or_default() += 1;
+        let mut after: BTreeMap<_, _> = entries.iter().map(|(key, entry)| (key, entry.value.len())).collect();
+        after.extend(notes.iter().map(|note| (&note.key, note.value.len())));
+        for touched in notes.iter().map(|note| namespace(&note.key)).collect::<BTreeSet<_>>() {
+            let within = after.iter().filter(|(key, _)| namespace(key) == touched);
+            let (count, bytes) = within.fold((0, 0), |(count, bytes), (_, length)| (count + 1, bytes + length));
+            let namespace = || touched.to_owned();
+            if count > self.limit {
+                return Err(WorkingMemoryError::Full {
+                    namespace: namespace(),
+                    limit: self.limit,
+                });
+            }
+            if bytes > self.byte_limit {
+                return Err(WorkingMemoryError::TooLarge {
+                    namespace: namespace(),
+                    limit: self.byte_limit,
+                });
+            }
         }
-        let mut touched = notes.iter().map(|note| namespace(&note.key));
-        let full = touched.find(|namespace| sizes.get(namespace).is_some_and(|size| *size > self.limit));
-        full.map_or(Ok(()), |namespace| {
-            Err(WorkingMemoryError::Full {
-                namespace: namespace.to_owned(),
-                limit: self.limit,
-            })
-        })
+        Ok(())
     }
 }
 
@@ -276,6 +329,29 @@ mod tests {
     async fn keeps_the_promises_of_a_working_memory() {
         let make = async |clock, limit| InMemoryWorkingMemory::new().with_clock(clock).with_limit(limit);
         conformance::working_memory(make).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_for_its_namespace_is_refused() {
+        let (me, memory) = (Principal::default(), InMemoryWorkingMemory::new().with_byte_limit(10));
+        let put = async |notes: &[(&str, usize)]| {
+            let note = |(key, length): &(&str, usize)| {
+                WorkingNote::new(StorePath::new(key).unwrap(), "x".repeat(*length), Provenance::TOOL)
+            };
+            memory.put(&me, notes.iter().map(note).collect()).await
+        };
+        put(&[("session/a/1", 4), ("session/a/2", 6), ("session/b/1", 9)])
+            .await
+            .unwrap();
+        put(&[("session/a/1", 1), ("session/a/3", 3)]).await.unwrap();
+        let refused = put(&[("session/b/2", 1), ("session/a/4", 1)]).await;
+        assert!(
+            matches!(refused, Err(WorkingMemoryError::TooLarge { namespace, limit: 10 }) if namespace == "session/a")
+        );
+        assert_eq!(
+            memory.get(&me, &StorePath::new("session/b/2").unwrap()).await.unwrap(),
+            None
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod arguments;
 mod executor;
 mod guide;
 mod invoke;
+mod large_result;
 mod message;
 mod registration;
 mod registry;
@@ -31,6 +32,7 @@ pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUM
 pub use executor::{Recovery, ToolExecutor};
 pub use guide::{StaticGuide, ToolGuide};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
+pub use large_result::{ChunkKeyForm, ChunkKeys, ChunkedResult, LargeResult, LargeResultPolicy, result_readers};
 pub use message::ToolErrorMessage;
 pub use registration::{Effect, ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};

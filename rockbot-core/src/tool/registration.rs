@@ -32,6 +32,9 @@ pub struct ToolHints {
     pub time_limit: Option<Duration>,
     /// How many calls may run at once in this host; `None` means no limit of its own.
     pub max_concurrency: Option<u32>,
+    /// Whether its results stay in the conversation as they are, however long: for tools that read what was taken out
+    /// of it, or that return long texts in parts themselves.
+    pub keeps_results_whole: bool,
 }
 
 /// What is known of a tool: the part that the model reads and the part that guides the host.

@@ -170,6 +170,14 @@ impl Tool {
         self.registration.hints.max_concurrency = Some(calls);
         self
     }
+
+    /// Its results stay in the conversation as they are: it reads what was taken out of it, or returns long texts in
+    /// parts itself.
+    #[must_use]
+    pub fn keeps_results_whole(mut self) -> Self {
+        self.registration.hints.keeps_results_whole = true;
+        self
+    }
 }
 
 /// What [`tool`] accepts: async functions of the arguments, or of the arguments and the [`CallContext`].
@@ -477,7 +485,8 @@ mod tests {
             .idempotent()
             .needs_approval()
             .time_limit(Duration::from_secs(5))
-            .max_concurrency(2);
+            .max_concurrency(2)
+            .keeps_results_whole();
         let registration = ToolRegistration {
             source: "restaurant".to_owned(),
             effect: Effect::Idempotent,
@@ -485,6 +494,7 @@ mod tests {
                 needs_approval: true,
                 time_limit: Some(Duration::from_secs(5)),
                 max_concurrency: Some(2),
+                keeps_results_whole: true,
             },
             ..ToolRegistration::new("book", "Books.", tool.registration.parameters_schema.clone())
         };

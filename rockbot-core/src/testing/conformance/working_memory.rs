@@ -22,6 +22,7 @@ pub async fn working_memory<M: WorkingMemory>(make: impl AsyncFn(Arc<dyn Clock>,
     lists_by_whole_segments(&memory(50).await).await;
     refuses_what_a_namespace_cannot_hold(&memory(3).await, &clock).await;
     keeps_all_notes_or_none(&memory(3).await).await;
+    finds_entries_by_words(&memory(50).await).await;
     keeps_principals_apart(&memory(50).await).await;
 }
 
@@ -120,6 +121,43 @@ async fn keeps_all_notes_or_none(memory: &impl WorkingMemory) {
     );
     check(memory, &me, "session/a/1", Some("old")).await;
     check_list(memory, &me, None, &["session/a/1", "session/a/2"]).await;
+}
+
+async fn finds_entries_by_words(memory: &impl WorkingMemory) {
+    let me = Principal::default();
+    let texts = [
+        ("session/a/1", "the garden gate is made of iron"),
+        ("session/a/2", "iron rusts"),
+        ("session/a/iron-prices", "a table"),
+        ("session/b/1", "a gate of iron"),
+        ("session/a/3", "nothing of the kind"),
+    ];
+    put(memory, &me, &texts).await.expect(WRITTEN);
+    let found = async |query, limit| {
+        let found = memory
+            .search(&me, Some(&path("session/a")), query, limit)
+            .await
+            .expect(READ);
+        found
+            .iter()
+            .map(|hit| hit.item.key.as_str().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("iron gate", 1).await,
+        ["session/a/1"],
+        "the best entry comes first"
+    );
+    assert_eq!(
+        found("iron gate", 9).await.len(),
+        3,
+        "keys are searched too, and only below the prefix"
+    );
+    assert!(found("unheard of things?", 0).await.is_empty());
+    assert!(
+        found("unheard", 9).await.is_empty(),
+        "what has no word of the query is not found"
+    );
 }
 
 async fn keeps_principals_apart(memory: &impl WorkingMemory) {

@@ -1,0 +1,262 @@
+//! An index that is kept up to date.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::postings::Postings;
+use super::score::{Collection, PAIR_WEIGHT};
+use super::{Analyzer, Ranked, UnicodeAnalyzer};
+
+/// Finds texts by words. A text that is added, changed or removed is seen so by the next search.
+///
+/// Ranks as [`Bm25Ranker`](super::Bm25Ranker) does over the same texts; of equals the one with the smaller key comes
+/// first. Adding costs time by the length of the text, searching by how many texts have the words of the query. What
+/// was removed leaves the index when it is more than a third of it.
+///
+/// ```
+/// use rockbot_core::search::Bm25Index;
+///
+/// let mut index = Bm25Index::default();
+/// index.insert("gate", "the garden gate is made of iron");
+/// index.insert("rust", "iron does rust");
+/// assert_eq!(index.search("iron gate", 10)[0].item, "gate");
+/// index.remove("gate");
+/// assert_eq!(index.search("iron gate", 10)[0].item, "rust");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Bm25Index<K> {
+    analyzer: Arc<dyn Analyzer>,
+    words: HashMap<Box<str>, u32>,
+    /// Where each word stands, by its number.
+    texts_of_word: Vec<Postings>,
+    /// Where each pair of adjacent words stands.
+    texts_of_pair: HashMap<(u32, u32), Postings>,
+    /// The key of each text, by its number; `None` when it was removed.
+    keys: Vec<Option<K>>,
+    /// How many words each text has, by its number.
+    lengths: Vec<u32>,
+    numbers: HashMap<K, u32>,
+    /// The words of all texts that are there.
+    total_length: u64,
+}
+
+impl<K> Default for Bm25Index<K> {
+    /// An empty index with the [`UnicodeAnalyzer`].
+    fn default() -> Self {
+        Self::new(Arc::new(UnicodeAnalyzer))
+    }
+}
+
+impl<K> Bm25Index<K> {
+    /// An empty index whose words are those of `analyzer`.
+    pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
+        Self {
+            analyzer,
+            words: HashMap::new(),
+            texts_of_word: Vec::new(),
+            texts_of_pair: HashMap::new(),
+            keys: Vec::new(),
+            lengths: Vec::new(),
+            numbers: HashMap::new(),
+            total_length: 0,
+        }
+    }
+
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+impl<K: Clone + Ord + Hash> Bm25Index<K> {
+    /// Adds `text` under `key`, in place of what is there.
+    pub fn insert(&mut self, key: K, text: &str) {
+        self.remove(&key);
+        let number = u32::try_from(self.keys.len()).expect("an index holds fewer than 2^32 texts");
+        let (mut length, mut last) = (0_u32, None);
+        let (words, texts_of_word) = (&mut self.words, &mut self.texts_of_word);
+        self.analyzer.words(text, &mut |word| {
+            length = length.saturating_add(1);
+            let word = count_word(words, texts_of_word, word, number);
+            if let Some(last) = last.replace(word) {
+                let pair = self.texts_of_pair.entry((last, word));
+                pair.and_modify(|texts| texts.count(number))
+                    .or_insert_with(|| Postings::new(number));
+            }
+        });
+        self.keys.push(Some(key.clone()));
+        self.lengths.push(length);
+        self.numbers.insert(key, number);
+        self.total_length += u64::from(length);
+    }
+
+    /// Removes the text under `key`. Returns whether there was one.
+    pub fn remove<Q>(&mut self, key: &Q) -> bool
+    where
+        K: std::borrow::Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let Some(number) = self.numbers.remove(key) else {
+            return false;
+        };
+        self.keys[number as usize] = None;
+        self.total_length -= u64::from(self.lengths[number as usize]);
+        if self.removed() > MAX_REMOVED && self.removed() > self.len() / 2 {
+            self.compact();
+        }
+        true
+    }
+
+    /// The `limit` best of the texts that have a word of `query`, the best first.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
+        let collection = Collection::new(self.len(), self.total_length as f64);
+        let mut scores = vec![0.0_f32; self.keys.len()];
+        let (words, pairs) = self.known(query);
+        for word in words {
+            self.add_scores(collection, 1.0, &self.texts_of_word[word as usize], &mut scores);
+        }
+        for texts in pairs.iter().filter_map(|pair| self.texts_of_pair.get(pair)) {
+            self.add_scores(collection, PAIR_WEIGHT, texts, &mut scores);
+        }
+        self.best(&scores, limit)
+    }
+
+    /// The different words of `query` that stand somewhere, and the different pairs of these, in their order.
+    fn known(&self, query: &str) -> (Vec<u32>, Vec<(u32, u32)>) {
+        let (mut words, mut pairs, mut last) = (Vec::new(), Vec::new(), None);
+        let (mut seen_words, mut seen_pairs) = (HashSet::new(), HashSet::new());
+        self.analyzer.words(query, &mut |word| {
+            let word = self.words.get(word).copied();
+            words.extend(word.filter(|word| seen_words.insert(*word)));
+            pairs.extend(last.zip(word).filter(|pair| seen_pairs.insert(*pair)));
+            last = word;
+        });
+        (words, pairs)
+    }
+
+    fn add_scores(&self, collection: Collection, factor: f64, texts: &Postings, scores: &mut [f32]) {
+        let texts = texts.as_slice();
+        let frequency = if self.removed() == 0 {
+            texts.len()
+        } else {
+            texts
+                .iter()
+                .filter(|(text, _)| self.keys[*text as usize].is_some())
+                .count()
+        };
+        let weight = (factor * collection.weight(frequency)) as f32;
+        let (constant, by_length) = collection.saturation();
+        let (constant, by_length) = (constant as f32, by_length as f32);
+        for &(text, count) in texts {
+            let (text, count) = (text as usize, count as f32);
+            scores[text] += weight * count / (count + constant + by_length * self.lengths[text] as f32);
+        }
+    }
+
+    /// The best of the texts that are there, by their scores.
+    fn best(&self, scores: &[f32], limit: usize) -> Vec<Ranked<K>> {
+        let mut best = BinaryHeap::with_capacity(limit.min(scores.len()) + 1);
+        let mut least = 0.0;
+        for (key, &score) in self.keys.iter().zip(scores) {
+            if score <= 0.0 || score < least {
+                continue;
+            }
+            let Some(key) = key else { continue };
+            best.push(Reverse(Hit { score, key }));
+            if best.len() > limit {
+                best.pop();
+                least = best.peek().map_or(f32::INFINITY, |hit| hit.0.score);
+            }
+        }
+        let best = best.into_sorted_vec().into_iter();
+        best.map(|Reverse(hit)| Ranked {
+            item: hit.key.clone(),
+            score: f64::from(hit.score),
+        })
+        .collect()
+    }
+
+    fn removed(&self) -> usize {
+        self.keys.len() - self.numbers.len()
+    }
+
+    /// Forgets what was removed.
+    fn compact(&mut self) {
+        let texts = renumbered(self.keys.iter().map(Option::is_some));
+        let postings = |old: &Postings| old.renumbered(|text| texts[text as usize]);
+        let left: Vec<_> = self.texts_of_word.iter().map(postings).collect();
+        let words = renumbered(left.iter().map(Option::is_some));
+        self.texts_of_word = left.into_iter().flatten().collect();
+        self.words
+            .retain(|_, word| words[*word as usize].map(|new| *word = new).is_some());
+        let pairs = std::mem::take(&mut self.texts_of_pair).into_iter();
+        self.texts_of_pair = pairs
+            .filter_map(|((a, b), old)| Some(((words[a as usize]?, words[b as usize]?), postings(&old)?)))
+            .collect();
+        let mut is_left = self.keys.iter().map(Option::is_some);
+        self.lengths.retain(|_| is_left.next().unwrap_or_default());
+        self.keys.retain(Option::is_some);
+        for number in self.numbers.values_mut() {
+            *number = texts[*number as usize].expect("a text that has a number is there");
+        }
+    }
+}
+
+/// How many removed texts are always left in peace.
+const MAX_REMOVED: usize = 64;
+
+/// New numbers, without gaps, for what is left.
+fn renumbered(is_left: impl Iterator<Item = bool>) -> Vec<Option<u32>> {
+    let mut next = 0;
+    let number = |is_left: bool| {
+        let number = is_left.then_some(next);
+        next += u32::from(is_left);
+        number
+    };
+    is_left.map(number).collect()
+}
+
+/// Notes that text number `text` has `word`, and returns the number of the word.
+fn count_word(words: &mut HashMap<Box<str>, u32>, texts_of_word: &mut Vec<Postings>, word: &str, text: u32) -> u32 {
+    if let Some(&number) = words.get(word) {
+        texts_of_word[number as usize].count(text);
+        return number;
+    }
+    let number = u32::try_from(texts_of_word.len()).expect("an index holds fewer than 2^32 words");
+    words.insert(word.into(), number);
+    texts_of_word.push(Postings::new(text));
+    number
+}
+
+/// A text that may be among the best.
+struct Hit<'a, K> {
+    score: f32,
+    key: &'a K,
+}
+
+impl<K: Ord> Ord for Hit<'_, K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then_with(|| other.key.cmp(self.key))
+    }
+}
+
+impl<K: Ord> PartialOrd for Hit<'_, K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: Ord> PartialEq for Hit<'_, K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<K: Ord> Eq for Hit<'_, K> {}

@@ -1,0 +1,19 @@
+//! Finding texts by words: Okapi BM25, over a list at hand or over an index that is kept up to date.
+//!
+//! A text scores for each word of the query that it has, more when few texts have it, and twice as much again for each
+//! two words that stand side by side in both. An [`Analyzer`] says what the words are.
+
+mod analyzer;
+mod fold;
+mod index;
+mod postings;
+mod ranker;
+mod score;
+
+pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};
+pub use index::Bm25Index;
+pub use ranker::Bm25Ranker;
+pub use score::{Ranked, normalize};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The formula: Okapi BM25 with k1 = 1.5, b = 0.75, and an inverse document frequency that is always positive.
+
+use std::collections::HashMap;
+
+use super::Analyzer;
+
+const K1: f64 = 1.5;
+const B: f64 = 0.75;
+
+/// How much two adjacent words of the query count, over one word.
+pub(super) const PAIR_WEIGHT: f64 = 2.0;
+
+/// Something that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked<T> {
+    /// What was found.
+    pub item: T,
+    /// How well it fits: above 0, finite, and comparable within one search only.
+    pub score: f64,
+}
+
+/// Divides all scores by the best one, which is the first: then they lie between 0 and 1.
+///
+/// ```
+/// use rockbot_core::search::{Bm25Ranker, normalize};
+///
+/// let texts = ["a cat", "the dog", "my cat, your cat"];
+/// let mut hits = Bm25Ranker::default().rank_with_scores(texts, |text| (*text).into(), "cat");
+/// normalize(&mut hits);
+/// assert_eq!((hits[0].item, hits[0].score), ("my cat, your cat", 1.0));
+/// assert!(hits[1].score < 1.0);
+/// ```
+pub fn normalize<T>(hits: &mut [Ranked<T>]) {
+    let best = hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
+    if best > 0.0 {
+        hits.iter_mut().for_each(|hit| hit.score /= best);
+    }
+}
+
+/// What a collection of texts contributes to the score of each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Collection {
+    texts: f64,
+    mean_len: f64,
+}
+
+impl Collection {
+    /// A collection of `texts` with `words` in all.
+    pub(super) fn new(texts: usize, words: f64) -> Self {
+        let mean_len = words / texts.max(1) as f64;
+        Self {
+            texts: texts as f64,
+            mean_len: if mean_len > 0.0 { mean_len } else { 1.0 },
+        }
+    }
+
+    /// The weight of something that `frequency` texts have, before [`Collection::saturation`].
+    pub(super) fn weight(self, frequency: usize) -> f64 {
+        let frequency = frequency as f64;
+        ((self.texts - frequency + 0.5) / (frequency + 0.5) + 1.0).ln() * (K1 + 1.0)
+    }
+
+    /// The factors by which `count / (count + a + b * length)` follows from a text's count and length.
+    pub(super) fn saturation(self) -> (f64, f64) {
+        (K1 * (1.0 - B), K1 * B / self.mean_len)
+    }
+}
+
+/// What texts score for: the different words of a query, and the different pairs that stand side by side in it.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// The number of each word.
+    pub(super) words: HashMap<Box<str>, usize>,
+    /// The number of each pair of words.
+    pub(super) pairs: HashMap<(usize, usize), usize>,
+    /// How much words and pairs count, by their number.
+    pub(super) factors: Vec<f64>,
+}
+
+impl Query {
+    pub(super) fn new(analyzer: &dyn Analyzer, text: &str) -> Self {
+        let mut query = Self::default();
+        let mut last = None;
+        analyzer.words(text, &mut |word| {
+            let known = query.words.get(word).copied();
+            let number = known.unwrap_or_else(|| {
+                query.words.insert(word.into(), query.factors.len());
+                query.factors.push(1.0);
+                query.factors.len() - 1
+            });
+            if let Some(last) = last.replace(number) {
+                query.pairs.entry((last, number)).or_insert_with(|| {
+                    query.factors.push(PAIR_WEIGHT);
+                    query.factors.len() - 1
+                });
+            }
+        });
+        query
+    }
+}

@@ -1,0 +1,217 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn words(analyzer: &dyn Analyzer, text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    analyzer.words(text, &mut |word| words.push(word.to_owned()));
+    words
+}
+
+/// The formula written down once more, in the plainest way.
+fn plain_scores(analyzer: &dyn Analyzer, texts: &[String], query: &str) -> Vec<f64> {
+    let texts: Vec<_> = texts.iter().map(|text| words(analyzer, text)).collect();
+    let query = words(analyzer, query);
+    let pairs: BTreeSet<_> = query.windows(2).map(<[String]>::to_vec).collect();
+    let singles: BTreeSet<_> = query.iter().map(|word| vec![word.clone()]).collect();
+    let average = texts.iter().map(Vec::len).sum::<usize>() as f64 / texts.len() as f64;
+    let count = |text: &[String], term: &[String]| text.windows(term.len()).filter(|found| *found == term).count();
+    let score = |text: &Vec<String>| {
+        let terms = singles
+            .iter()
+            .map(|term| (term, 1.0))
+            .chain(pairs.iter().map(|term| (term, 2.0)));
+        terms
+            .map(|(term, factor)| {
+                let having = texts.iter().filter(|text| count(text, term) > 0).count() as f64;
+                let idf = ((texts.len() as f64 - having + 0.5) / (having + 0.5) + 1.0).ln();
+                let count = count(text, term) as f64;
+                factor * idf * count * 2.5 / (count + 1.5 * (0.25 + 0.75 * text.len() as f64 / average))
+            })
+            .filter(|score| score.is_finite())
+            .sum()
+    };
+    texts.iter().map(score).collect()
+}
+
+fn index_of(analyzer: Arc<dyn Analyzer>, texts: &[String]) -> Bm25Index<usize> {
+    let mut index = Bm25Index::new(analyzer);
+    texts
+        .iter()
+        .enumerate()
+        .for_each(|(number, text)| index.insert(number, text));
+    index
+}
+
+/// Checks that hits are in order and have the expected scores, up to rounding.
+fn check(hits: &[Ranked<usize>], expected: &[f64]) -> Result<(), TestCaseError> {
+    let found: BTreeMap<_, _> = hits.iter().map(|hit| (hit.item, hit.score)).collect();
+    for (number, expected) in expected.iter().enumerate() {
+        let score = found.get(&number).copied().unwrap_or_default();
+        prop_assert!(
+            (score - expected).abs() <= 1e-4 * expected.max(1.0),
+            "{number}: {score}, not {expected}"
+        );
+        prop_assert!(score.is_finite() && (score > 0.0) == found.contains_key(&number));
+    }
+    for pair in hits.windows(2) {
+        let in_order = pair[0].score > pair[1].score || pair[0].score == pair[1].score && pair[0].item < pair[1].item;
+        prop_assert!(in_order, "{pair:?}");
+    }
+    Ok(())
+}
+
+fn text() -> impl Strategy<Value = String> {
+    proptest::collection::vec("(state|of|art|works|Gate|garden|iron|C#|été|東京|🚀|x)[ ,-]", 0..12)
+        .prop_map(|words| words.concat())
+}
+
+fn analyzer() -> impl Strategy<Value = Arc<dyn Analyzer>> {
+    let seed: Arc<dyn Analyzer> = Arc::new(SeedAnalyzer);
+    let unicode: Arc<dyn Analyzer> = Arc::new(UnicodeAnalyzer);
+    prop_oneof![Just(seed), Just(unicode)]
+}
+
+proptest! {
+    #[test]
+    fn ranker_and_index_follow_the_formula(
+        texts in proptest::collection::vec(text(), 1..20),
+        query in text(),
+        analyzer in analyzer(),
+    ) {
+        let expected = plain_scores(&*analyzer, &texts, &query);
+        let ranker = Bm25Ranker::new(analyzer.clone());
+        let hits = ranker.rank_with_scores(texts.iter().enumerate(), |(_, text)| text.as_str().into(), &query);
+        let hits: Vec<_> = hits.iter().map(|hit| Ranked { item: hit.item.0, score: hit.score }).collect();
+        check(&hits, &expected)?;
+        check(&index_of(analyzer, &texts).search(&query, 100), &expected)?;
+    }
+
+    #[test]
+    fn an_index_forgets_what_it_was_before(
+        changes in proptest::collection::vec((0_usize..20, proptest::option::of(text())), 0..200),
+        query in text(),
+        limit in 0_usize..12,
+    ) {
+        let mut index = Bm25Index::default();
+        let mut texts = BTreeMap::new();
+        for (key, text) in changes {
+            let known = match &text {
+                Some(text) => {
+                    index.insert(key, text);
+                    texts.insert(key, text.clone()).is_some()
+                }
+                None => {
+                    let removed = index.remove(&key);
+                    prop_assert_eq!(removed, texts.contains_key(&key));
+                    texts.remove(&key).is_some()
+                }
+            };
+            prop_assert!(known || index.len() <= 20);
+        }
+        let mut fresh = Bm25Index::default();
+        texts.iter().for_each(|(key, text)| fresh.insert(*key, text));
+        prop_assert_eq!(index.len(), texts.len());
+        prop_assert_eq!(index.search(&query, limit), fresh.search(&query, limit));
+        let mut all = fresh.search(&query, 100);
+        all.truncate(limit);
+        prop_assert_eq!(index.search(&query, limit), all);
+    }
+
+    #[test]
+    fn anything_can_be_read(text in "(?s).{0,200}") {
+        for analyzer in [&SeedAnalyzer as &dyn Analyzer, &UnicodeAnalyzer] {
+            prop_assert!(words(analyzer, &text).iter().all(|word| !word.is_empty() && word.len() <= 600));
+        }
+    }
+}
+
+#[test]
+fn what_the_original_reads() {
+    assert_eq!(
+        words(&SeedAnalyzer, "The C# état-of ART 42 123 東京"),
+        ["the", "tat", "art", "123"]
+    );
+}
+
+#[test]
+fn what_the_default_reads() {
+    let long = "x".repeat(100);
+    for (text, expected) in [
+        ("", vec![]),
+        ("Go, AI & C#/F# (C++)", vec!["go", "ai", "c#", "f#", "c++"]),
+        ("issue#4 a+b C#x 1+", vec!["issue", "4", "a", "b", "c", "x", "1+"]),
+        ("get_from-working memory", vec!["get", "from", "working", "memory"]),
+        (
+            "ÉTÉ e\u{301}te Straße Łódź İ Ёлка",
+            vec!["ete", "ete", "strasse", "lodz", "i", "елка"],
+        ),
+        ("l'eau 'quoted' users’", vec!["leau", "quoted", "users"]),
+        ("東京tower 한국", vec!["東", "京", "tower", "한", "국"]),
+        ("ship 🚀🚀", vec!["ship", "🚀", "🚀"]),
+        (&long, vec![&long[..61]]),
+    ] {
+        assert_eq!(words(&UnicodeAnalyzer, text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn adjacent_words_count_more() {
+    let texts = ["iron thing, garden gate", "garden iron gate thing"].map(str::to_owned);
+    let index = index_of(Arc::new(UnicodeAnalyzer), &texts);
+    let found: Vec<_> = index.search("garden gate", 9).iter().map(|hit| hit.item).collect();
+    assert_eq!(found, [0, 1]);
+    let scores = |query| index.search(query, 9).iter().map(|hit| hit.score).collect::<Vec<_>>();
+    assert_eq!(
+        scores("gate garden")[0],
+        scores("gate garden")[1],
+        "no text has this pair"
+    );
+}
+
+#[test]
+fn edges() {
+    let empty = Bm25Index::<u32>::default();
+    assert_eq!(empty.search("anything", 10), []);
+    assert_eq!(Bm25Ranker::default().rank([""; 0], |text| (*text).into(), "x"), [""; 0]);
+
+    let one = index_of(Arc::new(UnicodeAnalyzer), &["the one".to_owned()]);
+    assert!(one.search("the", 1)[0].score > 0.0);
+    assert_eq!(
+        (one.search("", 1), one.search("!?", 1), one.search("the", 0)),
+        (vec![], vec![], vec![])
+    );
+
+    let nothing = index_of(Arc::new(UnicodeAnalyzer), &[String::new(), "?".to_owned()]);
+    assert_eq!(nothing.search("the", 9), []);
+
+    let same: Vec<_> = (0..40).map(|_| "the and".to_owned()).collect();
+    let found: Vec<_> = index_of(Arc::new(SeedAnalyzer), &same)
+        .search("the and", 3)
+        .iter()
+        .map(|hit| hit.item)
+        .collect();
+    assert_eq!(found, [0, 1, 2]);
+}
+
+#[test]
+fn many_texts_and_a_long_query() {
+    let texts: Vec<_> = (0_usize..50_000)
+        .map(|number| {
+            format!(
+                "note {number} on topic{} and 東京🚀 {}",
+                number % 700,
+                "word ".repeat(number % 13)
+            )
+        })
+        .collect();
+    let mut query: String = (0..700).map(|topic| format!("topic{topic} and word ")).collect();
+    query.push_str(&"x ".repeat(50_000));
+    let mut hits = index_of(Arc::new(UnicodeAnalyzer), &texts).search(&query, 1_000);
+    normalize(&mut hits);
+    assert_eq!((hits.len(), hits[0].score), (1_000, 1.0));
+    assert!(hits.iter().all(|hit| (0.0..=1.0).contains(&hit.score)));
+}

@@ -1,0 +1,178 @@
+//! What the lines of a Markdown text are, as far as it matters for cutting it.
+
+use memchr::memchr;
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Nothing but white space, outside of a fence.
+    Blank,
+    /// A heading of level 1 to 3: one to three `#` in the first column and a blank.
+    Heading(u8),
+    /// The line that opens a code fence.
+    FenceStart,
+    /// A line inside a fence, or the one that closes it.
+    Fenced,
+    /// Anything else.
+    Text,
+}
+
+/// Reads lines one after the other; knows whether it is inside a code fence. One that is never closed goes to the end.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    fence: Option<Fence>,
+    position: usize,
+}
+
+/// What the line that closes a fence must be made of: at least so many of this character.
+#[derive(Debug, Clone, Copy)]
+struct Fence {
+    marker: u8,
+    length: usize,
+}
+
+impl Lines {
+    /// The next line of `text`, its end included: where it starts, where it ends and what it is.
+    #[inline]
+    pub(super) fn next(&mut self, text: &[u8]) -> Option<(usize, usize, Line)> {
+        let start = self.position;
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+        let end = memchr(b'\n', rest).map_or(text.len(), |at| start + at + 1);
+        self.position = end;
+        Some((start, end, self.kind(&text[start..end])))
+    }
+
+    #[inline]
+    fn kind(&mut self, line: &[u8]) -> Line {
+        if let Some(fence) = self.fence {
+            if fence.is_closed_by(line) {
+                self.fence = None;
+            }
+            return Line::Fenced;
+        }
+        match line[0] {
+            b'#' => heading_level(line).map_or(Line::Text, Line::Heading),
+            b'`' | b'~' | b' ' | b'\t' | b'\r' | b'\n' | b'-' | b'*' | b'+' | b'0'..=b'9' => self.start(line),
+            _ => Line::Text,
+        }
+    }
+
+    /// A line that may be blank or open a fence.
+    fn start(&mut self, line: &[u8]) -> Line {
+        let line = after_list_marker(line.trim_ascii_start());
+        match line.first() {
+            None => Line::Blank,
+            Some(b'`' | b'~') => {
+                self.fence = Fence::opened_by(line);
+                self.fence.map_or(Line::Text, |_| Line::FenceStart)
+            }
+            Some(_) => Line::Text,
+        }
+    }
+
+    /// Whether the last line was inside a fence that is still open.
+    pub(super) fn is_in_fence(&self) -> bool {
+        self.fence.is_some()
+    }
+}
+
+impl Fence {
+    /// The fence that is opened by a line which begins with its marker. What is before that does not matter, for fences
+    /// stand in lists.
+    fn opened_by(line: &[u8]) -> Option<Self> {
+        let marker = line[0];
+        let length = run(line, marker);
+        // ```code``` on one line is no fence.
+        let is_inline = marker == b'`' && line[length..].contains(&b'`');
+        (length >= 3 && !is_inline).then_some(Self { marker, length })
+    }
+
+    #[inline]
+    fn is_closed_by(self, line: &[u8]) -> bool {
+        let may_close = line[0] == self.marker || line[0].is_ascii_whitespace();
+        may_close && {
+            let line = line.trim_ascii();
+            line.len() >= self.length && run(line, self.marker) == line.len()
+        }
+    }
+}
+
+/// How many times `byte` stands at the beginning.
+fn run(line: &[u8], byte: u8) -> usize {
+    line.iter().take_while(|first| **first == byte).count()
+}
+
+fn heading_level(line: &[u8]) -> Option<u8> {
+    let level = run(&line[..line.len().min(4)], b'#');
+    let is_heading = level <= 3 && line.get(level) == Some(&b' ');
+    is_heading.then_some(level as u8)
+}
+
+/// The line without the `-`, `*`, `+`, `1.` or `1)` of a list: a fence may open right behind it.
+fn after_list_marker(line: &[u8]) -> &[u8] {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match (digits, &line[digits..]) {
+        (0, [b'-' | b'*' | b'+', b' ', rest @ ..]) | (1.., [b'.' | b')', b' ', rest @ ..]) => {
+            let rest = rest.trim_ascii_start();
+            // An item without a text is not a blank line.
+            if rest.is_empty() { line } else { rest }
+        }
+        _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[Line]) {
+        let mut lines = Lines::default();
+        let found: Vec<_> = std::iter::from_fn(|| lines.next(text.as_bytes()).map(|(_, _, kind)| kind)).collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    use Line::{Blank, FenceStart, Fenced, Heading, Text};
+
+    #[test]
+    fn headings_stand_in_the_first_column_and_have_a_blank() {
+        check("# a\n## b\n### c\r\n", &[Heading(1), Heading(2), Heading(3)]);
+        check("#### d\n#e\n # f\n#\n", &[Text, Text, Text, Text]);
+    }
+
+    #[test]
+    fn nothing_is_a_heading_inside_a_fence() {
+        check(
+            "```sh\n# a\n\n```\n# b",
+            &[FenceStart, Fenced, Fenced, Fenced, Heading(1)],
+        );
+        check(
+            "~~~\n```\n# a\n~~~~ \n# b",
+            &[FenceStart, Fenced, Fenced, Fenced, Heading(1)],
+        );
+        check(
+            "````\n```\n# a\n````\n# b",
+            &[FenceStart, Fenced, Fenced, Fenced, Heading(1)],
+        );
+    }
+
+    #[test]
+    fn fences_stand_in_lists_too() {
+        check("- ```\n  # a\n  ```\n# b", &[FenceStart, Fenced, Fenced, Heading(1)]);
+        check(
+            "12. x\n    ~~~\n# a\n    ~~~\n# b",
+            &[Text, FenceStart, Fenced, Fenced, Heading(1)],
+        );
+    }
+
+    #[test]
+    fn what_opens_no_fence() {
+        check("```code``` here\n# a", &[Text, Heading(1)]);
+        check("``\n~~\n- x\n1) y\n- \n", &[Text, Text, Text, Text, Text]);
+        check(" \t\r\n\n", &[Blank, Blank]);
+    }
+
+    #[test]
+    fn a_fence_that_is_never_closed_goes_to_the_end() {
+        check("```\n# a\n\n# b", &[FenceStart, Fenced, Fenced, Fenced]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Which chunks of a text are kept together.
+
+use std::ops::Range;
+
+use crate::text::Chunk;
+
+/// Chunks of a text, grouped into pages: what is kept under one key.
+#[derive(Debug)]
+pub(super) struct Pages {
+    /// The first chunk of each page.
+    first: Vec<usize>,
+    /// The bytes of each chunk's text.
+    chunks: Vec<Range<usize>>,
+}
+
+impl Pages {
+    /// A page for each chunk; a heading without a text of its own goes with the next chunk. When that makes more than
+    /// `max_pages`, chunks share pages as long as these stay within `max_len` characters.
+    pub(super) fn of(chunks: &[Chunk<'_>], max_len: usize, max_pages: usize) -> Self {
+        let pages = |is_shared: bool| Self {
+            first: first_of_pages(chunks, max_len, is_shared),
+            chunks: chunks.iter().map(Chunk::range).collect(),
+        };
+        let apart = pages(false);
+        if apart.first.len() > max_pages {
+            pages(true)
+        } else {
+            apart
+        }
+    }
+
+    /// How many pages there are.
+    pub(super) fn len(&self) -> usize {
+        self.first.len()
+    }
+
+    /// The chunks of page number `page`.
+    pub(super) fn chunks_of(&self, page: usize) -> Range<usize> {
+        self.first[page]..self.first.get(page + 1).copied().unwrap_or(self.chunks.len())
+    }
+
+    /// The page of chunk number `chunk`.
+    pub(super) fn page_of(&self, chunk: usize) -> usize {
+        self.first.partition_point(|first| *first <= chunk) - 1
+    }
+
+    /// The bytes of the text that each page is made of, in order.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        (0..self.len()).map(|page| {
+            let chunks = &self.chunks[self.chunks_of(page)];
+            chunks[0].start..chunks[chunks.len() - 1].end
+        })
+    }
+}
+
+fn first_of_pages(chunks: &[Chunk<'_>], max_len: usize, is_shared: bool) -> Vec<usize> {
+    let mut first = Vec::new();
+    let (mut length, mut is_open) = (0, false);
+    for (index, chunk) in chunks.iter().enumerate() {
+        let added = chunk.text.chars().count();
+        let joins = index > 0 && (is_shared || is_open) && length + added <= max_len;
+        if !joins {
+            first.push(index);
+            length = 0;
+        }
+        length += added;
+        is_open = is_only_heading(chunk);
+    }
+    first
+}
+
+/// Whether there is nothing under the heading.
+fn is_only_heading(chunk: &Chunk<'_>) -> bool {
+    chunk.level > 0 && chunk.part == 0 && chunk.text.trim_ascii().lines().count() == 1
+}

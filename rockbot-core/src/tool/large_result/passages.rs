@@ -1,0 +1,37 @@
+//! Passages of large results that have the words of a query.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::search::Bm25Ranker;
+use crate::store::WorkingEntry;
+use crate::text::{Chunk, ContentChunker};
+
+/// The longest passage, in characters.
+const PASSAGE_LEN: usize = 1_500;
+
+/// The `limit` passages of `chunks` that fit `query` best, each with the key of its chunk, for a model to read.
+pub(super) fn found(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> String {
+    let chunker = ContentChunker::new(PASSAGE_LEN);
+    let passages = chunks.iter().flat_map(|entry| {
+        let passages = chunker.split(&entry.value).into_iter();
+        passages.map(move |passage| (entry, passage))
+    });
+    let mut found = Bm25Ranker::default().rank(passages, |(_, passage)| passage.text.into(), query);
+    found.truncate(limit);
+    if found.is_empty() {
+        return "No passage has any of these words. Try other words, or read the outline.".to_owned();
+    }
+    let mut text = String::new();
+    for (entry, passage) in found {
+        push(&mut text, entry, &passage);
+    }
+    text
+}
+
+fn push(text: &mut String, entry: &WorkingEntry, passage: &Chunk<'_>) {
+    let offset = entry.value[..passage.start].chars().count();
+    writeln!(text, "[from `{}`, offset {offset}]", entry.key).expect("a String takes everything");
+    text.push_str(passage.text.trim_end());
+    text.push_str("\n\n");
+}

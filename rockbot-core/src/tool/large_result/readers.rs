@@ -1,0 +1,134 @@
+//! The tools by which a model reads what was taken out of its conversation.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError};
+use crate::tool::{State, Tool, ToolError, stateful_tool};
+use crate::{CallContext, Principal};
+
+use super::passages;
+
+/// How much of an entry is read in one call, in characters: as much as a chunk has by default.
+const PAGE_LEN: usize = 64_000;
+
+/// How many passages a search returns.
+const PASSAGES: usize = 5;
+
+/// The tools `get_from_working_memory` and `search_tool_output`, over `memory`.
+///
+/// Both only read, and their results stay in the conversation as they are. An entry of more than 64 000 characters is
+/// read in parts; a search returns at most 5 passages of at most 1 500 characters each.
+pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
+    [
+        stateful_tool("get_from_working_memory", memory.clone(), read)
+            .pure()
+            .keeps_results_whole(),
+        stateful_tool("search_tool_output", memory, search)
+            .pure()
+            .keeps_results_whole(),
+    ]
+}
+
+/// Reads an entry of working memory, such as a chunk of a large tool result or its outline.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Read {
+    /// The key, exactly as it was given; without a slash it is one of this conversation.
+    key: String,
+    /// How many characters to skip: only for entries that were returned in part.
+    #[serde(default)]
+    offset: usize,
+}
+
+async fn read(memory: State<Arc<dyn WorkingMemory>>, args: Read, cx: CallContext) -> Result<String, ToolError> {
+    let key = resolve(&args.key, &cx)?;
+    let entry = memory.get(cx.principal(), &key).await.map_err(unreadable)?;
+    let entry = entry.ok_or_else(|| missing(&key))?;
+    let mut rest = entry.value.chars();
+    if args.offset > 0 {
+        rest.nth(args.offset - 1);
+    }
+    let rest = rest.as_str();
+    let Some((end, _)) = rest.char_indices().nth(PAGE_LEN) else {
+        return Ok(rest.to_owned());
+    };
+    let left = rest[end..].chars().count();
+    let next = args.offset + PAGE_LEN;
+    Ok(format!(
+        "{}\n[{left} more characters: read on with offset {next}]",
+        &rest[..end]
+    ))
+}
+
+/// Finds passages in large tool results that were split into chunks: cheaper than reading the chunks.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Search {
+    /// The words to look for: names, numbers and terms as they may stand in the text.
+    query: String,
+    /// The key of the outline or of any chunk of one result; without it all results of this conversation are searched.
+    #[serde(default)]
+    key: Option<String>,
+}
+
+async fn search(memory: State<Arc<dyn WorkingMemory>>, args: Search, cx: CallContext) -> Result<String, ToolError> {
+    let key = args.key.as_deref().map(|key| resolve(key, &cx)).transpose()?;
+    let chunks = chunks(&**memory, cx.principal(), key.as_ref(), &cx)
+        .await
+        .map_err(unreadable)?;
+    match key {
+        Some(key) if chunks.is_empty() => Err(missing(&key)),
+        _ => Ok(passages::found(&chunks, &args.query, PASSAGES)),
+    }
+}
+
+/// The chunks of the result that `key` is of, or of all results of the conversation.
+async fn chunks(
+    memory: &dyn WorkingMemory,
+    principal: &Principal,
+    key: Option<&StorePath>,
+    cx: &CallContext,
+) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
+    let stem = key.map(|key| stem(key.as_str()));
+    let folder = stem.and_then(|stem| StorePath::new(stem.rsplit_once('/')?.0).ok());
+    let folder = folder.unwrap_or_else(|| Namespace::of(cx).path().clone());
+    let mut entries = memory.list(principal, Some(&folder)).await?;
+    let is_chunk = |key: &str| match stem {
+        Some(stem) => key.strip_prefix(stem).is_some_and(|end| end.starts_with("chunk")),
+        None => number(key).is_some(),
+    };
+    entries.retain(|entry| super::is_result(entry) && is_chunk(entry.key.as_str()));
+    entries.sort_by_key(|entry| (stem_of(entry).to_owned(), number(entry.key.as_str())));
+    Ok(entries)
+}
+
+fn stem_of(entry: &WorkingEntry) -> &str {
+    stem(entry.key.as_str())
+}
+
+/// A key without `chunk{n}` or `index` at its end.
+fn stem(key: &str) -> &str {
+    let end = key.rfind(['-', ':']).map_or(0, |at| at + 1);
+    &key[..end]
+}
+
+/// The number of the chunk that `key` is of.
+fn number(key: &str) -> Option<usize> {
+    key[stem(key).len()..].strip_prefix("chunk")?.parse().ok()
+}
+
+fn resolve(key: &str, cx: &CallContext) -> Result<StorePath, ToolError> {
+    let resolved = Namespace::of(cx).resolve(key);
+    resolved.map_err(|error| ToolError::invalid_arguments(error.to_string()).with_source(error))
+}
+
+fn missing(key: &StorePath) -> ToolError {
+    ToolError::execution_failed(format!(
+        "nothing is kept under `{key}`: use a key exactly as it was given; if it was, its time is over, so call the tool again that returned it"
+    ))
+}
+
+fn unreadable(error: WorkingMemoryError) -> ToolError {
+    ToolError::execution_failed("working memory cannot be read").with_source(error)
+}

@@ -129,8 +129,15 @@ pub struct RandomIds;
 
 impl IdSource for RandomIds {
     fn next_id(&self) -> String {
-        uuid::Uuid::new_v4().simple().to_string()
+        random_id()
     }
+}
+
+/// An id from the operating system's randomness, written once to where it is to stand.
+pub(crate) fn random_id<T: for<'a> From<&'a str>>() -> T {
+    let mut digits = uuid::Uuid::encode_buffer();
+    let digits: &str = uuid::Uuid::new_v4().simple().encode_lower(&mut digits);
+    T::from(digits)
 }
 
 #[cfg(test)]

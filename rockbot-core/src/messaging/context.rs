@@ -12,9 +12,11 @@ use crate::{AgentIdentity, CallContext, Principal};
 
 /// A delivery, and the host that it reached: what handlers, and tower layers on messages, see. Cheap to clone.
 #[derive(Clone)]
-pub struct MessageContext {
+pub struct MessageContext(Arc<Received>);
+
+struct Received {
     delivery: Delivery,
-    received: Instant,
+    at: Instant,
     home: Arc<Home>,
 }
 
@@ -36,11 +38,11 @@ impl MessageContexts {
 
     /// The context of a delivery that came now.
     pub fn of(&self, delivery: Delivery) -> MessageContext {
-        MessageContext {
+        MessageContext(Arc::new(Received {
             delivery,
-            received: Instant::now(),
+            at: Instant::now(),
             home: Arc::clone(&self.0),
-        }
+        }))
     }
 }
 
@@ -53,27 +55,27 @@ impl fmt::Debug for MessageContexts {
 impl MessageContext {
     /// The message.
     pub fn envelope(&self) -> &MessageEnvelope {
-        &self.delivery.envelope
+        &self.0.delivery.envelope
     }
 
     /// The message, and how it came.
     pub fn delivery(&self) -> &Delivery {
-        &self.delivery
+        &self.0.delivery
     }
 
     /// The agent that handles it.
     pub fn identity(&self) -> &AgentIdentity {
-        &self.home.identity
+        &self.0.home.identity
     }
 
     /// Where the handler publishes messages of its own.
     pub fn publisher(&self) -> &Arc<dyn MessagePublisher> {
-        &self.home.publisher
+        &self.0.home.publisher
     }
 
     /// When it came.
     pub fn received(&self) -> Instant {
-        self.received
+        self.0.at
     }
 
     /// On whose behalf the message was sent, with `user` for a sender who names no principal.
@@ -83,7 +85,7 @@ impl MessageContext {
     pub fn principal(&self, user: Option<&str>) -> Principal {
         let claimed = self.envelope().headers.get(headers::PRINCIPAL).map(String::as_str);
         let claimed = claimed.or(user).filter(|name| !name.is_empty());
-        match (self.delivery.trust, claimed) {
+        match (self.0.delivery.trust, claimed) {
             (Trust::Untrusted, name) => format!("untrusted/{}", name.unwrap_or_default()).into(),
             (_, Some(name)) => name.into(),
             (_, None) => Principal::default(),
@@ -99,9 +101,9 @@ impl MessageContext {
             .with_principal(self.principal(None))
             .with_idempotency_key(self.idempotency_key())
             .with_door(Door::Bus)
-            .with_trust(self.delivery.trust.min(Trust::User));
+            .with_trust(self.0.delivery.trust.min(Trust::User));
         if let Some(limit) = headers::timeout(headers) {
-            cx = cx.with_deadline(self.received + limit);
+            cx = cx.with_deadline(self.received() + limit);
         }
         match headers::TraceContext::extract(headers) {
             Some(trace) => cx.with_trace(trace.traceparent()),
@@ -116,7 +118,7 @@ impl MessageContext {
             Some(key) => key.clone(),
             None => format!("{}/{}", envelope.source, envelope.message_id),
         };
-        match self.delivery.trust {
+        match self.delivery().trust {
             Trust::Untrusted => format!("untrusted/{key}"),
             Trust::User | Trust::Host => key,
         }
@@ -146,8 +148,8 @@ impl MessageContext {
 impl fmt::Debug for MessageContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageContext")
-            .field("delivery", &self.delivery)
-            .field("identity", &self.home.identity)
+            .field("delivery", &self.0.delivery)
+            .field("identity", &self.0.home.identity)
             .finish_non_exhaustive()
     }
 }

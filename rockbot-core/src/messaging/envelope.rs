@@ -9,7 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::misfit::misfit;
 use super::{Headers, headers};
-use crate::{CallContext, Clock as _, IdSource as _, MessageId, RandomIds, SystemClock, Timestamp};
+use crate::id::random_id;
+use crate::{CallContext, Clock as _, MessageId, SystemClock, Timestamp};
+
+/// Bodies up to this many bytes are written without growing the buffer.
+const USUAL_BODY: usize = 512;
 
 /// A type that travels as the body of a message.
 ///
@@ -76,7 +80,7 @@ impl MessageEnvelope {
     /// A message with a fresh id, made now.
     pub fn new(message_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
         Self {
-            message_id: RandomIds.next_id().into(),
+            message_id: random_id(),
             message_type: message_type.into(),
             source: Arc::default(),
             body: body.into(),
@@ -94,7 +98,8 @@ impl MessageEnvelope {
     ///
     /// Fails when the payload cannot be written as JSON.
     pub fn of<M: Message + Serialize>(payload: &M) -> Result<Self, PayloadError> {
-        let body = serde_json::to_vec(payload).map_err(|source| PayloadError::Unwritable {
+        let mut body = Vec::with_capacity(USUAL_BODY);
+        serde_json::to_writer(&mut body, payload).map_err(|source| PayloadError::Unwritable {
             message_type: M::TYPE,
             source,
         })?;

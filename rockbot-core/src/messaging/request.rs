@@ -262,22 +262,40 @@ impl Waiting {
     }
 
     fn settle(&self, answer: Arc<MessageEnvelope>) {
-        // The judge is a caller's code: it runs outside the lock.
-        if self.judge(&answer).is_some_and(|judge| !judge(&answer)) {
-            return;
-        }
-        let question = answer.correlation_id.as_deref().and_then(|id| self.lock().remove(id));
-        let is_stray = question.is_none_or(|question| question.answer.send(answer).is_err());
+        let question = answer.correlation_id.as_deref().map(|id| self.find(id, &answer));
+        let is_stray = match question {
+            Some(Found::NotYet) => return,
+            Some(Found::Answered(question)) => question.answer.send(answer).is_err(),
+            Some(Found::Nobody) | None => true,
+        };
         if is_stray {
             self.stray.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn judge(&self, answer: &MessageEnvelope) -> Option<IsAnswer> {
-        let questions = self.lock();
-        let question = questions.get(answer.correlation_id.as_deref()?)?;
-        question.is_answer.as_ref().map(|judge| Arc::clone(&judge.0))
+    /// Takes out the question that `answer` is the answer to.
+    fn find(&self, id: &str, answer: &MessageEnvelope) -> Found {
+        let mut questions = self.lock();
+        let judge = questions.get(id).and_then(|question| question.is_answer.as_ref());
+        if let Some(Judge(is_answer)) = judge {
+            // The judge is a caller's code: it runs outside the lock.
+            let is_answer = Arc::clone(is_answer);
+            drop(questions);
+            if !is_answer(answer) {
+                return Found::NotYet;
+            }
+            questions = self.lock();
+        }
+        questions.remove(id).map_or(Found::Nobody, Found::Answered)
     }
+}
+
+/// Who waits for a message.
+enum Found {
+    Answered(Question),
+    /// Somebody who waits for another one.
+    NotYet,
+    Nobody,
 }
 
 /// One question that waits; forgotten when this is dropped.
@@ -285,6 +303,8 @@ struct Waiter<'a> {
     waiting: &'a Waiting,
     correlation: Arc<str>,
     answer: oneshot::Receiver<Arc<MessageEnvelope>>,
+    /// Whether the question was taken out.
+    is_settled: bool,
 }
 
 impl<'a> Waiter<'a> {
@@ -299,18 +319,23 @@ impl<'a> Waiter<'a> {
             waiting,
             correlation,
             answer,
+            is_settled: false,
         }
     }
 
     /// The answer; `None` when none can come any more.
     async fn answer(mut self) -> Option<Arc<MessageEnvelope>> {
-        (&mut self.answer).await.ok()
+        let answer = (&mut self.answer).await.ok();
+        self.is_settled = true;
+        answer
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.waiting.lock().remove(&self.correlation);
+        if !self.is_settled {
+            self.waiting.lock().remove(&self.correlation);
+        }
     }
 }
 

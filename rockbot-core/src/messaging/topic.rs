@@ -53,27 +53,27 @@ impl TopicPattern {
 
     /// Whether `topic` is selected.
     pub fn matches(&self, topic: &str) -> bool {
-        let topic: Vec<_> = topic.split('.').collect();
-        let (mut at, mut seen) = (0, 0);
+        let (mut at, mut rest) = (0, topic.split('.'));
         // Where to go on when the segments after the last `#` do not fit: it swallows one segment more.
         let mut resume = None;
-        while let Some(segment) = topic.get(seen) {
+        loop {
+            let here = rest.clone();
+            let Some(segment) = rest.next() else { break };
             match self.segments.get(at) {
                 Some(Segment::Any) => {
                     at += 1;
-                    resume = Some((at, seen));
+                    rest = here;
+                    resume = Some((at, rest.clone()));
                 }
-                Some(expected) if expected.accepts(segment) => {
-                    at += 1;
-                    seen += 1;
-                }
+                Some(expected) if expected.accepts(segment) => at += 1,
                 _ => {
-                    let Some((after, swallowed)) = resume else {
+                    let Some((after, mut swallowed)) = resume else {
                         return false;
                     };
+                    swallowed.next();
                     at = after;
-                    seen = swallowed + 1;
-                    resume = Some((after, seen));
+                    rest = swallowed.clone();
+                    resume = Some((after, swallowed));
                 }
             }
         }
@@ -117,8 +117,8 @@ impl fmt::Debug for TopicPattern {
 ///
 /// Fails when the topic is empty or longer than 255 bytes, has an empty segment, or has a wildcard.
 pub fn check_topic(topic: &str) -> Result<(), TopicError> {
-    let mut segments = segments(topic)?;
-    if segments.any(|segment| segment.contains(['*', '#'])) {
+    segments(topic)?;
+    if topic.bytes().any(|byte| matches!(byte, b'*' | b'#')) {
         return Err(TopicError::Wildcard(topic.into()));
     }
     Ok(())

@@ -26,7 +26,7 @@ pub(crate) use router::{HostRoute, Router};
 
 use crate::isolate::message;
 use crate::layer::{Layers, Stack, call};
-use recent::{Key, Recent, Turn};
+use recent::{Recent, Turn};
 
 /// How long a handler may take unless the host says otherwise.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -68,7 +68,11 @@ impl Pipeline {
     /// Handles a message, unless that was done before.
     async fn once(&self, cx: &MessageContext) -> Disposition {
         let knows_repetitions = self.router.knows_repetitions(&cx.envelope().message_type);
-        match self.recent.enter(Key::of(cx.envelope(), knows_repetitions)).await {
+        match self
+            .recent
+            .enter(self.recent.key(cx.envelope(), knows_repetitions))
+            .await
+        {
             Turn::Done => {
                 metrics::counter!("rockbot.pipeline.duplicates").increment(1);
                 Disposition::Ack

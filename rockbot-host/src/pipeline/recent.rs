@@ -1,57 +1,36 @@
 //! The messages of the last while: a bus delivers at least once, a handler runs once.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::messaging::{Disposition, MessageEnvelope};
-use rockbot_core::{Digest, MessageId};
 use tokio::sync::watch;
 
-/// How many messages are remembered. The oldest are forgotten first.
+/// How many messages are remembered at least, and half of how many at most.
 const REMEMBERED: usize = 10_000;
 
 /// Which messages were dealt with lately, and which are being dealt with.
 #[derive(Debug, Default)]
-pub(super) struct Recent(Mutex<State>);
+pub(super) struct Recent {
+    /// What keys are made with: secret, so that nobody can give two messages the same one.
+    secrets: [RandomState; 2],
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
-    messages: HashMap<Key, Status>,
-    done: VecDeque<Key>,
+    /// The messages that are being handled. Whoever waits for one is told when it is over.
+    running: HashMap<Key, Option<watch::Sender<()>>>,
+    /// The latest messages that were dealt with.
+    done: HashSet<Key>,
+    /// Those before, forgotten all at once: one by one, each would be looked for in cold memory.
+    done_before: HashSet<Key>,
 }
 
-/// What makes two messages the same.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    source: Arc<str>,
-    message: MessageId,
-    /// What was asked, and by which question, for handlers that know repetitions themselves: the sender who asks again,
-    /// or says something else under the same id, gets their answer.
-    question: Option<Digest>,
-}
-
-impl Key {
-    /// Who sent it and what they called it; with `whole`, also what it says.
-    pub(super) fn of(envelope: &MessageEnvelope, whole: bool) -> Self {
-        let question = || {
-            let correlation = envelope.correlation_id.as_deref().unwrap_or_default();
-            let reply_to = envelope.reply_to.as_deref().unwrap_or_default();
-            Digest::of([correlation.as_bytes(), reply_to.as_bytes(), &envelope.body])
-        };
-        Self {
-            source: Arc::clone(&envelope.source),
-            message: envelope.message_id.clone(),
-            question: whole.then(question),
-        }
-    }
-}
-
-#[derive(Debug)]
-enum Status {
-    /// Whoever waits is told when it is over.
-    Running(Option<watch::Sender<()>>),
-    Done,
-}
+/// 128 bits that stand for what makes two messages the same.
+type Key = [u64; 2];
 
 /// What is to be done with a message.
 pub(super) enum Turn<'a> {
@@ -69,10 +48,19 @@ pub(super) struct Ticket<'a> {
 }
 
 impl Recent {
+    /// Who sent a message and what they called it; with `whole`, also what it says and by which question, for handlers
+    /// that know repetitions themselves: the sender who asks again, or says something else under the same id, gets
+    /// their answer.
+    pub(super) fn key(&self, envelope: &MessageEnvelope, whole: bool) -> Key {
+        let question = || (&envelope.correlation_id, &envelope.reply_to, &envelope.body);
+        let name = (&envelope.source, &envelope.message_id, whole.then(question));
+        self.secrets.each_ref().map(|secret| secret.hash_one(name))
+    }
+
     /// Takes up a message; waits while somebody else handles the same one.
     pub(super) async fn enter(&self, key: Key) -> Turn<'_> {
         loop {
-            let mut over = match self.take(&key) {
+            let mut over = match self.take(key) {
                 Ok(turn) => return turn,
                 Err(over) => over,
             };
@@ -81,16 +69,21 @@ impl Recent {
         }
     }
 
-    fn take(&self, key: &Key) -> Result<Turn<'_>, watch::Receiver<()>> {
+    fn take(&self, key: Key) -> Result<Turn<'_>, watch::Receiver<()>> {
         let mut state = self.lock();
-        match state.messages.get_mut(key) {
-            Some(Status::Done) => Ok(Turn::Done),
-            Some(Status::Running(over)) => Err(over.get_or_insert_with(|| watch::Sender::new(())).subscribe()),
-            None => {
-                state.messages.insert(key.clone(), Status::Running(None));
+        if state.done.contains(&key) || state.done_before.contains(&key) {
+            return Ok(Turn::Done);
+        }
+        match state.running.entry(key) {
+            Entry::Occupied(mut over) => {
+                let over = over.get_mut().get_or_insert_with(|| watch::Sender::new(()));
+                Err(over.subscribe())
+            }
+            Entry::Vacant(free) => {
+                free.insert(None);
                 Ok(Turn::Mine(Ticket {
                     recent: self,
-                    key: key.clone(),
+                    key,
                     is_done: false,
                 }))
             }
@@ -99,7 +92,7 @@ impl Recent {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -113,16 +106,19 @@ impl Ticket<'_> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let mut state = self.recent.lock();
-        if !self.is_done {
-            state.messages.remove(&self.key);
-            return;
+        if self.is_done {
+            state.remember(self.key);
         }
-        state.messages.insert(self.key.clone(), Status::Done);
-        state.done.push_back(self.key.clone());
-        if state.done.len() > REMEMBERED
-            && let Some(oldest) = state.done.pop_front()
-        {
-            state.messages.remove(&oldest);
+        state.running.remove(&self.key);
+    }
+}
+
+impl State {
+    fn remember(&mut self, key: Key) {
+        if self.done.len() == REMEMBERED {
+            std::mem::swap(&mut self.done, &mut self.done_before);
+            self.done.clear();
         }
+        self.done.insert(key);
     }
 }

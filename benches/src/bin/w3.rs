@@ -1,0 +1,146 @@
+//! Request and answer over a bus, for a harness that measures frameworks side by side.
+//!
+//! Usage: `w3 MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through three
+//! layers of a user, to a typed handler, whose typed answer finds its question. Prints one JSON line.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rockbot_benches::process_usage;
+use rockbot_core::messaging::{Disposition, Message, MessageContext, MessageEnvelope, RequestClient, SubscribeOptions};
+use rockbot_core::testing::ScriptedModel;
+use rockbot_host::AgentHost;
+use rockbot_host::bus::InProcessBus;
+use serde::{Deserialize, Serialize};
+use tower::util::{MapRequestLayer, MapResponseLayer};
+
+/// How long the body of a question is, and that of its answer, in bytes.
+const BODY: usize = 256;
+
+const TOPIC: &str = "bench.question";
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Question {
+    text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    text: String,
+}
+
+impl Message for Question {
+    const TYPE: &'static str = "bench.Question";
+    const TOPIC: Option<&'static str> = Some(TOPIC);
+}
+
+impl Message for Answer {
+    const TYPE: &'static str = "bench.Answer";
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [mode, in_flight, seconds] = arguments.as_slice() else {
+        fail("usage: w3 MODE INFLIGHT SECONDS");
+    };
+    if mode != "inproc" {
+        fail(&format!("w3 cannot measure `{mode}`: its one mode is `inproc`"));
+    }
+    let in_flight: usize = in_flight.parse().unwrap_or_else(|_| fail("INFLIGHT is a whole number"));
+    let seconds: f64 = seconds.parse().unwrap_or_else(|_| fail("SECONDS is a number"));
+
+    let bus = InProcessBus::new();
+    let host = host(bus.clone(), in_flight);
+    host.start().await.expect("the host starts");
+    let client = Arc::new(RequestClient::new(Arc::new(bus), "bench"));
+    ask(&client, 50).await;
+    measure(&client, in_flight, Duration::from_secs_f64(seconds)).await;
+}
+
+fn fail(problem: &str) -> ! {
+    eprintln!("{problem}");
+    std::process::exit(2)
+}
+
+/// A host that answers questions, as many at once as are asked at once.
+fn host(bus: InProcessBus, concurrency: usize) -> AgentHost {
+    AgentHost::builder("bench")
+        .chat(ScriptedModel::new())
+        .bus(bus)
+        .subscribe_with(TOPIC, SubscribeOptions::new().with_concurrency(concurrency))
+        .handle(|question: Question, cx: MessageContext| async move {
+            let answer = Answer { text: question.text };
+            cx.reply(&answer).await.map(drop)
+        })
+        .layer(MapRequestLayer::new(|cx: MessageContext| cx))
+        .layer(MapResponseLayer::new(|verdict: Disposition| verdict))
+        .layer(MapRequestLayer::new(|cx: MessageContext| cx))
+        .build()
+        .expect("the host can be built")
+}
+
+/// Asks `count` questions, one after the other.
+async fn ask(client: &RequestClient, count: usize) {
+    let question = question();
+    for _ in 0..count {
+        ask_one(client, &question).await;
+    }
+}
+
+async fn ask_one(client: &RequestClient, question: &Question) {
+    let answer: Answer = client.request(TOPIC, question).await.expect("an answer");
+    assert_eq!(answer.text.len(), question.text.len());
+}
+
+fn question() -> Question {
+    let empty = Question { text: String::new() };
+    let around = MessageEnvelope::of(&empty)
+        .expect("a question can be written")
+        .body
+        .len();
+    Question {
+        text: "x".repeat(BODY - around),
+    }
+}
+
+/// Asks for `time`, `in_flight` questions at a time, and prints what it cost.
+async fn measure(client: &Arc<RequestClient>, in_flight: usize, time: Duration) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (cpu, _) = process_usage();
+    let started = Instant::now();
+    let callers: Vec<_> = (0..in_flight)
+        .map(|_| {
+            let (client, stop) = (Arc::clone(client), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let (question, mut latencies) = (question(), Vec::new());
+                while !stop.load(Ordering::Relaxed) {
+                    let asked = Instant::now();
+                    ask_one(&client, &question).await;
+                    latencies.push(asked.elapsed().as_nanos() as f64 / 1e3);
+                }
+                latencies
+            })
+        })
+        .collect();
+    tokio::time::sleep(time).await;
+    stop.store(true, Ordering::Relaxed);
+    let mut latencies = Vec::new();
+    for caller in callers {
+        latencies.extend(caller.await.expect("a caller does not fail"));
+    }
+    let (wall, cpu) = (started.elapsed().as_secs_f64(), process_usage().0 - cpu);
+    latencies.sort_by(f64::total_cmp);
+    let count = latencies.len() as f64;
+    let at = |part: f64| round(latencies[((count - 1.0) * part) as usize], 10.0);
+    let line = serde_json::json!({
+        "mode": "rockbot inproc", "in_flight": in_flight, "rpc_per_s": (count / wall).round(),
+        "cpu_us_per_rpc": round(cpu / count * 1e6, 100.0), "p50_us": at(0.5), "p99_us": at(0.99),
+    });
+    println!("{line}");
+}
+
+fn round(value: f64, parts: f64) -> f64 {
+    (value * parts).round() / parts
+}

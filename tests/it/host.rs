@@ -726,3 +726,23 @@ async fn a_host_with_a_bus_still_answers_who_embeds_it() {
     let outcome = host.agent().run(TurnRequest::new("s", "1", "Hi!")).await.unwrap();
     assert_eq!(outcome.text, "Hello.");
 }
+
+#[tokio::test]
+async fn a_host_that_only_handles_messages_needs_no_model() {
+    let bus = InProcessBus::new();
+    let host = AgentHost::builder("worker")
+        .bus(bus.clone())
+        .serve_tools()
+        .build()
+        .unwrap();
+    let error = host.agent().ask("s", "hi").await.unwrap_err().to_string();
+    assert!(error.contains("it has no model to ask"), "{error}");
+}
+
+#[tokio::test]
+async fn a_subsystem_finds_the_agent_of_its_host() {
+    let model = ScriptedModel::new().says("Hello.");
+    let host = AgentHost::in_memory().chat(model).build().unwrap();
+    let agent = host.parts().get::<rockbot_host::Agent>().unwrap();
+    assert_eq!(agent.ask("s", "hi").await.unwrap().text, "Hello.");
+}

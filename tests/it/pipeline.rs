@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use rockbot_core::context::{Door, Trust};
 use rockbot_core::messaging::{
     BusError, DeadLetter, DeadLetterReason, DeadLetters, Delivery, Disposition, HandlerError, Message, MessageContext,
-    MessageEnvelope, MessageHandler, MessagePublisher, MessageSubscriberExt, SubscribeOptions, headers,
+    MessageEnvelope, MessageHandler, MessagePublisher, MessageSubscriberExt, RequestClient, RequestError,
+    SubscribeOptions, headers,
 };
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::{BoxError, MessageId};
@@ -902,4 +903,22 @@ async fn a_dead_letter_can_be_sent_again_and_is_then_handled() {
     bus.publish(&letter.topic, letter.envelope).await.unwrap();
     settle().await;
     assert!(letters(&bus).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_what_nobody_can_answer_is_told_so_at_once() {
+    let bus = InProcessBus::new();
+    let refuse = |_: Order, _: MessageContext| async { Err::<(), _>(HandlerError::dead_letter("sold out")) };
+    let _host = started(clerk(&bus).handle(refuse)).await;
+    let client = RequestClient::new(Arc::new(bus.clone()), "shop");
+    let refused = async |envelope: MessageEnvelope| match client.call("shop.order", envelope).await {
+        Err(RequestError::Refused(refusal)) => refusal.message,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(order("1", 7)).await, "sold out");
+    let unknown = MessageEnvelope::new("shop.Unknown", "{}");
+    assert_eq!(
+        refused(unknown).await,
+        "there is no handler for messages of type `shop.Unknown`"
+    );
 }

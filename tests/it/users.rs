@@ -900,7 +900,10 @@ async fn an_envelope_of_ones_own_keeps_its_id_and_its_headers() {
 
     let message = MessageEnvelope::of(&UserMessage::new("s", "Hi!")).unwrap();
     let message = message.with_id("m1").with_header(headers::PRINCIPAL, "ada");
-    let reply = proxy(&bus, "test").send_envelope(message.clone(), |_| {}).await.unwrap();
+    let reply = proxy(&bus, "test")
+        .send_envelope(message.clone(), |_| {})
+        .await
+        .unwrap();
     assert_eq!(reply, says("Hello."));
 
     let sent = seen.recv().await.unwrap();

@@ -92,6 +92,7 @@ impl<E: Into<HandlerError> + Send> IntoHandled for Result<(), E> {
 pub struct HandlerError {
     reason: String,
     is_final: bool,
+    is_answered: bool,
 }
 
 impl HandlerError {
@@ -100,6 +101,7 @@ impl HandlerError {
         Self {
             reason: reason.to_string(),
             is_final: false,
+            is_answered: false,
         }
     }
 
@@ -108,7 +110,21 @@ impl HandlerError {
         Self {
             reason: reason.to_string(),
             is_final: true,
+            is_answered: false,
         }
+    }
+
+    /// The sender has its answer already. Without this, whoever asked a question that becomes a dead letter is told
+    /// so with an [`ErrorReply`](super::ErrorReply).
+    #[must_use]
+    pub fn answered(mut self) -> Self {
+        self.is_answered = true;
+        self
+    }
+
+    /// What the sender is to be told: why the message can never be dealt with, unless that was said already.
+    pub fn refusal(&self) -> Option<&str> {
+        (self.is_final && !self.is_answered).then_some(&*self.reason)
     }
 }
 
@@ -118,6 +134,7 @@ impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
         Self {
             reason: chain(&error),
             is_final,
+            is_answered: false,
         }
     }
 }

@@ -72,6 +72,10 @@ impl AgentReply {
     /// The [`AgentReply::content_type`] of a report: `structured_data` is a
     /// [`TurnProgress`](crate::turn::TurnProgress).
     pub const PROGRESS: &str = "application/vnd.rockbot.turn-progress+json";
+
+    /// The [`AgentReply::content_type`] of a final reply that is no answer: the member `status` of `structured_data` is
+    /// the [`TurnStatus`](crate::turn::TurnStatus), such as failed or superseded.
+    pub const STATUS: &str = "application/vnd.rockbot.turn-status+json";
 }
 
 impl Message for AgentReply {

@@ -262,6 +262,11 @@ impl TurnEngine {
         self.lock().get(turn).cloned()
     }
 
+    /// Whether the turn is one of this host's, of the last day.
+    pub(crate) async fn knows(&self, turn: &TurnId) -> Result<bool, JournalError> {
+        Ok(self.find(turn).is_some() || self.driver.journal.read(turn).await?.is_some())
+    }
+
     /// Tells those who wait for a turn that this process works on it no more.
     fn leave(&self, live: &LiveTurn) {
         self.strike(live.id());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::tool::{Recovery, ToolInvokeResponse};
-use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink};
+use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
 use tracing::Instrument as _;
 
 use super::{LEASE, LiveTurn, TurnEngine, TurnError, span};
@@ -103,10 +103,27 @@ impl TurnEngine {
             Ok(turn) => Ok(Some((claim, turn))),
             Err(error) => {
                 tracing::warn!(turn = %id, %error, "an interrupted turn cannot be resumed");
-                self.finish(claim, &Turn::unreadable(id.clone())).await;
+                self.end_unreadable(claim, &run).await;
                 Ok(None)
             }
         }
+    }
+
+    /// Ends a turn whose journal cannot be read: its message can be, perhaps, and then gets its reply.
+    async fn end_unreadable(&self, claim: Claim, run: &StoredRun) {
+        #[derive(serde::Deserialize)]
+        struct Accepted {
+            request: TurnRequest,
+        }
+        let outcome = Turn::unreadable(run.accepted.run.clone());
+        let accepted = serde_json::from_str::<Accepted>(run.accepted.body.get());
+        if let (Some(replies), Ok(accepted)) = (&self.replies, accepted)
+            && replies.send(&accepted.request, &outcome).await.is_err()
+        {
+            // It ends once more when the host starts again.
+            return self.driver.journal.release(claim).await;
+        }
+        self.finish(claim, &outcome).await;
     }
 
     /// What a resumed turn begins with: its start when it had none, the end when it had that, or what became of

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::loggable;
-use rockbot_core::messaging::{Disposition, MessageContext, MessageRoute};
+use rockbot_core::messaging::{Disposition, ErrorReply, MessageContext, MessageRoute};
 use tokio::time::Instant;
 
 use super::meters::Meters;
@@ -62,6 +62,22 @@ impl HostRoute {
     }
 }
 
+/// Tells whoever asked a question that there will be no answer, and why. It is told once: a sender whom this does
+/// not reach waits until its time is over.
+async fn refuse(cx: &MessageContext, reason: &str) {
+    if cx.envelope().reply_to.is_none() {
+        return;
+    }
+    let refusal = ErrorReply {
+        code: "rejected".to_owned(),
+        message: reason.to_owned(),
+        is_retryable: false,
+    };
+    if let Err(error) = cx.reply(&refusal).await {
+        tracing::warn!(%error, "a question is not answered, and its sender could not be told");
+    }
+}
+
 /// Two handlers of one message type.
 #[derive(Debug, thiserror::Error)]
 #[error("message type `{0}` has two handlers: keep one, or give one of them a type of its own")]
@@ -111,9 +127,9 @@ impl Router {
         let message_type = &cx.envelope().message_type;
         let Some(route) = self.find(message_type) else {
             let message_type = loggable(message_type);
-            return Disposition::dead_letter(format_args!(
-                "there is no handler for messages of type `{message_type}`"
-            ));
+            let reason = format!("there is no handler for messages of type `{message_type}`");
+            refuse(cx, &reason).await;
+            return Disposition::DeadLetter { reason };
         };
         let limit = match route.host.at_most_once {
             true => Duration::MAX,
@@ -122,7 +138,12 @@ impl Router {
         // Its time begins here: what the message waited for before was not the handler's.
         match Isolate::new(route.host.handler.handle(cx), Instant::now(), limit).await {
             Isolated::Done(Ok(())) => Disposition::Ack,
-            Isolated::Done(Err(error)) => error.into(),
+            Isolated::Done(Err(error)) => {
+                if let Some(reason) = error.refusal() {
+                    refuse(cx, reason).await;
+                }
+                error.into()
+            }
             Isolated::TimedOut => Disposition::retry(format_args!("the handler took longer than {limit:?}")),
             Isolated::Panicked(message) => Disposition::retry(format_args!("the handler panicked: {message}")),
         }

@@ -7,4 +7,4 @@ mod serve;
 
 pub use dispatch::{ToolDispatcher, ToolLimits};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
-pub(crate) use serve::{ToolInvokeHandler, tool_subscription};
+pub(crate) use serve::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};

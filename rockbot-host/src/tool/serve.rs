@@ -19,9 +19,11 @@ pub(crate) struct ToolInvokeHandler(pub(crate) Arc<TurnEngine>);
 /// How many calls a host takes at once. The limits of its tools hold besides.
 const CONCURRENCY: usize = 64;
 
+/// Where calls come in whose callers name no host.
+pub(crate) const TOOL_TOPIC: &str = "tool.invoke";
+
 /// Where calls come in, and how they are served.
-pub(crate) fn tool_subscription() -> (String, SubscribeOptions) {
-    let topic = ToolInvokeRequest::TOPIC.unwrap_or_default();
+pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
     (topic.to_owned(), SubscribeOptions::new().with_concurrency(CONCURRENCY))
 }
 

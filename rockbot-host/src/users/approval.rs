@@ -20,6 +20,8 @@ impl MessageHandler<Approval> for Decisions {
         }
         match self.0.engine().decide(decision).await {
             Ok(()) => Ok(()),
+            // It may be another agent's: all of them hear of it.
+            Err(TurnError::NoSuchApproval { turn, .. }) if !self.0.engine().knows(&turn).await? => Ok(()),
             Err(error @ TurnError::NoSuchApproval { .. }) => Err(HandlerError::dead_letter(error)),
             Err(error) => Err(HandlerError::retry(error)),
         }

@@ -44,7 +44,7 @@ impl MessageHandler<UserMessage> for UserMessages {
         }
         if message.content.trim().is_empty() {
             refuse(&message, cx, "The message is empty: write what you would like to know.").await?;
-            return Err(HandlerError::dead_letter("a user's message without content"));
+            return Err(HandlerError::dead_letter("a user's message without content").answered());
         }
         let (progress, reports) = progress_of(self.turns.engine(), &message, cx);
         let request = self.request(&message, cx);
@@ -52,7 +52,7 @@ impl MessageHandler<UserMessage> for UserMessages {
             Ok(()) => Ok(()),
             Err(error @ TurnError::Journal(JournalError::Conflict { .. })) => {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
-                Err(HandlerError::dead_letter(error))
+                Err(HandlerError::dead_letter(error).answered())
             }
             // A layer may refuse for good: nobody but the user can tell whether to try again.
             Err(TurnError::Layer(error)) => {
@@ -61,7 +61,7 @@ impl MessageHandler<UserMessage> for UserMessages {
             // The bus will not bring it again, so nobody else tells the user.
             Err(error) if cx.delivery().attempt >= ATTEMPTS && !matches!(error, TurnError::Halted) => {
                 refuse(&message, cx, &format!("This message could not be accepted: {error}.")).await?;
-                Err(HandlerError::dead_letter(error))
+                Err(HandlerError::dead_letter(error).answered())
             }
             // The message stays on the bus: another process, or this one a little later, accepts it.
             Err(error) => Err(HandlerError::retry(error)),

@@ -8,6 +8,7 @@ use rockbot_core::messaging::{BusError, MessageEnvelope, MessagePublisher, Reach
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_core::user::AgentReply;
 use rockbot_core::{AgentIdentity, BoxError};
+use serde_json::json;
 
 use crate::engine::ReplySender;
 
@@ -60,13 +61,15 @@ pub(crate) async fn publish_patiently(
 impl Replies {
     /// The reply. Its message id comes from the turn: sent twice, it is the same message.
     fn envelope(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Arc<MessageEnvelope>, BusError> {
+        // An answer speaks for itself; what else a reply is, programs must be told.
+        let status = (!outcome.is_answer()).then_some(&outcome.status);
         let reply = AgentReply {
             content: outcome.text.clone(),
             session_id: request.session.clone(),
             agent_name: self.identity.name().to_string(),
             is_final: true,
-            structured_data: None,
-            content_type: None,
+            structured_data: status.map(|status| json!({ "status": status })),
+            content_type: status.map(|_| AgentReply::STATUS.to_owned()),
         };
         let mut envelope = MessageEnvelope::of(&reply)?
             .with_id(format!("{}.reply", outcome.turn))

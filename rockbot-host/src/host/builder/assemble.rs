@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rockbot_core::chat::ChatClient;
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
 use rockbot_core::messaging::{Bus, MessageRoute};
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryFeedbackStore, StoreError,
@@ -40,6 +41,17 @@ pub struct BuildError {
 #[derive(Debug, thiserror::Error)]
 #[error("it has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env()?`")]
 struct NoChat;
+
+/// Stands where a host that only handles messages and runs tools has no model.
+#[derive(Debug)]
+struct NoModel;
+
+#[async_trait]
+impl ChatClient for NoModel {
+    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+        Err(ChatError::new(ChatErrorKind::Other, NoChat.to_string()))
+    }
+}
 
 /// What a host is put together from.
 struct Materials {
@@ -96,7 +108,10 @@ impl AgentHostBuilder {
             note(registry.register(owner, tool), problems);
         }
         let patterns = self.messages.patterns(identity, &mut declared, problems);
-        let chat = note(self.chat.take().ok_or(NoChat), problems);
+        let chat: Option<Arc<dyn ChatClient>> = match self.chat.take() {
+            None if self.messages.need_no_model() => Some(Arc::new(NoModel)),
+            chat => note(chat.ok_or(NoChat), problems),
+        };
         let prompt = note(self.prompt(identity), problems);
         let briefer = note(Briefer::new(self.briefing.clone()), problems);
         let journal = note(self.open_journal(), problems);
@@ -208,7 +223,7 @@ impl AgentHostBuilder {
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
-        let (parts, prompt, memory) = (materials.parts, materials.prompt, materials.memory);
+        let (mut parts, prompt, memory) = (materials.parts, materials.prompt, materials.memory);
         let replies = |bus: &Arc<dyn Bus>| -> Arc<dyn ReplySender> {
             Arc::new(Replies {
                 publisher: bus.clone(),
@@ -246,14 +261,16 @@ impl AgentHostBuilder {
                 clock: self.clock,
             }));
         }
-        if self.messages.serves_tools {
+        if !self.messages.tool_topics.is_empty() {
             let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine));
             routes.push(HostRoute::at_most_once(tools));
         }
         let abort = turns.engine().abort.clone();
         let bus = self.messages.connect(identity, materials.patterns, routes, abort)?;
+        let agent = Agent::new(turns.clone(), self.ids);
+        parts.provide(Arc::new(agent.clone()));
         Ok(AgentHost {
-            agent: Agent::new(turns.clone(), self.ids),
+            agent,
             registry: registry.clone(),
             tool_owner: owner.clone(),
             journal: materials.journal,

@@ -25,7 +25,8 @@ pub(super) struct MessageSettings {
     pub(super) routes: Vec<MessageRoute>,
     pub(super) subscriptions: Vec<(String, SubscribeOptions)>,
     pub(super) users: Option<UserOptions>,
-    pub(super) serves_tools: bool,
+    /// Where calls of the host's tools come in; none when it serves none.
+    pub(super) tool_topics: Vec<String>,
     pub(super) handler_time_limit: Duration,
     pub(super) reply_topics: Vec<String>,
     pub(super) layers: Layers<MessageContext, Disposition>,
@@ -39,7 +40,7 @@ impl Default for MessageSettings {
             routes: Vec::new(),
             subscriptions: Vec::new(),
             users: None,
-            serves_tools: false,
+            tool_topics: Vec::new(),
             handler_time_limit: TIME_LIMIT,
             reply_topics: Vec::new(),
             layers: Layers::default(),
@@ -77,9 +78,8 @@ impl MessageSettings {
         if self.users.is_some() {
             self.subscriptions.extend(users::subscriptions());
         }
-        if self.serves_tools {
-            self.subscriptions.push(tool_subscription());
-        }
+        self.subscriptions
+            .extend(self.tool_topics.iter().map(|topic| tool_subscription(topic)));
         problems.extend(self.missing().map(BoxError::from));
         let mut intakes: Vec<Intake> = Vec::new();
         for (pattern, options) in std::mem::take(&mut self.subscriptions) {
@@ -103,8 +103,13 @@ impl MessageSettings {
         Patterns { intakes, replies }
     }
 
+    /// Whether messages alone make the host useful: they never ask a model.
+    pub(super) fn need_no_model(&self) -> bool {
+        self.bus.is_some() && self.users.is_none()
+    }
+
     fn missing(&self) -> Option<Missing> {
-        let has_handlers = !self.routes.is_empty() || self.users.is_some() || self.serves_tools;
+        let has_handlers = !self.routes.is_empty() || self.users.is_some() || !self.tool_topics.is_empty();
         match self.subscriptions.first() {
             Some(_) if self.bus.is_none() => Some(Missing::Bus),
             Some((pattern, _)) if !has_handlers => Some(Missing::Handler(pattern.clone())),

@@ -7,6 +7,7 @@ use rockbot_core::messaging::{Bus, Message, MessageHandler, MessageRoute, Subscr
 use serde::de::DeserializeOwned;
 
 use super::AgentHostBuilder;
+use crate::tool::TOOL_TOPIC;
 use crate::users::UserOptions;
 
 impl AgentHostBuilder {
@@ -80,8 +81,14 @@ impl AgentHostBuilder {
     /// Runs the agent's tools for others, who call them over the topic `tool.invoke`:
     /// [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client. Whoever can publish there can
     /// call every tool that needs no approval.
-    pub fn serve_tools(mut self) -> Self {
-        self.messages.serves_tools = true;
+    pub fn serve_tools(self) -> Self {
+        self.serve_tools_on(TOOL_TOPIC)
+    }
+
+    /// As [`AgentHostBuilder::serve_tools`], over a topic of one's own. On a bus with several hosts that serve tools,
+    /// each needs its own: over the common one all of them answer, also those that do not have the tool.
+    pub fn serve_tools_on(mut self, topic: impl Into<String>) -> Self {
+        self.messages.tool_topics.push(topic.into());
         self
     }
 

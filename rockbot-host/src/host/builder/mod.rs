@@ -34,7 +34,8 @@ use crate::turn::{Evaluation, Nudges, PolicySnapshot};
 /// kind: the first one added sees the request first.
 ///
 /// Without other settings a host keeps its turns and conversations in memory, has no tools, and lets a turn
-/// spend what [`Budget::default`] says. Only the chat client has no default.
+/// spend what [`Budget::default`] says. Only the chat client has no default; a host with a bus that serves no users
+/// can do without.
 ///
 /// For those who know the original's builder:
 ///

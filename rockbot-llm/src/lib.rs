@@ -3,6 +3,7 @@
 //! * [`OpenAiChat`] asks servers that speak OpenAI's chat completions: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama
 //! * [`ChatTiers`] hands each call to the model that its tier deserves
 //! * [`LlmSettings`] reads which models those are, from a configuration; [`probe`] asks their servers whether it is right
+//! * [`KeywordTierSelector`] says which tier a message deserves
 //! * [`OfflineModel`] stands in where there is no model at all, and says so
 //!
 //! All of them are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
@@ -31,9 +32,13 @@ mod fixture;
 mod offline;
 mod openai;
 pub mod settings;
+#[cfg(test)]
+mod testing;
+mod tier;
 mod tiers;
 
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
 pub use settings::{LlmConfigError, LlmSettings, TierSettings};
+pub use tier::{KeywordTierSelector, RoutingEntry, RoutingLog, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

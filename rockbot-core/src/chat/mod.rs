@@ -9,9 +9,11 @@ mod error;
 mod message;
 mod request;
 mod response;
+mod tier;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
 pub use error::{ChatError, ChatErrorKind};
 pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
 pub use request::{ChatRequest, ModelTier, OutputSchema, ToolChoice};
 pub use response::{ChatResponse, FinishReason, Usage};
+pub use tier::{TierDecision, TierSelector, TurnSoFar};

@@ -34,6 +34,7 @@ pub use self::builder::OpenAiChatBuilder;
 pub(crate) use self::builder::{base_url, is_key, is_loopback};
 pub use self::probe::{ServerCheck, probe};
 pub use self::report::SettingNames;
+pub(crate) use self::report::redact_tokens;
 
 use self::idle::IdleTimer;
 use self::report::Reporter;

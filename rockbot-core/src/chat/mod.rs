@@ -5,6 +5,7 @@
 //! retry) hold for the whole answer, not just until its first byte.
 
 mod client;
+mod cost;
 mod error;
 mod message;
 mod request;
@@ -12,6 +13,7 @@ mod response;
 mod tier;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
+pub use cost::{MicroUsd, Pricing};
 pub use error::{ChatError, ChatErrorKind};
 pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
 pub use request::{ChatRequest, ModelTier, OutputSchema, ToolChoice};

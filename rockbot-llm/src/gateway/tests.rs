@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use rockbot_core::testing::ScriptedModel;
+use rockbot_core::chat::{ChatRequest, ModelTier};
+use rockbot_core::testing::{ScriptedModel, conformance};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::timeout::TimeoutLayer;
 use tower::util::MapRequestLayer;
 use tower::{ServiceBuilder, ServiceExt};
-
-use rockbot_core::chat::ModelTier;
 
 use super::*;
 use crate::testing::call;
@@ -92,6 +91,12 @@ async fn parts_are_tower_layers() {
     let error = stack.clone().oneshot(call()).await.unwrap_err();
     assert_eq!(ChatError::from(error).kind(), ChatErrorKind::Other);
     assert_eq!(model.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn it_keeps_the_promises_of_a_chat_client() {
+    let make = async || ModelGateway::new(ScriptedModel::new().says("three short words"));
+    conformance::chat_client(make, ChatRequest::default()).await;
 }
 
 #[tokio::test]

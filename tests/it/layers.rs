@@ -255,10 +255,7 @@ async fn a_gateway_is_a_chat_client_of_a_host() {
         Ledger::default(),
     );
     let gateway = ModelGateway::builder(model.clone())
-        .part(Retry::default())
-        .part(Permits::default())
-        .part(Meter::new().ledger(ledger.clone()))
-        .part(TimeLimit::default())
+        .stock(PermitLimits::default(), Meter::new().ledger(ledger.clone()))
         .build();
     let (look, _) = noting_tool("look");
     let host = AgentHost::in_memory().chat(gateway.clone()).tool(look).build().unwrap();

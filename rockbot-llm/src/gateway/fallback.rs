@@ -19,6 +19,9 @@ use super::part::{ChatPart, layer_of};
 /// of the first one that was asked. Pieces of an answer that went out are taken back with a
 /// [`Reset`](rockbot_core::chat::ChatDelta::Reset). Copies share what they know of the models.
 ///
+/// In a gateway the other models get everything that stands inside of the fallback; as a layer elsewhere it asks them as
+/// they are.
+///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;
 /// use rockbot_llm::{Fallback, ModelGateway, Retry};

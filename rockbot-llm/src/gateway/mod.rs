@@ -40,6 +40,18 @@ use crate::accounting::Meter;
 /// in any order, and any tower layer; and each of them fits a stack of tower layers elsewhere, such as
 /// `AgentHostBuilder::chat_layer`. Copies share everything.
 ///
+/// ```
+/// use rockbot_llm::{ChatTiers, Fallback, Ledger, Meter, ModelGateway, OfflineModel, PermitLimits};
+///
+/// let ledger = Ledger::default();
+/// let gateway = ModelGateway::builder(ChatTiers::new(OfflineModel::new()))
+///     .fallback(Fallback::to("local", OfflineModel::new()))
+///     // One call at a time.
+///     .stock(PermitLimits::serialized(), Meter::new().ledger(ledger.clone()))
+///     .build();
+/// assert!(gateway.is_idle());
+/// ```
+///
 /// A call ends when it is cancelled or its deadline passes, wherever it is.
 ///
 /// ```
@@ -49,16 +61,14 @@ use crate::accounting::Meter;
 /// use rockbot_core::CallContext;
 /// use rockbot_core::chat::{ChatCall, ChatClient, ChatRequest};
 /// use rockbot_core::testing::ScriptedModel;
-/// use rockbot_llm::{ModelGateway, PermitLimits, Permits, Retry, TimeLimit};
+/// use rockbot_llm::{ModelGateway, Retry, TimeLimit};
 /// use tower::limit::ConcurrencyLimitLayer;
 ///
 /// let gateway = ModelGateway::builder(ScriptedModel::new().says("Hello."))
 ///     .part(Retry::default())
-///     // One call at a time …
-///     .part(Permits::new(PermitLimits::serialized()))
-///     // … each of them within a minute …
+///     // Each attempt has a minute …
 ///     .part(TimeLimit::of(Duration::from_secs(60)))
-///     // … and a layer of tower's own.
+///     // … and there is a layer of tower's own.
 ///     .layer(ConcurrencyLimitLayer::new(100))
 ///     .build();
 ///
@@ -81,10 +91,7 @@ impl ModelGateway {
     /// The stock parts around `client`, with their defaults.
     pub fn new(client: impl ChatClient) -> Self {
         Self::builder(client)
-            .part(Retry::default())
-            .part(Permits::default())
-            .part(Meter::default())
-            .part(TimeLimit::default())
+            .stock(PermitLimits::default(), Meter::default())
             .build()
     }
 
@@ -194,6 +201,14 @@ impl ModelGatewayBuilder {
     /// Other models for when the first one fails. What is added after it is done for each of the models.
     pub fn fallback(self, fallback: Fallback) -> Self {
         self.item(Item::Fallback(fallback))
+    }
+
+    /// The parts that [`ModelGateway::new`] has, inside of those so far, with these limits and this meter.
+    pub fn stock(self, limits: PermitLimits, meter: Meter) -> Self {
+        self.part(Retry::default())
+            .part(Permits::new(limits))
+            .part(meter)
+            .part(TimeLimit::default())
     }
 
     /// The gateway.

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use rockbot_core::{BoxError, until};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
@@ -83,6 +83,8 @@ pub struct ModelGateway(Arc<Inner>);
 
 struct Inner {
     stack: Arc<dyn ChatClient>,
+    /// The first model, by itself.
+    first: Arc<dyn ChatClient>,
     /// How many calls are under way, those that wait included.
     calls: watch::Sender<usize>,
 }
@@ -118,6 +120,10 @@ impl ModelGateway {
 
 #[async_trait]
 impl ChatClient for ModelGateway {
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.0.first.model_of(tier)
+    }
+
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let _under_way = UnderWay::begin(&self.0.calls);
         let cx = call.cx.clone();
@@ -213,7 +219,7 @@ impl ModelGatewayBuilder {
 
     /// The gateway.
     pub fn build(self) -> ModelGateway {
-        let (mut stack, mut inside) = (self.client, Vec::<Wrap>::new());
+        let (mut stack, mut inside) = (self.client.clone(), Vec::<Wrap>::new());
         for item in self.items.into_iter().rev() {
             let wrap: Wrap = match item {
                 Item::Wrap(wrap) => wrap,
@@ -227,6 +233,7 @@ impl ModelGatewayBuilder {
         }
         ModelGateway(Arc::new(Inner {
             stack,
+            first: self.client,
             calls: watch::Sender::new(0),
         }))
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use tower::{Service, ServiceExt};
 
 /// Something that is done around each model call: the short way to write a tower layer for them.
@@ -64,6 +64,10 @@ impl ChatClient for Around {
         Self: 'b,
     {
         self.part.call(call, &*self.next)
+    }
+
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.next.model_of(tier)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatRequest, ModelTier};
+use rockbot_core::chat::ChatRequest;
 use rockbot_core::testing::{ScriptedModel, conformance};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -97,6 +97,14 @@ async fn parts_are_tower_layers() {
 async fn it_keeps_the_promises_of_a_chat_client() {
     let make = async || ModelGateway::new(ScriptedModel::new().says("three short words"));
     conformance::chat_client(make, ChatRequest::default()).await;
+}
+
+#[test]
+fn it_names_the_model_behind_it() {
+    let gateway = ModelGateway::builder(ScriptedModel::new().with_id("small"))
+        .layer(TimeoutLayer::new(SECOND))
+        .build();
+    assert_eq!(gateway.model_of(ModelTier::Low).as_deref(), Some("small"));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub mod prelude {
     pub use rockbot_host::{Agent, AgentHost, TurnError};
     #[cfg(feature = "llm")]
     #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
-    pub use rockbot_llm::{ChatTiers, OfflineModel, OpenAiChat};
+    pub use rockbot_llm::{ChatTiers, ModelGateway, OfflineModel, OpenAiChat};
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize, Serialize};
 }

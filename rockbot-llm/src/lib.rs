@@ -3,6 +3,9 @@
 //! * [`OpenAiChat`] asks servers that speak OpenAI's chat completions: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama
 //! * [`ChatTiers`] hands each call to the model that its tier deserves
 //! * [`LlmSettings`] reads which models those are, from a configuration; [`probe`] asks their servers whether it is right
+//! * [`ModelGateway`] stands in front of them: permits, priorities, retries, fallback models, time limits
+//! * [`Meter`] and [`Ledger`] count calls, tokens and money, by the prices of a [`PriceTable`]
+//! * [`KeywordTierSelector`] says which tier a message deserves
 //! * [`OfflineModel`] stands in where there is no model at all, and says so
 //!
 //! All of them are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
@@ -26,14 +29,25 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod accounting;
 #[cfg(test)]
 mod fixture;
+mod gateway;
 mod offline;
 mod openai;
 pub mod settings;
+#[cfg(test)]
+mod testing;
+mod tier;
 mod tiers;
 
+pub use accounting::{Ledger, Meter, Price, PriceTable, PriceTableError, Spent};
+pub use gateway::{
+    ChatPart, ChatService, CoolDown, Fallback, ModelGateway, ModelGatewayBuilder, PartService, PermitLimits, Permits,
+    Retry, RetryPolicy, TimeLimit,
+};
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
 pub use settings::{LlmConfigError, LlmSettings, TierSettings};
+pub use tier::{KeywordTierSelector, RoutingEntry, RoutingLog, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

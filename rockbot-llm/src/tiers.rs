@@ -167,13 +167,12 @@ impl fmt::Debug for ChatTiers {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use rockbot_core::CallContext;
     use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatRequest};
 
     use super::*;
     use crate::fixture::{Reply, Server};
+    use crate::testing::Log;
 
     /// A model that answers with its name, or fails when it has none.
     struct Named(&'static str);
@@ -228,40 +227,6 @@ mod tests {
         );
     }
 
-    /// Notes the fields of each event.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<String>>>);
-
-    impl tracing::Subscriber for Log {
-        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-            metadata.target().starts_with("rockbot_llm")
-        }
-
-        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-            tracing::span::Id::from_u64(1)
-        }
-
-        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-        fn event(&self, event: &tracing::Event<'_>) {
-            struct Fields(String);
-            impl tracing::field::Visit for Fields {
-                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
-                    self.0 += &format!("{field}={value:?} ");
-                }
-            }
-            let mut fields = Fields(String::new());
-            event.record(&mut fields);
-            self.0.lock().unwrap().push(fields.0);
-        }
-
-        fn enter(&self, _: &tracing::span::Id) {}
-
-        fn exit(&self, _: &tracing::span::Id) {}
-    }
-
     #[tokio::test]
     async fn each_call_is_logged_with_tier_and_model() {
         let log = Log::default();
@@ -273,7 +238,7 @@ mod tests {
             "message=model call tier=\"Low\" model=\"b\" ",
             "message=model call failed tier=\"High\" kind=Overloaded error=busy ",
         ];
-        assert_eq!(*log.0.lock().unwrap(), expected);
+        assert_eq!(log.lines(), expected);
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolInvocation;
 use rockbot_core::turn::{TurnFailure, TurnProgress, TurnStatus};
 use rockbot_host::{AgentHost, Stack, TurnCall, TurnError};
+use rockbot_llm::{Fallback, Ledger, Meter, ModelGateway, PermitLimits, Permits, Retry, TimeLimit};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimitLayer;
@@ -215,6 +216,54 @@ async fn a_chat_layer_passes_a_typed_error_on() {
         outcome.status,
         TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::RateLimited))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_parts_of_the_gateway_are_chat_layers() {
+    let ledger = Ledger::default();
+    let (first, second) = (
+        ScriptedModel::new()
+            .fails(ChatErrorKind::Overloaded)
+            .fails(ChatErrorKind::Auth),
+        ScriptedModel::new()
+            .says("second")
+            .calls("look", json!({}))
+            .says("done"),
+    );
+    let (look, _) = noting_tool("look");
+    let host = host_of(&first)
+        .tool(look)
+        .chat_layer(Fallback::to("second", second.clone()))
+        .chat_layer(Meter::new().ledger(ledger.clone()))
+        .chat_layer(Retry::default())
+        .chat_layer(Permits::new(PermitLimits::serialized()))
+        .chat_layer(TimeLimit::default())
+        .build()
+        .unwrap();
+    assert_eq!(host.agent().ask("s", "go").await.unwrap().text, "second");
+    // The first model is left alone now.
+    assert_eq!(host.agent().ask("s", "go").await.unwrap().text, "done");
+    first.assert_complete();
+    second.assert_complete();
+    assert_eq!(ledger.total().calls, 0, "the other model is not inside of the meter");
+}
+
+#[tokio::test]
+async fn a_gateway_is_a_chat_client_of_a_host() {
+    let (model, ledger) = (
+        ScriptedModel::new().calls("look", json!({})).says("done"),
+        Ledger::default(),
+    );
+    let gateway = ModelGateway::builder(model.clone())
+        .stock(PermitLimits::default(), Meter::new().ledger(ledger.clone()))
+        .build();
+    let (look, _) = noting_tool("look");
+    let host = AgentHost::in_memory().chat(gateway.clone()).tool(look).build().unwrap();
+    let outcome = host.agent().ask("s", "go").await.unwrap();
+    assert_eq!(outcome.text, "done");
+    assert_eq!(ledger.of_turn(&outcome.turn).usage, outcome.usage);
+    assert_eq!(ledger.of_session(&"s".into()).calls, 2);
+    assert!(gateway.is_idle());
 }
 
 #[tokio::test]

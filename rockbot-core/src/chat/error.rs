@@ -16,6 +16,7 @@ pub struct ChatError {
     message: String,
     status: Option<u16>,
     retry_after: Option<Duration>,
+    retry_advice: Option<bool>,
     source: Option<BoxError>,
 }
 
@@ -48,6 +49,8 @@ pub enum ChatErrorKind {
     InvalidRequest,
     /// The server's answer cannot be understood.
     InvalidResponse,
+    /// This program has too many model calls running and waiting; the model was not asked.
+    Saturated,
     /// The caller no longer wants the answer.
     Cancelled,
     /// The client is not set up.
@@ -93,6 +96,7 @@ impl ChatError {
             message: message.into(),
             status: None,
             retry_after: None,
+            retry_advice: None,
             source: None,
         }
     }
@@ -108,6 +112,13 @@ impl ChatError {
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
+        self
+    }
+
+    /// Whether another attempt helps, when that is known better than by the kind.
+    #[must_use]
+    pub fn with_retry_advice(mut self, helps: bool) -> Self {
+        self.retry_advice = Some(helps);
         self
     }
 
@@ -131,6 +142,11 @@ impl ChatError {
     /// The HTTP status that the server answered, if it answered.
     pub fn status(&self) -> Option<u16> {
         self.status
+    }
+
+    /// Whether the same request may succeed a little later: what is known of this failure, else of its kind.
+    pub fn retry_helps(&self) -> bool {
+        self.retry_advice.unwrap_or_else(|| self.kind.retry_helps())
     }
 
     /// When the server asked to try again, if it did.

@@ -5,13 +5,17 @@
 //! retry) hold for the whole answer, not just until its first byte.
 
 mod client;
+mod cost;
 mod error;
 mod message;
 mod request;
 mod response;
+mod tier;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
+pub use cost::{MicroUsd, Pricing};
 pub use error::{ChatError, ChatErrorKind};
 pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
 pub use request::{ChatRequest, ModelTier, OutputSchema, ToolChoice};
 pub use response::{ChatResponse, FinishReason, Usage};
+pub use tier::{TierDecision, TierSelector, TurnSoFar};

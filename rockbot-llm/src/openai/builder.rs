@@ -9,8 +9,8 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use rockbot_core::{ExposeSecret, IdSource, RandomIds, Secret};
 
 use super::report::{Reporter, SettingNames};
-use super::retry::RetryPolicy;
 use super::{Limits, OpenAiChat};
+use crate::gateway::RetryPolicy;
 use crate::settings::LlmConfigError;
 
 /// Builds an [`OpenAiChat`]. The order of the calls does not matter.
@@ -44,7 +44,10 @@ impl OpenAiChatBuilder {
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             limits: Limits::default(),
-            retry: RetryPolicy::default(),
+            retry: RetryPolicy {
+                retries: 1,
+                ..RetryPolicy::default()
+            },
             ids: Arc::new(RandomIds),
             names: SettingNames::default(),
         }
@@ -87,7 +90,8 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// How often a call is tried again when that may help. Once unless set.
+    /// How often a call is tried again when that may help. Once unless set. Under a [`Retry`](crate::Retry) it is not:
+    /// attempts must not multiply.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retry.retries = retries;
         self
@@ -95,7 +99,8 @@ impl OpenAiChatBuilder {
 
     /// The longest wait before a retry, whatever the server asks for. 30 seconds unless set.
     pub fn max_retry_wait(mut self, limit: Duration) -> Self {
-        self.retry.max_wait = limit;
+        self.retry.longest_retry_after = limit;
+        self.retry.longest_back_off = self.retry.longest_back_off.min(limit);
         self
     }
 

@@ -1,5 +1,6 @@
 //! Asks servers that speak OpenAI's chat completions, which nearly all do.
 
+mod advice;
 mod builder;
 mod calls;
 mod classify;
@@ -10,12 +11,12 @@ mod probe;
 mod report;
 mod request;
 mod response;
-mod retry;
 mod sse;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod think;
+mod usage;
 mod wire;
 
 use std::fmt;
@@ -27,24 +28,26 @@ use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Response, Url};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
-use rockbot_core::{CallContext, Clock, IdSource, SystemClock, loggable, until};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use rockbot_core::{CallContext, Clock, IdSource, SystemClock, until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 pub use self::builder::OpenAiChatBuilder;
 pub(crate) use self::builder::{base_url, is_key, is_loopback};
 pub use self::probe::{ServerCheck, probe};
 pub use self::report::SettingNames;
+pub(crate) use self::report::redact_tokens;
 
+use self::advice::Advice;
 use self::idle::IdleTimer;
 use self::report::Reporter;
 use self::response::{Assembler, Fault, Outlet};
-use self::retry::{Advice, Failure, RetryPolicy};
 use self::stream::StreamFold;
+use crate::gateway::{RetryPolicy, retrying};
 
 /// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama.
 ///
 /// It streams on the wire only when the call has a delta sink. A call that failed in a way that may pass is
-/// tried once more; see [`OpenAiChatBuilder`] for the limits. A call that is cancelled, dropped or out of time
+/// tried once more, unless a [`Retry`](crate::Retry) around it tries again itself; see [`OpenAiChatBuilder`] for the limits. A call that is cancelled, dropped or out of time
 /// closes its connection.
 ///
 /// ```no_run
@@ -112,58 +115,46 @@ impl OpenAiChat {
         &self.report.model
     }
 
-    async fn ask(&self, call: &ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
+    async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
         let body = request::body(self.model(), &call.request, call.deltas.is_some()).map_err(|error| {
             ChatError::new(ChatErrorKind::InvalidRequest, "the request cannot be written as JSON").with_source(error)
         })?;
         let body = Bytes::from(body);
-        let mut outlet = Outlet::new(call.deltas.clone());
-        let mut retries = 0;
-        loop {
-            let failure = match self.attempt(call, body.clone(), &mut outlet).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
-            };
-            let Some(wait) = self.retry.wait(&failure, retries, Instant::now(), deadline) else {
-                return Err(failure.error);
-            };
-            tracing::debug!(error = %loggable(&failure.error.to_string()), ?wait, "trying a model call again");
-            outlet.reset();
-            sleep(wait).await;
-            retries += 1;
-        }
+        let attempt = |call| self.attempt(call, body.clone());
+        retrying(&self.retry, call, Some(deadline), attempt).await
     }
 
-    async fn attempt(&self, call: &ChatCall, body: Bytes, outlet: &mut Outlet) -> Result<ChatResponse, Failure> {
+    async fn attempt(&self, call: ChatCall, body: Bytes) -> Result<ChatResponse, ChatError> {
         let response = self.send(body).await?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
-        let answer = Assembler::new(&call.request.messages, &*self.ids, outlet);
+        let outlet = Outlet(call.deltas.clone());
+        let answer = Assembler::new(&call.request.messages, &*self.ids, &outlet);
         let read = match call.deltas {
             _ if has_type(&response, b"text/html") => Err(Fault::WebPage),
             Some(_) if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,
             _ => self.read_whole(response, answer).await,
         };
         read.map_err(|fault| {
-            let failure = Failure::from(self.report.unusable(&fault));
-            Failure {
+            let error = self.report.unusable(&fault);
+            match fault {
                 // An answer that was too long once will be so again.
-                retry_helps: failure.retry_helps && !matches!(fault, Fault::TooLong(..)),
-                ..failure
+                Fault::TooLong(..) => error.with_retry_advice(false),
+                _ => error,
             }
         })
     }
 
-    async fn send(&self, body: Bytes) -> Result<Response, Failure> {
+    async fn send(&self, body: Bytes) -> Result<Response, ChatError> {
         let mut request = reqwest::Request::new(Method::POST, self.url.clone());
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(body.into());
         let sent = self.http.execute(request).await;
-        sent.map_err(|error| self.report.unreachable(error).into())
+        sent.map_err(|error| self.report.unreachable(error))
     }
 
-    async fn refusal(&self, mut response: Response) -> Failure {
+    async fn refusal(&self, mut response: Response) -> ChatError {
         let status = response.status().as_u16();
         let advice = Advice::read(response.headers(), SystemClock.now());
         let mut body = Vec::new();
@@ -173,12 +164,14 @@ impl OpenAiChat {
         {
             body.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BYTES - body.len())]);
         }
-        let mut failure = Failure::from(self.report.refused(Some(status), &body));
+        let mut error = self.report.refused(Some(status), &body);
         if let Some(after) = advice.after {
-            failure.error = failure.error.with_retry_after(after.min(self.retry.max_wait));
+            error = error.with_retry_after(after.min(self.retry.longest_retry_after));
         }
-        failure.retry_helps = advice.should_retry.unwrap_or(failure.retry_helps);
-        failure
+        match advice.should_retry {
+            Some(helps) => error.with_retry_advice(helps),
+            None => error,
+        }
     }
 
     async fn read_whole(&self, response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
@@ -264,14 +257,15 @@ impl ChatClient for OpenAiChat {
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let deadline = self.deadline(&call.cx);
+        let cx = call.cx.clone();
         let stop = async {
             tokio::select! {
                 biased;
-                () = call.cx.cancellation().cancelled() => self.report.cancelled(),
-                () = sleep_until(deadline) => self.timed_out(&call.cx),
+                () = cx.cancellation().cancelled() => self.report.cancelled(),
+                () = sleep_until(deadline) => self.timed_out(&cx),
             }
         };
-        until(self.ask(&call, deadline), stop).await.unwrap_or_else(Err)
+        until(self.ask(call, deadline), stop).await.unwrap_or_else(Err)
     }
 }
 

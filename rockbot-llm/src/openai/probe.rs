@@ -109,7 +109,7 @@ impl OpenAiChat {
             200..300 => self.read_models(response).await,
             // Not every server has such a list.
             404 | 405 | 501 => Ok(None),
-            _ => Err(self.refusal(response).await.error),
+            _ => Err(self.refusal(response).await),
         }
     }
 

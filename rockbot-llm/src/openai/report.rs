@@ -174,7 +174,7 @@ impl Reporter {
 const REDACTED: &str = "[redacted]";
 
 /// Blanks out what looks like a key, even if it is not ours: `Bearer …` and `sk-…`.
-fn redact_tokens(text: &str) -> String {
+pub(crate) fn redact_tokens(text: &str) -> String {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=*".contains(c);
     let mut clean = String::with_capacity(text.len());
     let mut follows_bearer = false;

@@ -12,7 +12,8 @@ use super::calls::{CallAssembler, CallPiece};
 use super::classify::ErrorBody;
 use super::details::DetailAssembler;
 use super::think::{Piece, ThinkSplitter};
-use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText, WireUsage};
+use super::usage::read_usage;
+use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText};
 
 /// As much of an answer that is none is looked at for a message.
 const MAX_QUOTED_BYTES: usize = 4096;
@@ -49,31 +50,11 @@ impl Fault {
 
 /// Where the pieces of an answer go, if anybody wants them.
 #[derive(Debug)]
-pub(super) struct Outlet {
-    sink: Option<DeltaSink>,
-    sent: bool,
-}
+pub(super) struct Outlet(pub(super) Option<DeltaSink>);
 
 impl Outlet {
-    /// To `sink`.
-    pub(super) fn new(sink: Option<DeltaSink>) -> Self {
-        Self { sink, sent: false }
-    }
-
-    /// Takes back what was sent, if anything was.
-    pub(super) fn reset(&mut self) {
-        if std::mem::take(&mut self.sent) {
-            self.hand_on(ChatDelta::Reset);
-        }
-    }
-
-    fn send(&mut self, delta: ChatDelta<'_>) {
-        self.sent = true;
-        self.hand_on(delta);
-    }
-
-    fn hand_on(&self, delta: ChatDelta<'_>) {
-        if let Some(sink) = &self.sink {
+    fn send(&self, delta: ChatDelta<'_>) {
+        if let Some(sink) = &self.0 {
             sink.send(delta);
         }
     }
@@ -92,7 +73,7 @@ pub(super) struct Assembler<'a> {
 
 /// What was said so far, and who is told.
 struct Said<'a> {
-    outlet: &'a mut Outlet,
+    outlet: &'a Outlet,
     text: String,
     reasoning: String,
 }
@@ -114,7 +95,7 @@ impl Said<'_> {
 
 impl<'a> Assembler<'a> {
     /// For an answer to `messages`. Calls without a usable id get one from `ids`.
-    pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a mut Outlet) -> Self {
+    pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a Outlet) -> Self {
         Self {
             said: Said {
                 outlet,
@@ -153,7 +134,7 @@ impl<'a> Assembler<'a> {
         let message = choice.delta.or(choice.message).unwrap_or_default();
         self.words(&message);
         for call in message.tool_calls.iter().flatten() {
-            let outlet = &mut *self.said.outlet;
+            let outlet = self.said.outlet;
             with_piece(call, |piece| {
                 self.calls
                     .push(piece, |call, tool| outlet.send(ChatDelta::ToolCall { call, tool }))
@@ -277,23 +258,6 @@ fn finish_reason(reason: &str) -> FinishReason {
         "content_filter" => FinishReason::ContentFilter,
         _ => FinishReason::Other,
     }
-}
-
-/// What cannot be read of the usage is not worth an answer.
-fn read_usage(raw: &RawValue) -> Option<Usage> {
-    let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
-    Some(Usage {
-        input: usage.prompt_tokens.unwrap_or(0),
-        output: usage.completion_tokens.unwrap_or(0),
-        cached: usage
-            .prompt_tokens_details
-            .and_then(|details| details.cached_tokens)
-            .unwrap_or(0),
-        reasoning: usage
-            .completion_tokens_details
-            .and_then(|details| details.reasoning_tokens)
-            .unwrap_or(0),
-    })
 }
 
 fn reasoning(text: String, details: DetailAssembler) -> Option<Reasoning> {

@@ -111,14 +111,26 @@ impl<'a> WireFunction<'a> {
     }
 }
 
-/// Tokens, by the names that OpenAI gave them.
+/// Tokens, by the names that OpenAI gave them, and by those of others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct WireUsage {
     pub(super) prompt_tokens: Option<u64>,
     pub(super) completion_tokens: Option<u64>,
+    pub(super) total_tokens: Option<u64>,
     pub(super) prompt_tokens_details: Option<WireInputDetails>,
     pub(super) completion_tokens_details: Option<WireOutputDetails>,
+    // OpenAI's responses and Anthropic
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
+    pub(super) input_tokens_details: Option<WireInputDetails>,
+    pub(super) output_tokens_details: Option<WireOutputDetails>,
+    pub(super) cache_read_input_tokens: Option<u64>,
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    // DeepSeek, Moonshot, and servers that leave the details out
+    pub(super) prompt_cache_hit_tokens: Option<u64>,
+    pub(super) cached_tokens: Option<u64>,
+    pub(super) reasoning_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]

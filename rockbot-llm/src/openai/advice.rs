@@ -1,67 +1,9 @@
-//! One polite retry: when it helps, as late as the server asks, never past the deadline.
+//! What a server says about trying again.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use rockbot_core::Timestamp;
-use rockbot_core::chat::ChatError;
-use tokio::time::Instant;
-
-/// How often and how late is tried again.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RetryPolicy {
-    /// How many retries a call gets.
-    pub(super) retries: u32,
-    /// The longest wait, whatever the server asks for.
-    pub(super) max_wait: Duration,
-    /// The longest wait before the first retry when the server asks for none; doubled for each further one.
-    pub(super) back_off: Duration,
-    /// A number from 0 to 1 that spreads the waits of many clients.
-    pub(super) jitter: fn() -> f64,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            retries: 1,
-            max_wait: Duration::from_secs(30),
-            back_off: Duration::from_millis(500),
-            jitter: random,
-        }
-    }
-}
-
-/// An attempt that failed, and whether another one may help.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: ChatError,
-    pub(super) retry_helps: bool,
-}
-
-impl From<ChatError> for Failure {
-    fn from(error: ChatError) -> Self {
-        Self {
-            retry_helps: error.kind().retry_helps(),
-            error,
-        }
-    }
-}
-
-impl RetryPolicy {
-    /// How long to wait before the next attempt; `None` when there should be none.
-    pub(super) fn wait(&self, failure: &Failure, retries_done: u32, now: Instant, until: Instant) -> Option<Duration> {
-        if !failure.retry_helps || retries_done >= self.retries {
-            return None;
-        }
-        let back_off = || {
-            let longest = self.back_off.saturating_mul(1 << retries_done.min(16));
-            longest.mul_f64((self.jitter)().clamp(0.0, 1.0))
-        };
-        let wait = failure.error.retry_after().unwrap_or_else(back_off).min(self.max_wait);
-        (wait < until.saturating_duration_since(now)).then_some(wait)
-    }
-}
 
 /// What the server advises in its headers.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -123,16 +65,9 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
 }
 
-/// Randomness that the standard library gathered for its hash maps: enough to spread waits.
-fn random() -> f64 {
-    let bits = RandomState::new().build_hasher().finish() >> 11;
-    bits as f64 / (1u64 << 53) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use reqwest::header::{HeaderName, HeaderValue};
-    use rockbot_core::chat::ChatErrorKind;
 
     use super::*;
 
@@ -189,54 +124,5 @@ mod tests {
         assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), 784_111_777);
         assert_eq!(seconds("Thu, 29 Feb 2024 12:00:00 GMT"), 1_709_208_000);
         assert_eq!(seconds("Fri, 01 Mar 2024 00:00:00 GMT"), 1_709_251_200);
-    }
-
-    fn failure(kind: ChatErrorKind, after_ms: Option<u64>) -> Failure {
-        let error = ChatError::new(kind, "x");
-        match after_ms {
-            Some(after) => error.with_retry_after(Duration::from_millis(after)),
-            None => error,
-        }
-        .into()
-    }
-
-    #[track_caller]
-    fn check_wait(failure: &Failure, retries_done: u32, left_ms: u64, expected_ms: Option<u64>) {
-        let policy = RetryPolicy {
-            retries: 3,
-            jitter: || 0.5,
-            ..RetryPolicy::default()
-        };
-        let now = Instant::now();
-        let until = now + Duration::from_millis(left_ms);
-        let expected = expected_ms.map(Duration::from_millis);
-        assert_eq!(policy.wait(failure, retries_done, now, until), expected);
-    }
-
-    #[test]
-    fn waits_are_spread_doubled_and_bounded() {
-        use ChatErrorKind::*;
-        check_wait(&failure(Overloaded, None), 0, 60_000, Some(250));
-        check_wait(&failure(Overloaded, None), 2, 60_000, Some(1000));
-        check_wait(&failure(RateLimited, Some(2000)), 0, 60_000, Some(2000));
-        check_wait(&failure(RateLimited, Some(99_999_999_000)), 0, 60_000, Some(30_000));
-    }
-
-    #[test]
-    fn there_is_no_retry_when_it_cannot_help() {
-        use ChatErrorKind::*;
-        check_wait(&failure(Overloaded, None), 3, 60_000, None);
-        check_wait(&failure(RateLimited, Some(2000)), 0, 2000, None);
-        check_wait(&failure(Auth, None), 0, 60_000, None);
-        let mut obeyed = failure(Overloaded, None);
-        obeyed.retry_helps = false;
-        check_wait(&obeyed, 0, 60_000, None);
-    }
-
-    #[test]
-    fn jitter_is_random_and_in_range() {
-        let all: Vec<f64> = (0..100).map(|_| random()).collect();
-        assert!(all.iter().all(|number| (0.0..1.0).contains(number)));
-        assert!(all.iter().any(|number| *number < 0.5) && all.iter().any(|number| *number >= 0.5));
     }
 }

@@ -1,0 +1,325 @@
+//! Other models for when the first one fails.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::loggable;
+use tokio::time::Instant;
+
+use super::breaker::{Breaker, CoolDown, is_of_the_model};
+use super::deltas::WatchedDeltas;
+use super::part::{ChatPart, layer_of};
+
+/// Asks other models, in order, when the first one fails in a way that another model may not.
+///
+/// A model that keeps failing is left alone for a [`CoolDown`], separately for each tier; when all of them are, the
+/// one that is ready first is asked all the same. Each failure is logged as a warning. When all fail, the error is that
+/// of the first one that was asked. Pieces of an answer that went out are taken back with a
+/// [`Reset`](rockbot_core::chat::ChatDelta::Reset). Copies share what they know of the models.
+///
+/// In a gateway the other models get everything that stands inside of the fallback; as a layer elsewhere it asks them as
+/// they are.
+///
+/// ```
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_llm::{Fallback, ModelGateway, Retry};
+///
+/// let gateway = ModelGateway::builder(ScriptedModel::new())
+///     .fallback(Fallback::to("local", ScriptedModel::new()).then("another", ScriptedModel::new()))
+///     // What comes after the fallback is done for each of the models.
+///     .part(Retry::default())
+///     .build();
+/// ```
+#[derive(Clone)]
+pub struct Fallback {
+    others: Vec<Other>,
+    cool_down: CoolDown,
+    /// The state of the first model and of the others, for each tier.
+    breakers: Arc<Mutex<Vec<[Breaker; 3]>>>,
+}
+
+#[derive(Clone)]
+struct Other {
+    name: Arc<str>,
+    client: Arc<dyn ChatClient>,
+}
+
+impl Fallback {
+    /// After the first model `client`, which logs call `name`.
+    pub fn to(name: impl Into<Arc<str>>, client: impl ChatClient) -> Self {
+        let none = Self {
+            others: Vec::new(),
+            cool_down: CoolDown::default(),
+            breakers: Arc::new(Mutex::new(vec![Default::default()])),
+        };
+        none.then(name, client)
+    }
+
+    /// After those so far `client`.
+    #[must_use]
+    pub fn then(mut self, name: impl Into<Arc<str>>, client: impl ChatClient) -> Self {
+        self.others.push(Other {
+            name: name.into(),
+            client: Arc::new(client),
+        });
+        self.breakers = Arc::new(Mutex::new(vec![Default::default(); self.others.len() + 1]));
+        self
+    }
+
+    /// With another rule for leaving models alone.
+    #[must_use]
+    pub fn cool_down(mut self, rule: CoolDown) -> Self {
+        self.cool_down = rule;
+        self
+    }
+
+    /// With something around each of the other models.
+    pub(super) fn around_others(mut self, wrap: impl Fn(Arc<dyn ChatClient>) -> Arc<dyn ChatClient>) -> Self {
+        for other in &mut self.others {
+            other.client = wrap(other.client.clone());
+        }
+        self
+    }
+
+    fn model<'a>(&'a self, number: usize, first: &'a dyn ChatClient) -> (&'a str, &'a dyn ChatClient) {
+        match number.checked_sub(1).and_then(|number| self.others.get(number)) {
+            Some(other) => (&other.name, &*other.client),
+            None => ("the first model", first),
+        }
+    }
+
+    /// The right to ask a model, if it need not be left alone.
+    fn attempt(&self, number: usize, tier: ModelTier) -> Option<Attempt<'_>> {
+        let admits = self.lock()[number][tier as usize].admits(Instant::now());
+        admits.then_some(Attempt {
+            fallback: self,
+            number,
+            tier,
+        })
+    }
+
+    fn ready_first(&self, tier: ModelTier) -> usize {
+        let breakers = self.lock();
+        let ready = breakers.iter().map(|tiers| tiers[tier as usize].ready_at());
+        ready
+            .enumerate()
+            .min_by_key(|(_, at)| *at)
+            .map_or(0, |(number, _)| number)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<[Breaker; 3]>> {
+        // No code that can panic runs under the lock.
+        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl ChatPart for Fallback {
+    async fn call(&self, mut call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
+        let tier = call.request.tier.unwrap_or_default();
+        let deltas = WatchedDeltas::watch(&mut call);
+        let mut first_error = None;
+        for number in 0..=self.others.len() {
+            let Some(attempt) = self.attempt(number, tier) else {
+                continue;
+            };
+            let (name, client) = self.model(number, next);
+            let error = match client.chat(call.clone()).await {
+                Ok(answer) => {
+                    attempt.succeeded();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            attempt.failed(error.kind());
+            if !error.kind().other_model_helps() {
+                return Err(error);
+            }
+            let (name, said) = (loggable(name), error.to_string());
+            tracing::warn!(tier = tier.name(), kind = ?error.kind(), "{name} failed: {}", loggable(&said));
+            first_error.get_or_insert(error);
+            deltas.reset();
+        }
+        match first_error {
+            Some(error) => Err(error),
+            None => self.model(self.ready_first(tier), next).1.chat(call).await,
+        }
+    }
+}
+
+layer_of!(Fallback);
+
+/// One question to one model, and what it tells about the model.
+struct Attempt<'a> {
+    fallback: &'a Fallback,
+    number: usize,
+    tier: ModelTier,
+}
+
+impl Attempt<'_> {
+    fn succeeded(&self) {
+        self.breaker(Breaker::succeeded);
+    }
+
+    fn failed(&self, kind: ChatErrorKind) {
+        if is_of_the_model(kind) {
+            self.breaker(|breaker| breaker.failed(kind, Instant::now(), self.fallback.cool_down));
+        }
+    }
+
+    fn breaker(&self, change: impl FnOnce(&mut Breaker)) {
+        change(&mut self.fallback.lock()[self.number][self.tier as usize]);
+    }
+}
+
+impl Drop for Attempt<'_> {
+    /// Also for a call that was dropped: the next one may find out.
+    fn drop(&mut self) {
+        self.breaker(Breaker::undecided);
+    }
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.others.iter().map(|other| &other.name).collect();
+        f.debug_struct("Fallback")
+            .field("others", &names)
+            .field("cool_down", &self.cool_down)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ChatErrorKind::*;
+    use rockbot_core::testing::ScriptedModel;
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+    use crate::gateway::ModelGateway;
+    use crate::gateway::retry::Retry;
+    use crate::testing::{Half, call, call_of, streamed};
+
+    fn failing(kinds: impl IntoIterator<Item = ChatErrorKind>) -> ScriptedModel {
+        kinds.into_iter().fold(ScriptedModel::new(), ScriptedModel::fails)
+    }
+
+    fn gateway(first: &ScriptedModel, second: &ScriptedModel) -> ModelGateway {
+        let fallback = Fallback::to("second", second.clone());
+        ModelGateway::builder(first.clone()).fallback(fallback).build()
+    }
+
+    async fn said(gateway: &ModelGateway) -> Result<String, ChatErrorKind> {
+        gateway
+            .chat(call())
+            .await
+            .map(|answer| answer.text)
+            .map_err(|error| error.kind())
+    }
+
+    #[tokio::test]
+    async fn another_model_is_asked_when_that_helps() {
+        for kind in [
+            Overloaded,
+            RateLimited,
+            TimedOut,
+            Unreachable,
+            Auth,
+            QuotaExceeded,
+            NotFound,
+            ContentFiltered,
+        ] {
+            let (first, second) = (failing([kind]), ScriptedModel::new().says("second"));
+            assert_eq!(said(&gateway(&first, &second)).await, Ok("second".into()), "{kind:?}");
+        }
+        for kind in [ContextOverflow, InvalidRequest, Cancelled, Saturated, NotConfigured] {
+            let (first, second) = (failing([kind]), ScriptedModel::new());
+            assert_eq!(said(&gateway(&first, &second)).await, Err(kind));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_error_is_that_of_the_first_model() {
+        let (first, second) = (failing([RateLimited]), failing([Auth]));
+        assert_eq!(said(&gateway(&first, &second)).await, Err(RateLimited));
+    }
+
+    #[tokio::test]
+    async fn what_the_first_model_said_is_taken_back() {
+        let gateway = ModelGateway::builder(Half::failing([CutStream]))
+            .fallback(Fallback::to("second", Half::failing([])))
+            .build();
+        let (call, deltas) = streamed();
+        gateway.chat(call).await.unwrap();
+        assert_eq!(deltas(), ["half ", "reset", "half ", "whole"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_that_fails_for_good_is_left_alone_for_a_while() {
+        let first = failing([Auth]).says("first").says("first");
+        let second = (0..2).fold(ScriptedModel::new(), |second, _| second.says("second"));
+        let gateway = gateway(&first, &second);
+        assert_eq!(said(&gateway).await, Ok("second".into()));
+        assert_eq!(said(&gateway).await, Ok("second".into()));
+        assert_eq!(first.requests().len(), 1);
+        advance(Duration::from_secs(300)).await;
+        assert_eq!(said(&gateway).await, Ok("first".into()));
+        assert_eq!(said(&gateway).await, Ok("first".into()));
+        first.assert_complete();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tiers_cool_down_apart() {
+        let first = failing([Auth]).says("first");
+        let second = ScriptedModel::new().says("second");
+        let gateway = gateway(&first, &second);
+        said(&gateway).await.unwrap();
+        let high = gateway.chat(call_of(ModelTier::High, Default::default())).await;
+        assert_eq!(high.unwrap().text, "first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_filter_is_no_reason_to_leave_a_model_alone() {
+        let first = failing([ContentFiltered; 4]).says("first");
+        let second = (0..4).fold(ScriptedModel::new(), |second, _| second.says("second"));
+        let gateway = gateway(&first, &second);
+        for _ in 0..4 {
+            assert_eq!(said(&gateway).await, Ok("second".into()));
+        }
+        assert_eq!(said(&gateway).await, Ok("first".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_are_left_alone_one_is_asked_all_the_same() {
+        let (first, second) = (failing([Auth]).says("first"), failing([Auth]));
+        let gateway = gateway(&first, &second);
+        assert_eq!(said(&gateway).await, Err(Auth));
+        assert_eq!(said(&gateway).await, Ok("first".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trial_that_is_dropped_does_not_block_the_next() {
+        let first = failing([Auth]).hangs().says("first");
+        let second = ScriptedModel::new().says("second");
+        let gateway = gateway(&first, &second);
+        said(&gateway).await.unwrap();
+        advance(Duration::from_secs(300)).await;
+        timeout(Duration::from_secs(1), gateway.chat(call())).await.unwrap_err();
+        assert_eq!(said(&gateway).await, Ok("first".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn parts_after_the_fallback_hold_for_each_model() {
+        let (first, second) = (failing([Overloaded; 4]), failing([Overloaded; 2]).says("second"));
+        let gateway = ModelGateway::builder(first.clone())
+            .fallback(Fallback::to("second", second.clone()))
+            .part(Retry::default())
+            .build();
+        assert_eq!(said(&gateway).await, Ok("second".into()));
+        assert_eq!((first.requests().len(), second.requests().len()), (4, 3));
+    }
+}

@@ -1,0 +1,265 @@
+//! The one way to the models: who may ask when, how often and how long, and what is counted.
+
+mod breaker;
+mod deltas;
+mod fallback;
+mod part;
+mod permits;
+mod queue;
+mod retry;
+mod time_limit;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::{BoxError, until};
+use tokio::sync::watch;
+use tokio::time::sleep_until;
+use tower::{Layer, Service};
+
+pub use self::breaker::CoolDown;
+pub use self::fallback::Fallback;
+pub use self::part::{ChatPart, ChatService, PartService};
+pub use self::permits::Permits;
+pub use self::queue::PermitLimits;
+pub use self::retry::{Retry, RetryPolicy};
+pub use self::time_limit::TimeLimit;
+
+pub(crate) use self::part::layer_of;
+pub(crate) use self::retry::retrying;
+
+use self::part::{Around, ServiceClient};
+use crate::accounting::Meter;
+
+/// A [`ChatClient`] in front of all models, so that the limits hold for every call of an agent.
+///
+/// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order: a call that waits to be
+/// tried again holds no permit, and no time counts that a call waits for one. [`ModelGateway::builder`] takes others,
+/// in any order, and any tower layer; and each of them fits a stack of tower layers elsewhere, such as
+/// `AgentHostBuilder::chat_layer`. Copies share everything.
+///
+/// ```
+/// use rockbot_llm::{ChatTiers, Fallback, Ledger, Meter, ModelGateway, OfflineModel, PermitLimits};
+///
+/// let ledger = Ledger::default();
+/// let gateway = ModelGateway::builder(ChatTiers::new(OfflineModel::new()))
+///     .fallback(Fallback::to("local", OfflineModel::new()))
+///     // One call at a time.
+///     .stock(PermitLimits::serialized(), Meter::new().ledger(ledger.clone()))
+///     .build();
+/// assert!(gateway.is_idle());
+/// ```
+///
+/// A call ends when it is cancelled or its deadline passes, wherever it is.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use rockbot_core::CallContext;
+/// use rockbot_core::chat::{ChatCall, ChatClient, ChatRequest};
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_llm::{ModelGateway, Retry, TimeLimit};
+/// use tower::limit::ConcurrencyLimitLayer;
+///
+/// let gateway = ModelGateway::builder(ScriptedModel::new().says("Hello."))
+///     .part(Retry::default())
+///     // Each attempt has a minute …
+///     .part(TimeLimit::of(Duration::from_secs(60)))
+///     // … and there is a layer of tower's own.
+///     .layer(ConcurrencyLimitLayer::new(100))
+///     .build();
+///
+/// let call = ChatCall { request: ChatRequest::default().into(), deltas: None, cx: CallContext::new("session") };
+/// assert_eq!(gateway.chat(call).await?.text, "Hello.");
+/// assert!(gateway.is_idle());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ModelGateway(Arc<Inner>);
+
+struct Inner {
+    stack: Arc<dyn ChatClient>,
+    /// The first model, by itself.
+    first: Arc<dyn ChatClient>,
+    /// How many calls are under way, those that wait included.
+    calls: watch::Sender<usize>,
+}
+
+impl ModelGateway {
+    /// The stock parts around `client`, with their defaults.
+    pub fn new(client: impl ChatClient) -> Self {
+        Self::builder(client)
+            .stock(PermitLimits::default(), Meter::default())
+            .build()
+    }
+
+    /// Nothing around `client` yet.
+    pub fn builder(client: impl ChatClient) -> ModelGatewayBuilder {
+        ModelGatewayBuilder {
+            client: Arc::new(client),
+            items: Vec::new(),
+        }
+    }
+
+    /// Whether no call is under way: work that can wait may begin.
+    pub fn is_idle(&self) -> bool {
+        *self.0.calls.borrow() == 0
+    }
+
+    /// Waits until no call is under way.
+    pub async fn idle(&self) {
+        let mut calls = self.0.calls.subscribe();
+        // It fails when the sender is gone, which this gateway holds.
+        let _ = calls.wait_for(|calls| *calls == 0).await;
+    }
+}
+
+#[async_trait]
+impl ChatClient for ModelGateway {
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.0.first.model_of(tier)
+    }
+
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let _under_way = UnderWay::begin(&self.0.calls);
+        let cx = call.cx.clone();
+        let late = async {
+            match cx.deadline() {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let stop = async {
+            tokio::select! {
+                biased;
+                () = cx.cancellation().cancelled() => ChatError::new(ChatErrorKind::Cancelled, "the model call was cancelled"),
+                () = late => ChatError::new(ChatErrorKind::TimedOut, "the model did not answer before the deadline of the work"),
+            }
+        };
+        until(self.0.stack.chat(call), stop).await.unwrap_or_else(Err)
+    }
+}
+
+impl fmt::Debug for ModelGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = *self.0.calls.borrow();
+        f.debug_struct("ModelGateway")
+            .field("calls", &calls)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call that counts until it is dropped.
+struct UnderWay<'a>(&'a watch::Sender<usize>);
+
+impl<'a> UnderWay<'a> {
+    fn begin(calls: &'a watch::Sender<usize>) -> Self {
+        calls.send_modify(|calls| *calls += 1);
+        Self(calls)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|calls| *calls -= 1);
+    }
+}
+
+type Wrap = Arc<dyn Fn(Arc<dyn ChatClient>) -> Arc<dyn ChatClient> + Send + Sync>;
+
+/// Builds a [`ModelGateway`]: the first that is added sees each call first.
+#[must_use]
+pub struct ModelGatewayBuilder {
+    client: Arc<dyn ChatClient>,
+    items: Vec<Item>,
+}
+
+enum Item {
+    Wrap(Wrap),
+    Fallback(Fallback),
+}
+
+impl ModelGatewayBuilder {
+    /// One more part, inside of those so far.
+    pub fn part(self, part: impl ChatPart) -> Self {
+        self.item(Item::Wrap(around(Arc::new(part))))
+    }
+
+    /// A tower layer, inside of the parts so far.
+    pub fn layer<L>(self, layer: L) -> Self
+    where
+        L: Layer<ChatService> + Send + Sync + 'static,
+        L::Service: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.item(Item::Wrap(Arc::new(move |next| {
+            Arc::new(ServiceClient(layer.layer(ChatService(next))))
+        })))
+    }
+
+    /// Other models for when the first one fails. What is added after it is done for each of the models.
+    pub fn fallback(self, fallback: Fallback) -> Self {
+        self.item(Item::Fallback(fallback))
+    }
+
+    /// The parts that [`ModelGateway::new`] has, inside of those so far, with these limits and this meter.
+    pub fn stock(self, limits: PermitLimits, meter: Meter) -> Self {
+        self.part(Retry::default())
+            .part(Permits::new(limits))
+            .part(meter)
+            .part(TimeLimit::default())
+    }
+
+    /// The gateway.
+    pub fn build(self) -> ModelGateway {
+        let (mut stack, mut inside) = (self.client.clone(), Vec::<Wrap>::new());
+        for item in self.items.into_iter().rev() {
+            let wrap: Wrap = match item {
+                Item::Wrap(wrap) => wrap,
+                Item::Fallback(fallback) => {
+                    let others = fallback.around_others(|other| inside.iter().fold(other, |next, wrap| wrap(next)));
+                    around(Arc::new(others))
+                }
+            };
+            stack = wrap(stack);
+            inside.push(wrap);
+        }
+        ModelGateway(Arc::new(Inner {
+            stack,
+            first: self.client,
+            calls: watch::Sender::new(0),
+        }))
+    }
+
+    fn item(mut self, item: Item) -> Self {
+        self.items.push(item);
+        self
+    }
+}
+
+fn around(part: Arc<dyn ChatPart>) -> Wrap {
+    Arc::new(move |next| {
+        Arc::new(Around {
+            part: part.clone(),
+            next,
+        })
+    })
+}
+
+impl fmt::Debug for ModelGatewayBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelGatewayBuilder")
+            .field("parts", &self.items.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

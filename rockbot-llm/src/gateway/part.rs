@@ -1,0 +1,177 @@
+//! What stands around a model call, and how it becomes a tower layer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use rockbot_core::BoxError;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use tower::{Service, ServiceExt};
+
+/// Something that is done around each model call: the short way to write a tower layer for them.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
+/// use rockbot_llm::{ChatPart, PartService};
+/// use tower::Layer;
+///
+/// /// Greets politely.
+/// #[derive(Clone)]
+/// struct Polite;
+///
+/// #[async_trait]
+/// impl ChatPart for Polite {
+///     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
+///         let mut answer = next.chat(call).await?;
+///         answer.text.insert_str(0, "Dear user, ");
+///         Ok(answer)
+///     }
+/// }
+///
+/// // With this it fits `AgentHostBuilder::chat_layer` and every other stack of tower layers too.
+/// impl<S> Layer<S> for Polite {
+///     type Service = PartService<Self, S>;
+///
+///     fn layer(&self, inner: S) -> Self::Service {
+///         PartService::new(self.clone(), inner)
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait ChatPart: Send + Sync + 'static {
+    /// Answers `call`, as a rule by asking `next`: once, several times, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is no answer.
+    async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError>;
+}
+
+/// A part around a client, as a client.
+pub(super) struct Around {
+    pub(super) part: Arc<dyn ChatPart>,
+    pub(super) next: Arc<dyn ChatClient>,
+}
+
+impl ChatClient for Around {
+    // Written out, since `async_trait` would box the future of the part once more.
+    fn chat<'a: 'b, 'b>(&'a self, call: ChatCall) -> Answer<'b>
+    where
+        Self: 'b,
+    {
+        self.part.call(call, &*self.next)
+    }
+
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.next.model_of(tier)
+    }
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<ChatResponse, ChatError>> + Send + 'a>>;
+
+/// A part around a tower service of model calls.
+#[derive(Debug, Clone)]
+pub struct PartService<P, S> {
+    part: Arc<P>,
+    inner: S,
+}
+
+impl<P, S> PartService<P, S> {
+    /// `part` around `inner`.
+    pub fn new(part: P, inner: S) -> Self {
+        Self {
+            part: Arc::new(part),
+            inner,
+        }
+    }
+}
+
+impl<P, S> Service<ChatCall> for PartService<P, S>
+where
+    P: ChatPart,
+    S: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
+{
+    type Response = ChatResponse;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<ChatResponse, BoxError>> + Send>>;
+
+    /// Always ready: a part may ask more than once, so it waits for the inner service with each question.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ChatCall) -> Self::Future {
+        let (part, inner) = (self.part.clone(), ServiceClient(self.inner.clone()));
+        Box::pin(async move { part.call(call, &inner).await.map_err(BoxError::from) })
+    }
+}
+
+/// A tower service of model calls, as a client.
+pub(super) struct ServiceClient<S>(pub(super) S);
+
+#[async_trait]
+impl<S> ChatClient for ServiceClient<S>
+where
+    S: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
+{
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let answer = self.0.clone().oneshot(call).await;
+        answer.map_err(|error| chat_error(error.into()))
+    }
+}
+
+/// A stock time-out layer's error is a time-out.
+fn chat_error(error: BoxError) -> ChatError {
+    match error.is::<tower::timeout::error::Elapsed>() {
+        true => ChatError::new(
+            ChatErrorKind::TimedOut,
+            "the model took longer than a time-out layer allows",
+        )
+        .with_source(error),
+        false => ChatError::from(error),
+    }
+}
+
+/// A chat client as a tower service: what the layers of a gateway wrap.
+#[derive(Clone)]
+pub struct ChatService(pub(super) Arc<dyn ChatClient>);
+
+impl Service<ChatCall> for ChatService {
+    type Response = ChatResponse;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<ChatResponse, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ChatCall) -> Self::Future {
+        let client = self.0.clone();
+        Box::pin(async move { client.chat(call).await.map_err(BoxError::from) })
+    }
+}
+
+impl fmt::Debug for ChatService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ChatService")
+    }
+}
+
+/// Makes a part that is cheap to clone a tower layer.
+macro_rules! layer_of {
+    ($part:ty) => {
+        impl<S> tower::Layer<S> for $part {
+            type Service = $crate::gateway::PartService<Self, S>;
+
+            fn layer(&self, inner: S) -> Self::Service {
+                $crate::gateway::PartService::new(self.clone(), inner)
+            }
+        }
+    };
+}
+
+pub(crate) use layer_of;

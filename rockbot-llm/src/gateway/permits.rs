@@ -1,0 +1,383 @@
+//! Permits: so many calls at a time for each tier, users first.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use metrics::{Histogram, histogram};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::context::Priority;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use super::part::{ChatPart, layer_of};
+use super::queue::{Full, PermitLimits, Place, Queue};
+
+/// Lets so many calls run at a time, as [`PermitLimits`] say. Copies share the permits.
+///
+/// A call that is refused, or waited too long, fails with [`ChatErrorKind::Saturated`]. A call that is dropped gives
+/// its permit or its place back, wherever it is. How long calls wait is measured in milliseconds as
+/// `rockbot.llm.permit.wait`, by `tier`.
+#[derive(Clone)]
+pub struct Permits(Arc<Shared>);
+
+struct Shared {
+    limits: PermitLimits,
+    queue: Mutex<Queue<oneshot::Sender<Permit>>>,
+    waits: [OnceLock<Histogram>; 3],
+}
+
+impl Permits {
+    /// Permits within `limits`.
+    pub fn new(limits: PermitLimits) -> Self {
+        Self(Arc::new(Shared {
+            limits,
+            queue: Mutex::new(Queue::new(limits)),
+            waits: Default::default(),
+        }))
+    }
+
+    /// How many calls run.
+    pub fn running(&self) -> usize {
+        self.0.lock().running()
+    }
+
+    /// How many calls wait.
+    pub fn waiting(&self) -> usize {
+        self.0.lock().waiting()
+    }
+
+    async fn permit(&self, tier: ModelTier, priority: Priority) -> Result<Permit, ChatError> {
+        let began = Instant::now();
+        let permit = match self.0.enter(tier, priority, began) {
+            Ok(Entry::Permit(permit)) => Ok(permit),
+            Ok(Entry::Place(place)) => place.permit().await,
+            Err(Full) => Err(self.0.crowded()),
+        };
+        self.0.waits(tier).record(began.elapsed().as_secs_f64() * 1000.0);
+        permit
+    }
+}
+
+impl Default for Permits {
+    fn default() -> Self {
+        Self::new(PermitLimits::default())
+    }
+}
+
+#[async_trait]
+impl ChatPart for Permits {
+    async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
+        let _permit = self
+            .permit(call.request.tier.unwrap_or_default(), call.cx.priority())
+            .await?;
+        next.chat(call).await
+    }
+}
+
+layer_of!(Permits);
+
+enum Entry {
+    Permit(Permit),
+    Place(Waiting),
+}
+
+impl Shared {
+    fn enter(self: &Arc<Self>, tier: ModelTier, priority: Priority, now: Instant) -> Result<Entry, Full> {
+        let mut queue = self.lock();
+        if queue.enter(tier) {
+            return Ok(Entry::Permit(self.permit(tier)));
+        }
+        let (sender, receiver) = oneshot::channel();
+        let place = queue.wait(tier, priority, now, sender)?;
+        Ok(Entry::Place(Waiting {
+            shared: self.clone(),
+            tier,
+            place,
+            receiver,
+        }))
+    }
+
+    /// Hands free permits to those who wait. What reaches nobody any more is dropped, and so comes back here.
+    fn admit(self: &Arc<Self>) {
+        loop {
+            // Not in a `while let`, which would hold the lock while permits are dropped.
+            let next = self.lock().admit();
+            let Some((tier, waiter)) = next else { return };
+            let _ = waiter.send(self.permit(tier));
+        }
+    }
+
+    fn permit(self: &Arc<Self>, tier: ModelTier) -> Permit {
+        Permit {
+            shared: self.clone(),
+            tier,
+        }
+    }
+
+    fn waits(&self, tier: ModelTier) -> &Histogram {
+        self.waits[tier as usize].get_or_init(|| histogram!("rockbot.llm.permit.wait", "tier" => tier.name()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue<oneshot::Sender<Permit>>> {
+        // No code that can panic runs under the lock.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn crowded(&self) -> ChatError {
+        let most = self.limits.max_waiting;
+        saturated(&format!(
+            "more than {most} calls wait for a model and this one comes last"
+        ))
+    }
+
+    fn waited(&self, limit: Duration) -> ChatError {
+        saturated(&format!("no model was free for this call within {limit:?}"))
+    }
+}
+
+fn saturated(why: &str) -> ChatError {
+    let message = format!("{why}: try again later, or raise the gateway's permits");
+    ChatError::new(ChatErrorKind::Saturated, message)
+}
+
+/// The right to ask a model, given back when it is dropped.
+struct Permit {
+    shared: Arc<Shared>,
+    tier: ModelTier,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.shared.lock().leave(self.tier);
+        self.shared.admit();
+    }
+}
+
+/// A place in line, given up when it is dropped.
+struct Waiting {
+    shared: Arc<Shared>,
+    tier: ModelTier,
+    place: Place,
+    receiver: oneshot::Receiver<Permit>,
+}
+
+impl Waiting {
+    async fn permit(mut self) -> Result<Permit, ChatError> {
+        let limit = self.shared.limits.max_wait;
+        match timeout(limit, &mut self.receiver).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) => Err(self.shared.crowded()),
+            Err(_) => Err(self.shared.waited(limit)),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.shared.lock().forget(self.tier, self.place);
+    }
+}
+
+impl fmt::Debug for Permits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permits")
+            .field("limits", &self.0.limits)
+            .field("running", &self.running())
+            .field("waiting", &self.waiting())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
+
+    use rockbot_core::context::Priority::*;
+    use tokio::task::JoinSet;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::gateway::ModelGateway;
+    use crate::testing::call_of;
+
+    /// A model that takes a second, and counts how many calls it has and had at most.
+    #[derive(Clone, Default)]
+    struct Slow {
+        running: Arc<AtomicUsize>,
+        most: Arc<AtomicUsize>,
+        order: Arc<Mutex<Vec<Priority>>>,
+    }
+
+    #[async_trait]
+    impl ChatClient for Slow {
+        async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+            let _ends = Ends(&self.running);
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(running, Ordering::SeqCst);
+            self.order.lock().unwrap().push(call.cx.priority());
+            sleep(Duration::from_secs(1)).await;
+            Ok(ChatResponse::text("done"))
+        }
+    }
+
+    struct Ends<'a>(&'a AtomicUsize);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn gateway(limits: PermitLimits) -> (ModelGateway, Permits, Slow) {
+        let (permits, model) = (Permits::new(limits), Slow::default());
+        let gateway = ModelGateway::builder(model.clone()).part(permits.clone()).build();
+        (gateway, permits, model)
+    }
+
+    /// Asks all at once and returns how each call ended, in the order of the calls.
+    async fn ask_all(gateway: &ModelGateway, calls: impl IntoIterator<Item = ChatCall>) -> Vec<Option<ChatErrorKind>> {
+        let mut tasks = Vec::new();
+        for call in calls {
+            let gateway = gateway.clone();
+            tasks.push(tokio::spawn(async move {
+                gateway.chat(call).await.err().map(|error| error.kind())
+            }));
+            tokio::task::yield_now().await;
+        }
+        let mut ends = Vec::new();
+        for task in tasks {
+            ends.push(task.await.unwrap());
+        }
+        ends
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_tier_has_its_own_permits() {
+        for (tier, most) in ModelTier::ALL.into_iter().zip([8, 4, 2]) {
+            let (gateway, permits, model) = gateway(PermitLimits::default());
+            let calls = (0..20).map(|_| call_of(tier, User));
+            assert_eq!(ask_all(&gateway, calls).await, [None; 20]);
+            assert_eq!(model.most.load(Ordering::SeqCst), most, "{tier:?}");
+            assert_eq!((permits.running(), permits.waiting()), (0, 0));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn serialized_means_one_call_at_a_time_and_users_first() {
+        let (gateway, _, model) = gateway(PermitLimits::serialized());
+        let calls = [Dream, Dream, Subagent, Scheduled, User]
+            .into_iter()
+            .zip(ModelTier::ALL.into_iter().cycle());
+        let began = Instant::now();
+        ask_all(&gateway, calls.map(|(priority, tier)| call_of(tier, priority))).await;
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        assert_eq!(model.most.load(Ordering::SeqCst), 1);
+        assert_eq!(*model.order.lock().unwrap(), [Dream, User, Scheduled, Subagent, Dream]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_is_bounded_in_number_and_time() {
+        let limits = PermitLimits {
+            max_waiting: 2,
+            max_wait: Duration::from_millis(1500),
+            ..PermitLimits::serialized()
+        };
+        let (gateway, permits, _) = gateway(limits);
+        let calls = [User, Dream, User, User].map(|priority| call_of(ModelTier::Low, priority));
+        let saturated = Some(ChatErrorKind::Saturated);
+        // The dream loses its place to the third, and the last waits too long.
+        assert_eq!(ask_all(&gateway, calls).await, [None, saturated, None, saturated]);
+        assert_eq!((permits.running(), permits.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_error_says_what_to_do() {
+        let limits = PermitLimits {
+            max_waiting: 0,
+            ..PermitLimits::serialized()
+        };
+        let permits = Permits::new(limits);
+        let _first = permits.permit(ModelTier::Low, User).await.unwrap();
+        let error = permits.permit(ModelTier::High, User).await.err().unwrap();
+        let expected = "more than 0 calls wait for a model and this one comes last: \
+                        try again later, or raise the gateway's permits";
+        assert_eq!((error.kind(), error.message()), (ChatErrorKind::Saturated, expected));
+        assert!(!error.retry_helps());
+    }
+
+    fn poll<F: Future>(future: &mut Pin<Box<F>>) -> bool {
+        future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Answers after some polls.
+    struct Steps(usize);
+
+    #[async_trait]
+    impl ChatClient for Steps {
+        async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+            for _ in 0..self.0 {
+                let mut is_first = true;
+                std::future::poll_fn(|_| match std::mem::take(&mut is_first) {
+                    true => std::task::Poll::Pending,
+                    false => std::task::Poll::Ready(()),
+                })
+                .await;
+            }
+            Ok(ChatResponse::text("done"))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_dropped_anywhere_gives_back_what_it_has() {
+        // The call is polled so often, then the one before it ends, then it is polled again; and then it is dropped.
+        for before in 0..4 {
+            for after in 0..6 {
+                let permits = Permits::new(PermitLimits::serialized());
+                let gateway = ModelGateway::builder(Steps(3)).part(permits.clone()).build();
+                let first = permits.permit(ModelTier::High, User).await.ok().unwrap();
+                let mut call = Box::pin(gateway.chat(call_of(ModelTier::Low, User)));
+                let mut has_ended = false;
+                for _ in 0..before {
+                    assert!(!poll(&mut call));
+                }
+                drop(first);
+                for _ in 0..after {
+                    has_ended = has_ended || poll(&mut call);
+                }
+                assert_eq!(has_ended, after >= 4, "{before} polls before, {after} after");
+                drop(call);
+                assert_eq!(
+                    (permits.running(), permits.waiting()),
+                    (0, 0),
+                    "{before} polls before, {after} after"
+                );
+                assert!(gateway.is_idle());
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn permits_survive_a_crowd_that_comes_and_goes() {
+        let permits = Permits::new(PermitLimits {
+            total: 3,
+            ..PermitLimits::default()
+        });
+        let gateway = ModelGateway::builder(Steps(1)).part(permits.clone()).build();
+        let mut tasks = JoinSet::new();
+        for number in 0..2000 {
+            let gateway = gateway.clone();
+            tasks.spawn(async move {
+                let call = gateway.chat(call_of(ModelTier::ALL[number % 3], User));
+                // `Steps` wakes nobody, so whoever runs is stuck until it is dropped.
+                let _ = timeout(Duration::from_micros(number as u64 % 7), call).await;
+            });
+        }
+        while tasks.join_next().await.is_some() {}
+        assert_eq!((permits.running(), permits.waiting()), (0, 0));
+    }
+}

@@ -1,0 +1,363 @@
+//! Who may ask a model now, and who next: pure bookkeeping.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rockbot_core::chat::ModelTier;
+use rockbot_core::context::Priority;
+use tokio::time::Instant;
+
+/// How many calls may run, and how many may wait how long.
+///
+/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority go first come, first
+/// served. A call counts as having come one head start later for each step that its priority is below a user's:
+/// scheduled, subagent, dream. So a user's call goes first unless the other has waited that much longer, and no call
+/// waits for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PermitLimits {
+    /// Calls of Low at a time. 8 by default; 0 counts as 1, here and below.
+    pub low: usize,
+    /// Calls of Balanced at a time. 4 by default.
+    pub balanced: usize,
+    /// Calls of High at a time. 2 by default.
+    pub high: usize,
+    /// Calls of all tiers together at a time. No limit by default.
+    pub total: usize,
+    /// How many calls may wait. When one more comes, the last in order is refused. 1000 by default.
+    pub max_waiting: usize,
+    /// How long a call may wait. 5 minutes by default.
+    pub max_wait: Duration,
+    /// How much longer a call must have waited to go before one of the next higher priority. 30 seconds by default.
+    pub head_start: Duration,
+}
+
+impl Default for PermitLimits {
+    fn default() -> Self {
+        Self {
+            low: 8,
+            balanced: 4,
+            high: 2,
+            total: usize::MAX,
+            max_waiting: 1000,
+            max_wait: Duration::from_secs(300),
+            head_start: Duration::from_secs(30),
+        }
+    }
+}
+
+impl PermitLimits {
+    /// One call at a time, whatever its tier.
+    pub fn serialized() -> Self {
+        Self {
+            total: 1,
+            ..Self::default()
+        }
+    }
+
+    fn of(&self, tier: ModelTier) -> usize {
+        let limit = match tier {
+            ModelTier::Low => self.low,
+            ModelTier::Balanced => self.balanced,
+            ModelTier::High => self.high,
+        };
+        limit.max(1)
+    }
+}
+
+/// A place in the order of those who wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// When the call counts as having come.
+    came: Instant,
+    /// How many came before it.
+    arrival: u64,
+}
+
+/// The calls that run, counted, and those that wait, in order.
+#[derive(Debug)]
+pub(super) struct Queue<W> {
+    limits: PermitLimits,
+    running: [usize; 3],
+    waiting: [BTreeMap<Place, W>; 3],
+    arrivals: u64,
+}
+
+/// The call cannot wait: too many do already.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl<W> Queue<W> {
+    pub(super) fn new(limits: PermitLimits) -> Self {
+        Self {
+            limits,
+            running: [0; 3],
+            waiting: Default::default(),
+            arrivals: 0,
+        }
+    }
+
+    /// Lets a call run if there is a permit for it. Then nobody waits who could have had it.
+    pub(super) fn enter(&mut self, tier: ModelTier) -> bool {
+        let has_room = self.has_room(tier);
+        self.running[tier as usize] += usize::from(has_room);
+        has_room
+    }
+
+    /// Puts a call in line. When too many wait, the last in order loses its place, which may be this one.
+    pub(super) fn wait(&mut self, tier: ModelTier, priority: Priority, now: Instant, waiter: W) -> Result<Place, Full> {
+        self.arrivals += 1;
+        let place = Place {
+            came: now + self.limits.head_start * steps_below_user(priority),
+            arrival: self.arrivals,
+        };
+        self.waiting[tier as usize].insert(place, waiter);
+        if self.waiting() > self.limits.max_waiting {
+            let last = self.waiting.iter_mut().filter_map(BTreeMap::last_entry);
+            if let Some(last) = last.max_by_key(|entry| *entry.key()) {
+                let loser = *last.key();
+                last.remove();
+                return if loser == place { Err(Full) } else { Ok(place) };
+            }
+        }
+        Ok(place)
+    }
+
+    /// A call has ended. Follow with [`Queue::admit`].
+    pub(super) fn leave(&mut self, tier: ModelTier) {
+        self.running[tier as usize] -= 1;
+    }
+
+    /// Lets the first one in order run that can, if any can.
+    pub(super) fn admit(&mut self) -> Option<(ModelTier, W)> {
+        let can_run = ModelTier::ALL.into_iter().filter(|tier| self.has_room(*tier));
+        let first = can_run
+            .filter_map(|tier| Some((*self.waiting[tier as usize].first_key_value()?.0, tier)))
+            .min();
+        let (place, tier) = first?;
+        let waiter = self.waiting[tier as usize].remove(&place)?;
+        self.running[tier as usize] += 1;
+        Some((tier, waiter))
+    }
+
+    /// Somebody does not wait any more.
+    pub(super) fn forget(&mut self, tier: ModelTier, place: Place) {
+        self.waiting[tier as usize].remove(&place);
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.iter().sum()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.iter().map(BTreeMap::len).sum()
+    }
+
+    fn has_room(&self, tier: ModelTier) -> bool {
+        self.running[tier as usize] < self.limits.of(tier) && self.running() < self.limits.total.max(1)
+    }
+}
+
+fn steps_below_user(priority: Priority) -> u32 {
+    match priority {
+        Priority::User => 0,
+        Priority::Scheduled => 1,
+        Priority::Subagent => 2,
+        _ => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+
+    const PRIORITIES: [Priority; 4] = [Priority::User, Priority::Scheduled, Priority::Subagent, Priority::Dream];
+
+    /// Who runs, in order, when one after another comes at these seconds and each waits for the one before.
+    fn order(limits: PermitLimits, calls: &[(u64, Priority)]) -> Vec<usize> {
+        let (start, mut queue) = (Instant::now(), Queue::new(limits));
+        assert!(queue.enter(ModelTier::High));
+        for (number, (second, priority)) in calls.iter().enumerate() {
+            assert!(!queue.enter(ModelTier::Low));
+            let _ = queue.wait(ModelTier::Low, *priority, start + Duration::from_secs(*second), number);
+        }
+        let mut order = Vec::new();
+        queue.leave(ModelTier::High);
+        while let Some((tier, number)) = queue.admit() {
+            order.push(number);
+            queue.leave(tier);
+        }
+        order
+    }
+
+    #[test]
+    fn the_higher_priority_goes_first_and_equals_in_order() {
+        use Priority::*;
+        let calls = [
+            (0, Dream),
+            (1, Subagent),
+            (2, User),
+            (3, Scheduled),
+            (4, User),
+            (5, Dream),
+        ];
+        assert_eq!(order(PermitLimits::serialized(), &calls), [2, 4, 3, 1, 0, 5]);
+    }
+
+    #[test]
+    fn who_waited_long_enough_goes_before_a_user() {
+        use Priority::*;
+        let calls = [
+            (0, Dream),
+            (0, Scheduled),
+            (29, User),
+            (31, User),
+            (89, User),
+            (90, User),
+            (91, User),
+        ];
+        assert_eq!(order(PermitLimits::serialized(), &calls), [2, 1, 3, 4, 0, 5, 6]);
+    }
+
+    #[test]
+    fn the_last_in_order_loses_its_place() {
+        use Priority::*;
+        let limits = PermitLimits {
+            max_waiting: 2,
+            ..PermitLimits::serialized()
+        };
+        assert_eq!(
+            order(limits, &[(0, Dream), (1, Scheduled), (2, User), (3, Dream), (4, User)]),
+            [2, 4]
+        );
+        assert_eq!(
+            order(
+                PermitLimits {
+                    max_waiting: 0,
+                    ..limits
+                },
+                &[(0, User)]
+            ),
+            Vec::<usize>::new()
+        );
+    }
+
+    #[derive(Debug, Clone)]
+    enum Act {
+        Come(ModelTier, Priority),
+        /// One of those who run ends.
+        End(prop::sample::Index),
+        /// One of those who wait goes away.
+        GoAway(prop::sample::Index),
+        Pass(u64),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let act = prop_oneof![
+            3 => (select(&ModelTier::ALL[..]), select(&PRIORITIES[..])).prop_map(|(tier, priority)| Act::Come(tier, priority)),
+            2 => any::<prop::sample::Index>().prop_map(Act::End),
+            1 => any::<prop::sample::Index>().prop_map(Act::GoAway),
+            1 => (0u64..100).prop_map(Act::Pass),
+        ];
+        prop::collection::vec(act, 0..200)
+    }
+
+    /// The queue beside a plain list of who should run and wait.
+    struct Model {
+        limits: PermitLimits,
+        queue: Queue<usize>,
+        now: Instant,
+        /// Number and tier.
+        running: Vec<(usize, ModelTier)>,
+        /// Number, tier and place.
+        waiting: Vec<(usize, ModelTier, Place)>,
+        next: usize,
+    }
+
+    impl Model {
+        fn act(&mut self, act: &Act) {
+            match act {
+                Act::Come(tier, priority) => self.come(*tier, *priority),
+                Act::End(which) if !self.running.is_empty() => {
+                    let (_, tier) = self.running.remove(which.index(self.running.len()));
+                    self.queue.leave(tier);
+                    self.admit();
+                }
+                Act::GoAway(which) if !self.waiting.is_empty() => {
+                    let (_, tier, place) = self.waiting.remove(which.index(self.waiting.len()));
+                    self.queue.forget(tier, place);
+                }
+                Act::Pass(seconds) => self.now += Duration::from_secs(*seconds),
+                Act::End(_) | Act::GoAway(_) => {}
+            }
+        }
+
+        fn come(&mut self, tier: ModelTier, priority: Priority) {
+            self.next += 1;
+            if self.queue.enter(tier) {
+                self.running.push((self.next, tier));
+                return;
+            }
+            if let Ok(place) = self.queue.wait(tier, priority, self.now, self.next) {
+                self.waiting.push((self.next, tier, place));
+                self.waiting.sort_by_key(|(_, _, place)| *place);
+                self.waiting.truncate(self.limits.max_waiting);
+            }
+        }
+
+        fn admit(&mut self) {
+            while let Some((tier, number)) = self.queue.admit() {
+                let can_run = |tier: ModelTier| {
+                    let running = self.running.iter().filter(|(_, other)| *other == tier).count();
+                    running < self.limits.of(tier)
+                };
+                let first = self.waiting.iter().position(|(_, tier, _)| can_run(*tier)).unwrap();
+                assert_eq!(self.waiting.remove(first).0, number, "the first that can run does");
+                self.running.push((number, tier));
+            }
+        }
+
+        fn check(&self) {
+            assert_eq!(
+                (self.queue.running(), self.queue.waiting()),
+                (self.running.len(), self.waiting.len())
+            );
+            assert!(self.running.len() <= self.limits.total);
+            for tier in ModelTier::ALL {
+                let running = self.running.iter().filter(|(_, other)| *other == tier).count();
+                let waiting = self.waiting.iter().filter(|(_, other, _)| *other == tier).count();
+                assert!(running <= self.limits.of(tier));
+                let is_free = running < self.limits.of(tier) && self.running.len() < self.limits.total;
+                assert!(!is_free || waiting == 0, "nobody waits for a permit that is free");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_permit_is_lost_or_given_twice(acts in acts(), total in prop_oneof![Just(1), Just(3), Just(usize::MAX)]) {
+            let limits = PermitLimits { low: 3, balanced: 2, high: 1, total, max_waiting: 5, ..PermitLimits::default() };
+            let mut model = Model {
+                limits,
+                queue: Queue::new(limits),
+                now: Instant::now(),
+                running: Vec::new(),
+                waiting: Vec::new(),
+                next: 0,
+            };
+            for act in &acts {
+                model.act(act);
+                model.check();
+            }
+            while !model.running.is_empty() {
+                let (_, tier) = model.running.remove(0);
+                model.queue.leave(tier);
+                model.admit();
+                model.check();
+            }
+            prop_assert_eq!(model.queue.waiting(), 0);
+        }
+    }
+}

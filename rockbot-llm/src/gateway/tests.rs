@@ -1,0 +1,119 @@
+//! The gateway as a whole.
+
+use std::time::Duration;
+
+use rockbot_core::chat::ChatRequest;
+use rockbot_core::testing::{ScriptedModel, conformance};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tower::timeout::TimeoutLayer;
+use tower::util::MapRequestLayer;
+use tower::{ServiceBuilder, ServiceExt};
+
+use super::*;
+use crate::testing::call;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn it_is_idle_when_no_call_is_under_way() {
+    let gateway = ModelGateway::new(ScriptedModel::new().hangs().says("done"));
+    assert!(gateway.is_idle());
+    let asking = tokio::spawn({
+        let gateway = gateway.clone();
+        async move { timeout(SECOND, gateway.chat(call())).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!gateway.is_idle());
+    let began = Instant::now();
+    gateway.idle().await;
+    assert_eq!(began.elapsed(), SECOND);
+    asking.await.unwrap().unwrap_err();
+    assert_eq!(gateway.chat(call()).await.unwrap().text, "done");
+    gateway.idle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_when_it_is_cancelled_or_late() {
+    let gateway = ModelGateway::new(ScriptedModel::new().hangs().hangs());
+    let mut late = call();
+    late.cx = late.cx.with_deadline(Instant::now() + SECOND);
+    assert_eq!(gateway.chat(late).await.unwrap_err().kind(), ChatErrorKind::TimedOut);
+
+    let cancellation = CancellationToken::new();
+    let mut unwanted = call();
+    unwanted.cx = unwanted.cx.with_cancellation(cancellation.clone());
+    let asking = gateway.chat(unwanted);
+    let cancel = async {
+        tokio::time::sleep(SECOND).await;
+        cancellation.cancel();
+    };
+    let (answer, ()) = tokio::join!(asking, cancel);
+    assert_eq!(answer.unwrap_err().kind(), ChatErrorKind::Cancelled);
+    assert!(gateway.is_idle());
+}
+
+/// Makes each call one of this tier.
+fn at(tier: ModelTier) -> MapRequestLayer<impl Fn(ChatCall) -> ChatCall + Clone> {
+    MapRequestLayer::new(move |mut call: ChatCall| {
+        let mut request = (*call.request).clone();
+        request.tier = Some(tier);
+        call.request = request.into();
+        call
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_that_is_added_sees_the_call_first_and_stock_layers_fit() {
+    let model = ScriptedModel::new().says("done").hangs();
+    let gateway = ModelGateway::builder(model.clone())
+        .layer(at(ModelTier::Low))
+        .layer(at(ModelTier::High))
+        .layer(TimeoutLayer::new(SECOND))
+        .build();
+    gateway.chat(call()).await.unwrap();
+    assert_eq!(model.requests()[0].tier, Some(ModelTier::High));
+    assert_eq!(gateway.chat(call()).await.unwrap_err().kind(), ChatErrorKind::TimedOut);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_are_tower_layers() {
+    let model = ScriptedModel::new().fails(ChatErrorKind::Overloaded).hangs();
+    let other = ScriptedModel::new().says("other");
+    let stack = ServiceBuilder::new()
+        .layer(Fallback::to("other", other))
+        .layer(Retry::default())
+        .layer(Permits::default())
+        .layer(Meter::default())
+        .layer(TimeLimit::of(SECOND))
+        .service(ChatService(Arc::new(model.clone())));
+    // Then the script is at its end, which no retry helps: nor does another model.
+    let error = stack.clone().oneshot(call()).await.unwrap_err();
+    assert_eq!(ChatError::from(error).kind(), ChatErrorKind::Other);
+    assert_eq!(model.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn it_keeps_the_promises_of_a_chat_client() {
+    let make = async || ModelGateway::new(ScriptedModel::new().says("three short words"));
+    conformance::chat_client(make, ChatRequest::default()).await;
+}
+
+#[test]
+fn it_names_the_model_behind_it() {
+    let gateway = ModelGateway::builder(ScriptedModel::new().with_id("small"))
+        .layer(TimeoutLayer::new(SECOND))
+        .build();
+    assert_eq!(gateway.model_of(ModelTier::Low).as_deref(), Some("small"));
+}
+
+#[tokio::test]
+async fn layers_that_fail_keep_their_typed_error() {
+    let gateway = ModelGateway::builder(ScriptedModel::new().fails(ChatErrorKind::RateLimited))
+        .layer(TimeoutLayer::new(SECOND))
+        .build();
+    assert_eq!(
+        gateway.chat(call()).await.unwrap_err().kind(),
+        ChatErrorKind::RateLimited
+    );
+}

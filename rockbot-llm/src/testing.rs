@@ -1,0 +1,118 @@
+//! What the tests of several modules need.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rockbot_core::CallContext;
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, DeltaSink,
+    ModelTier,
+};
+use rockbot_core::context::Priority;
+
+/// A subscriber that notes the fields of each of our events.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// The events so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("rockbot_llm")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+                self.0 += &format!("{field}={value:?} ");
+            }
+        }
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.0.lock().unwrap().push(fields.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A call of a user that is not streamed.
+pub(crate) fn call() -> ChatCall {
+    ChatCall {
+        request: ChatRequest::new([ChatMessage::user("hi")]).into(),
+        deltas: None,
+        cx: CallContext::new("s"),
+    }
+}
+
+/// A call for `tier` with `priority`.
+pub(crate) fn call_of(tier: ModelTier, priority: Priority) -> ChatCall {
+    let request = ChatRequest {
+        tier: Some(tier),
+        ..ChatRequest::default()
+    };
+    ChatCall {
+        request: request.into(),
+        deltas: None,
+        cx: CallContext::new("s").with_priority(priority),
+    }
+}
+
+/// A call that is streamed, and what came so far: words, or `reset`.
+pub(crate) fn streamed() -> (ChatCall, impl Fn() -> Vec<String>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = DeltaSink::new({
+        let seen = seen.clone();
+        move |delta| {
+            seen.lock().unwrap().push(match delta {
+                ChatDelta::Text(text) => text.to_owned(),
+                _ => "reset".to_owned(),
+            });
+        }
+    });
+    let call = ChatCall {
+        deltas: Some(sink),
+        ..call()
+    };
+    (call, move || seen.lock().unwrap().clone())
+}
+
+/// A model that breaks off in the middle of its first answers.
+pub(crate) struct Half(Mutex<VecDeque<ChatErrorKind>>);
+
+impl Half {
+    /// A model that fails so, and then no more.
+    pub(crate) fn failing(kinds: impl IntoIterator<Item = ChatErrorKind>) -> Self {
+        Self(Mutex::new(kinds.into_iter().collect()))
+    }
+}
+
+#[async_trait]
+impl ChatClient for Half {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let say = |text| call.deltas.iter().for_each(|sink| sink.send(ChatDelta::Text(text)));
+        say("half ");
+        if let Some(kind) = self.0.lock().unwrap().pop_front() {
+            return Err(ChatError::new(kind, "broke off"));
+        }
+        say("whole");
+        Ok(ChatResponse::text("half whole"))
+    }
+}

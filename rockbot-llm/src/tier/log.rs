@@ -1,0 +1,321 @@
+//! A log of decisions, for whoever tunes the rules.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use rockbot_core::chat::{ModelTier, TierDecision};
+use rockbot_core::{Timestamp, rfc3339};
+use serde::{Deserialize, Serialize};
+
+use crate::openai::redact_tokens;
+
+/// How many decisions are kept.
+const KEPT: usize = 200;
+
+/// As much of a text is kept, in characters.
+const PREVIEW_CHARS: usize = 150;
+
+/// As much of a file is read; the newest end of it.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// A word this long with digits in it may be a key.
+const LONGEST_WORD: usize = 20;
+
+/// The newest 200 decisions, one JSON line for each, in a file such as `tier-routing-log.jsonl`.
+///
+/// Lines are appended; when there are twice as many as are kept, the file is rewritten. Only its owner may read it. A
+/// line holds the first 150 characters of the text with what looks like a key blanked out, unless
+/// [`RoutingLog::without_previews`]: whoever judges a decision must see what it was about.
+///
+/// Writing is short but waits for the disk: from async code, call it where that does no harm.
+///
+/// ```
+/// use rockbot_core::chat::TierSelector;
+/// use rockbot_core::{Clock, SystemClock};
+/// use rockbot_llm::{KeywordTierSelector, RoutingEntry, RoutingLog};
+///
+/// # fn main() -> std::io::Result<()> {
+/// # let folder = tempfile::tempdir()?;
+/// let log = RoutingLog::new(folder.path().join("tier-routing-log.jsonl"));
+/// let text = "Who was Ada Lovelace?";
+/// let decision = KeywordTierSelector::default().select(text);
+/// log.append(RoutingEntry::new(SystemClock.now(), "user-message", text, &decision))?;
+///
+/// assert_eq!(log.entries()?[0].prompt_preview, text);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RoutingLog {
+    path: PathBuf,
+    previews: bool,
+    /// How many lines the file has, once somebody counted.
+    lines: Mutex<Option<usize>>,
+}
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoutingEntry {
+    /// When it was made.
+    #[serde(with = "rfc3339")]
+    pub timestamp: Timestamp,
+    /// How the text begins.
+    #[serde(default)]
+    pub prompt_preview: String,
+    /// The tier.
+    #[serde(with = "tier_name")]
+    pub tier: ModelTier,
+    /// What was routed: `user-message` or `subagent`.
+    #[serde(default)]
+    pub context: String,
+    /// The score.
+    #[serde(default)]
+    pub complexity_score: f64,
+    /// What spoke for the tier.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+impl RoutingEntry {
+    /// The decision about `text`, made `at` a moment for `context`.
+    pub fn new(at: Timestamp, context: impl Into<String>, text: &str, decision: &TierDecision) -> Self {
+        Self {
+            timestamp: at,
+            prompt_preview: preview(text),
+            tier: decision.tier,
+            context: context.into(),
+            complexity_score: decision.score,
+            reasons: decision.reasons.clone(),
+        }
+    }
+}
+
+impl RoutingLog {
+    /// The log in the file `path`, which is made when it is not there.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            previews: true,
+            lines: Mutex::new(None),
+        }
+    }
+
+    /// Keeps nothing of the texts. The reasons still name the keywords that were found.
+    #[must_use]
+    pub fn without_previews(mut self) -> Self {
+        self.previews = false;
+        self
+    }
+
+    /// Writes one decision.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the file cannot be written.
+    pub fn append(&self, mut entry: RoutingEntry) -> io::Result<()> {
+        if !self.previews {
+            entry.prompt_preview.clear();
+        }
+        let mut line = serde_json::to_string(&entry)?;
+        line.push('\n');
+        // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = match *lines {
+            Some(count) => count,
+            None => self.read()?.lines().count(),
+        };
+        *lines = None;
+        if count + 1 < 2 * KEPT {
+            private(OpenOptions::new().append(true))
+                .open(&self.path)?
+                .write_all(line.as_bytes())?;
+            *lines = Some(count + 1);
+        } else {
+            *lines = Some(self.rewrite(&line)?);
+        }
+        Ok(())
+    }
+
+    /// The newest decisions, at most 200, the oldest of them first. Lines that cannot be read are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the file cannot be read; one that is not there is empty.
+    pub fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
+        let text = self.read()?;
+        let all: Vec<_> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        Ok(all[all.len().saturating_sub(KEPT)..].to_vec())
+    }
+
+    /// Keeps the newest lines and adds `line`; says how many there are then.
+    fn rewrite(&self, line: &str) -> io::Result<usize> {
+        let text = self.read()?;
+        let all: Vec<_> = text.lines().collect();
+        let kept = &all[all.len().saturating_sub(KEPT - 1)..];
+        let mut text = kept.join("\n");
+        if !kept.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+        let temporary = self.path.with_extension("jsonl.new");
+        private(OpenOptions::new().write(true).truncate(true))
+            .open(&temporary)?
+            .write_all(text.as_bytes())?;
+        std::fs::rename(&temporary, &self.path)?;
+        Ok(kept.len() + 1)
+    }
+
+    fn read(&self) -> io::Result<String> {
+        let mut file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+            file => file?,
+        };
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A file that only its owner may read.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options.create(true)
+}
+
+fn preview(text: &str) -> String {
+    let is_key = |word: &str| word.len() >= LONGEST_WORD && word.bytes().any(|byte| byte.is_ascii_digit());
+    // What is cut off is not looked at; a word that is cut could be the beginning of a key.
+    let end = text
+        .char_indices()
+        .nth(4 * PREVIEW_CHARS)
+        .map_or(text.len(), |(at, _)| at);
+    let text = redact_tokens(&text[..end]);
+    let words = text.split_inclusive(char::is_whitespace);
+    let hidden = words.map(|word| if is_key(word.trim_end()) { "[redacted] " } else { word });
+    let mut preview: String = hidden.collect::<String>().chars().take(PREVIEW_CHARS).collect();
+    preview.truncate(preview.trim_end().len());
+    preview
+}
+
+/// The tier as logs and the original write it.
+mod tier_name {
+    use rockbot_core::chat::ModelTier;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+    pub(super) fn serialize<S: Serializer>(tier: &ModelTier, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(tier.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelTier, D::Error> {
+        let name = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let tier = ModelTier::ALL
+            .into_iter()
+            .find(|tier| tier.name().eq_ignore_ascii_case(&name));
+        tier.ok_or_else(|| de::Error::custom(format_args!("`{name}` is no tier")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str) -> RoutingEntry {
+        let decision = TierDecision::new(ModelTier::High, 0.5).because("it is hard");
+        RoutingEntry::new(Timestamp::from_millis(0), "subagent", text, &decision)
+    }
+
+    fn previews(log: &RoutingLog) -> Vec<String> {
+        log.entries()
+            .unwrap()
+            .into_iter()
+            .map(|entry| entry.prompt_preview)
+            .collect()
+    }
+
+    #[test]
+    fn a_line_has_the_shape_of_the_original() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        RoutingLog::new(&path).append(entry("two\nlines")).unwrap();
+        let expected = r#"{"timestamp":"1970-01-01T00:00:00.000Z","promptPreview":"two\nlines","tier":"High","context":"subagent","complexityScore":0.5,"reasons":["it is hard"]}"#;
+        assert_eq!(std::fs::read_to_string(path).unwrap(), format!("{expected}\n"));
+    }
+
+    #[test]
+    fn the_newest_two_hundred_are_kept_over_restarts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let mut longest = 0;
+        for number in 0..1000 {
+            // Every now and then another process takes over.
+            let log = RoutingLog::new(&path);
+            for step in 0..10 {
+                log.append(entry(&format!("{}", number * 10 + step))).unwrap();
+                longest = longest.max(std::fs::read_to_string(&path).unwrap().lines().count());
+            }
+        }
+        assert_eq!(longest, 399);
+        let expected: Vec<_> = (9800..10_000).map(|number| number.to_string()).collect();
+        assert_eq!(previews(&RoutingLog::new(&path)), expected);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let log = RoutingLog::new(&path);
+        assert_eq!(previews(&log), Vec::<String>::new());
+        std::fs::write(
+            &path,
+            b"{\xff}\n{}\n{\"timestamp\":\"2026-02-01T00:00:00Z\",\"tier\":\"low\"}\n",
+        )
+        .unwrap();
+        log.append(entry("new")).unwrap();
+        assert_eq!(previews(&log), ["", "new"]);
+    }
+
+    #[test]
+    fn no_key_is_written() {
+        let check = |text: &str, expected: &str| assert_eq!(preview(text), expected);
+        check("use sk-proj-1234567890 for it", "use [redacted] for it");
+        check("Bearer abc.def it is", "Bearer [redacted] it is");
+        check("ghp_0123456789abcdefghij is mine", "[redacted] is mine");
+        check(
+            "an extraordinarily-long-word stays",
+            "an extraordinarily-long-word stays",
+        );
+        check(&"é".repeat(200), &"é".repeat(150));
+        check(
+            &format!("{} sk-proj-1234567890", "x".repeat(144)),
+            &format!("{} [reda", "x".repeat(144)),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let log = RoutingLog::new(folder.path().join("log.jsonl")).without_previews();
+        log.append(entry("secret")).unwrap();
+        assert_eq!(previews(&log), [""]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_may_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let log = RoutingLog::new(&path);
+        for _ in 0..500 {
+            log.append(entry("x")).unwrap();
+        }
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

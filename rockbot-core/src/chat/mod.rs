@@ -9,6 +9,7 @@ mod error;
 mod message;
 mod request;
 mod response;
+pub mod text_calls;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
 pub use error::{ChatError, ChatErrorKind};

@@ -10,6 +10,7 @@ mod error;
 mod message;
 mod request;
 mod response;
+pub mod text_calls;
 mod tier;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};

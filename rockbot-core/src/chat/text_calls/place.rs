@@ -1,0 +1,62 @@
+//! Whether a call stands where calls are made, or where people write about them.
+//!
+//! The rule, for forms with a marker of their own: the calls begin at the start of a line and fill their lines,
+//! outside fences and thoughts. They may also begin behind the end of a sentence, or glued to a word when the
+//! marker is a token that nobody types, if nothing but calls follows. They are quoted, and no calls, when
+//!
+//! * words follow on the same line, a closing tag of something else follows, or the line is a list item, a
+//!   table or a quotation, so that the call does not stand at its start
+//! * the line before introduces them (a colon, an open quote, a heading, a list item) *and* prose follows; when
+//!   an answer quoted calls once, the introduction alone is enough
+//! * they cannot be read and prose follows
+//!
+//! Forms without a marker must end the answer, and not be introduced; plain JSON must be all of it.
+
+/// Whether the last line of `before` announces what follows it.
+pub(super) fn introduces(before: &str) -> bool {
+    let before = before.trim_end();
+    if before.ends_with([':', '：', '"', '“', '«', '(', '>', '|']) {
+        return true;
+    }
+    let tail = tail(before, 240);
+    let line = tail.rsplit('\n').next().unwrap_or_default().trim_start();
+    let numbered = line.trim_start_matches(|char: char| char.is_ascii_digit());
+    let item =
+        line.starts_with(['-', '*', '#', '+']) || numbered.len() < line.len() && numbered.starts_with(['.', ')']);
+    item && tail.len() < 240 || line.starts_with("**") && line.ends_with("**")
+}
+
+/// Whether the text behind calls shows that they stand inside something.
+pub(super) fn encloses(after: &str) -> bool {
+    after.starts_with("</") || after.starts_with(['"', '”', '»', ')'])
+}
+
+/// Whether calls can begin behind `before`, in the middle of a line.
+pub(super) fn goes_on(before: &str, opener: &str) -> bool {
+    let word_before = before.trim_end_matches([' ', '\t']);
+    let Some(last) = word_before.chars().next_back() else {
+        return false;
+    };
+    if matches!(last, '.' | '!' | '?' | '…' | '。' | '！' | '？') {
+        // Not behind `e.g.`
+        let word = tail(word_before, 12)
+            .rsplit([' ', '\n', '('])
+            .next()
+            .unwrap_or_default();
+        let stops = word.trim_end_matches(['.', '!', '?']).contains('.');
+        return !stops;
+    }
+    let typed_by_nobody = ["<|", "<｜", "[TOOL_CALLS]"]
+        .iter()
+        .any(|token| opener.starts_with(token));
+    typed_by_nobody && word_before.len() == before.len() && (last.is_alphanumeric() || matches!(last, ':' | '>'))
+}
+
+/// The last `length` bytes, or a little less.
+fn tail(text: &str, length: usize) -> &str {
+    let mut start = text.len().saturating_sub(length);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}

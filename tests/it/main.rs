@@ -16,6 +16,7 @@ mod guides;
 mod host;
 mod journal;
 mod journal_reading;
+mod large_results;
 mod layers;
 mod nudges;
 mod parallel;

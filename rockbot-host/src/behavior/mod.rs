@@ -37,6 +37,8 @@ pub struct ModelBehavior {
     pub nudge_on_tool_failure_giveup: Option<bool>,
     /// [`Budget::max_model_calls`].
     pub max_tool_iterations: Option<u32>,
+    /// How many characters a tool's result may have to stay in the conversation.
+    pub tool_result_chunking_threshold: Option<usize>,
     /// [`Evaluation::max_completion_reprompts`](crate::turn::Evaluation::max_completion_reprompts).
     pub max_completion_reprompts: Option<u32>,
     /// [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
@@ -55,6 +57,9 @@ impl ModelBehavior {
             max_tool_iterations: section
                 .get::<Positive>("MaxToolIterationsOverride")?
                 .map(|count| count.0),
+            tool_result_chunking_threshold: section
+                .get::<Positive>("ToolResultChunkingThreshold")?
+                .map(|chars| chars.0 as usize),
             max_completion_reprompts: section.get("MaxCompletionRepromptsOverride")?,
             max_follow_up_passes: section.get("MaxFollowUpPassesOverride")?,
         })
@@ -67,6 +72,7 @@ impl ModelBehavior {
             policy.budget.max_model_calls = calls;
         }
         policy.budget = budget.unwrap_or(policy.budget);
+        policy.result_threshold = self.tool_result_chunking_threshold.or(policy.result_threshold);
         let (nudges, evaluation) = (&mut policy.nudges, &mut policy.evaluation);
         let settings = [
             (self.nudge_on_hallucinated_tool_calls, &mut nudges.on_hallucinated_calls),

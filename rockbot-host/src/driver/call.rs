@@ -27,10 +27,11 @@ impl Drive<'_> {
         let begin = mutating.then(|| self.live.stop().child_token());
         let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, begin.as_ref())).collect();
         let (driver, session) = (self.driver, self.turn.request().session.clone());
-        let running = calls
-            .iter()
-            .zip(&contexts)
-            .map(|(call, cx)| driver.tools.call(call.request(&session), cx));
+        let threshold = self.turn.policy().result_threshold;
+        let running = calls.iter().zip(&contexts).map(|(call, cx)| {
+            let request = call.request(&session);
+            async move { driver.fit(driver.tools.call(request, cx).await, cx, threshold).await }
+        });
         let running = running.collect::<FuturesUnordered<_>>().ready_chunks(calls.len());
         self.gather(&calls, running, begin.as_ref()).await
     }

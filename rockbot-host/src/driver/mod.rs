@@ -5,6 +5,7 @@
 
 mod ask;
 mod call;
+mod large;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJourna
 use rockbot_core::{CallContext, Clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use large::LargeResults;
 
 use crate::chat::ChatDoor;
 use crate::engine::LiveTurn;
@@ -25,6 +28,7 @@ use crate::turn::{Turn, TurnEvent, TurnStep, record};
 pub(crate) struct TurnDriver {
     pub(crate) chat: ChatDoor,
     pub(crate) tools: ToolDispatcher,
+    pub(crate) large: LargeResults,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.

@@ -148,7 +148,9 @@ impl TurnEngine {
         let cx = context(turn, live);
         for _ in 0..ASK_FOR {
             match self.driver.tools.recover(&request, &cx).await {
-                Recovery::Finished(response) => return response,
+                Recovery::Finished(response) => {
+                    return self.driver.fit(response, &cx, turn.policy().result_threshold).await;
+                }
                 Recovery::Unknown => break,
                 Recovery::Running => {}
             }

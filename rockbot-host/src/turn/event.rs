@@ -213,6 +213,9 @@ pub struct PolicySnapshot {
     pub approval_expiry: Duration,
     /// How often a model may try to give its answer the right shape. Default 2.
     pub max_shape_attempts: u32,
+    /// How many characters a tool's result may have to stay in the conversation; `None` is as the host says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_threshold: Option<usize>,
     /// Which weaknesses of its model are answered with a nudge.
     #[serde(skip_serializing_if = "is_default")]
     pub nudges: Nudges,
@@ -233,6 +236,7 @@ impl Default for PolicySnapshot {
             max_resumes: 3,
             approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
             max_shape_attempts: 2,
+            result_threshold: None,
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),
         }

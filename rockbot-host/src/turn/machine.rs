@@ -399,6 +399,11 @@ impl Turn {
         &self.id
     }
 
+    /// Its settings.
+    pub fn policy(&self) -> &PolicySnapshot {
+        &self.policy
+    }
+
     /// What started it.
     pub fn request(&self) -> &Arc<TurnRequest> {
         &self.request

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
-use rockbot_core::messaging::{Bus, MessageRoute};
-use rockbot_core::store::{
-    ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryFeedbackStore, StoreError,
-};
+use rockbot_core::messaging::Bus;
+use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversationMemory, StoreError, WorkingMemory};
 use rockbot_core::subsystem::{Declared, Needs, Parts};
-use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolInvokeRequest, ToolRegistry};
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
 use rockbot_core::{AgentIdentity, BoxError};
 use tokio_util::sync::CancellationToken;
@@ -19,15 +17,14 @@ use super::intake::Patterns;
 use crate::agent::Agent;
 use crate::chat::ChatDoor;
 use crate::conversation::{ConversationOptions, FileConversationMemory};
-use crate::driver::TurnDriver;
+use crate::driver::{LargeResults, TurnDriver};
 use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
-use crate::pipeline::HostRoute;
 use crate::profile::{ProfileError, SystemPrompt};
-use crate::tool::{ToolDispatcher, ToolGuides, ToolInvokeHandler};
-use crate::users::{self, Replies, Served};
+use crate::tool::{ToolDispatcher, ToolGuides};
+use crate::users::Replies;
 
 /// What keeps a host from being built. All of it is reported at once.
 #[derive(Debug, thiserror::Error)]
@@ -102,9 +99,16 @@ impl AgentHostBuilder {
         problems: &mut Vec<BoxError>,
     ) -> Option<Materials> {
         let mut declared = self.declare(identity, registry, problems);
-        let guides = self.guides(&mut declared, problems);
+        let mut more = self.guides(&mut declared, problems);
+        more.extend(
+            declared
+                .parts
+                .get::<dyn WorkingMemory>()
+                .into_iter()
+                .flat_map(result_readers),
+        );
         let tools = std::mem::take(&mut self.tools).into_iter();
-        for tool in tools.chain(declared.tools.drain(..)).chain(guides) {
+        for tool in tools.chain(declared.tools.drain(..)).chain(more) {
             note(registry.register(owner, tool), problems);
         }
         let patterns = self.messages.patterns(identity, &mut declared, problems);
@@ -223,49 +227,31 @@ impl AgentHostBuilder {
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
-        let (mut parts, prompt, memory) = (materials.parts, materials.prompt, materials.memory);
-        let replies = |bus: &Arc<dyn Bus>| -> Arc<dyn ReplySender> {
-            Arc::new(Replies {
-                publisher: bus.clone(),
-                identity: identity.clone(),
-            })
-        };
+        let (mut parts, prompt) = (materials.parts, materials.prompt);
         let engine = Arc::new(TurnEngine::new(Equipment {
             driver: TurnDriver {
                 chat: ChatDoor::new(materials.chat, self.chat_layers),
                 tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers),
+                large: LargeResults {
+                    policy: self.large_results,
+                    memory: parts.get::<dyn WorkingMemory>(),
+                },
                 journal: materials.journal.clone(),
                 clock: self.clock.clone(),
                 halt: CancellationToken::new(),
             },
-            memory: memory.clone(),
+            memory: materials.memory,
             log: parts.get::<dyn ConversationLog>(),
             prompt: prompt.clone(),
             briefer: materials.briefer,
             behaviors: self.behaviors,
-            replies: self.messages.bus.as_ref().map(replies),
+            replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),
         }));
         let turns = TurnService::new(engine.clone(), self.turn_layers);
-
-        let mut routes = Vec::new();
-        if let Some(options) = self.messages.users.clone() {
-            let feedback = parts.get::<dyn FeedbackStore>();
-            routes.extend(users::routes(Served {
-                options,
-                turns: turns.clone(),
-                memory,
-                feedback: feedback.unwrap_or_else(|| Arc::new(InMemoryFeedbackStore::new())),
-                ids: self.ids.clone(),
-                clock: self.clock,
-            }));
-        }
-        if !self.messages.tool_topics.is_empty() {
-            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(engine));
-            routes.push(HostRoute::at_most_once(tools));
-        }
-        let abort = turns.engine().abort.clone();
+        let routes = self.messages.host_routes(&turns, &parts, &self.ids);
+        let abort = engine.abort.clone();
         let bus = self.messages.connect(identity, materials.patterns, routes, abort)?;
         let agent = Agent::new(turns.clone(), self.ids);
         parts.provide(Arc::new(agent.clone()));
@@ -278,6 +264,13 @@ impl AgentHostBuilder {
             lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
         })
     }
+}
+
+fn replies(bus: &Arc<dyn Bus>, identity: &AgentIdentity) -> Arc<dyn ReplySender> {
+    Arc::new(Replies {
+        publisher: bus.clone(),
+        identity: identity.clone(),
+    })
 }
 
 /// What went well; what did not is noted.

@@ -6,16 +6,19 @@ use std::time::Duration;
 use rockbot_core::messaging::{
     Bus, Disposition, MessageContext, MessageContexts, MessageRoute, SubscribeOptions, TopicPattern,
 };
-use rockbot_core::subsystem::Declared;
-use rockbot_core::{AgentIdentity, BoxError};
+use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
+use rockbot_core::subsystem::{Declared, Parts};
+use rockbot_core::tool::ToolInvokeRequest;
+use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
 
 use super::assemble::{BuildError, note};
+use crate::engine::TurnService;
 use crate::host::lifecycle::{BusSide, Intake};
 use crate::layer::Layers;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router, TIME_LIMIT};
-use crate::tool::tool_subscription;
-use crate::users::{self, UserOptions};
+use crate::tool::{ToolInvokeHandler, tool_subscription};
+use crate::users::{self, Served, UserOptions};
 
 /// What a builder was told about messages.
 pub(super) struct MessageSettings {
@@ -106,6 +109,27 @@ impl MessageSettings {
     /// Whether messages alone make the host useful: they never ask a model.
     pub(super) fn need_no_model(&self) -> bool {
         self.bus.is_some() && self.users.is_none()
+    }
+
+    /// The handlers of the host itself.
+    pub(super) fn host_routes(&self, turns: &TurnService, parts: &Parts, ids: &Arc<dyn IdSource>) -> Vec<HostRoute> {
+        let mut routes = Vec::new();
+        if let Some(options) = self.users.clone() {
+            let feedback = parts.get::<dyn FeedbackStore>();
+            routes.extend(users::routes(Served {
+                options,
+                turns: turns.clone(),
+                memory: turns.engine().memory.clone(),
+                feedback: feedback.unwrap_or_else(|| Arc::new(InMemoryFeedbackStore::new())),
+                ids: ids.clone(),
+                clock: parts.clock().clone(),
+            }));
+        }
+        if !self.tool_topics.is_empty() {
+            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(turns.engine().clone()));
+            routes.push(HostRoute::at_most_once(tools));
+        }
+        routes
     }
 
     fn missing(&self) -> Option<Missing> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse};
 use rockbot_core::subsystem::{Needs, Subsystem};
-use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 
@@ -77,6 +77,7 @@ pub struct AgentHostBuilder {
     briefing: Briefing,
     behaviors: ModelBehaviors,
     limits: ToolLimits,
+    large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     given: Vec<Give>,
@@ -140,6 +141,7 @@ impl AgentHostBuilder {
             briefing: Briefing::none(),
             behaviors: ModelBehaviors::new(),
             limits: ToolLimits::default(),
+            large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             given: Vec::new(),
@@ -282,6 +284,14 @@ impl AgentHostBuilder {
     /// How long and how many tool calls may run.
     pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// When a tool's result is too long for the conversation. It is then kept in the agent's
+    /// [`working_memory`](Self::working_memory) in chunks, and the model reads an index and gets tools to read the
+    /// chunks with; without a working memory the model reads its beginning.
+    pub fn large_results(mut self, policy: LargeResultPolicy) -> Self {
+        self.large_results = policy;
         self
     }
 

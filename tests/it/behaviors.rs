@@ -2,8 +2,11 @@
 
 use rockbot::testing::{ScriptedModel, mock_tool};
 use rockbot_core::config::Config;
+use rockbot_core::tool::tool;
 use rockbot_host::AgentHost;
 use rockbot_host::behavior::ModelBehaviors;
+
+use crate::support::Anything;
 
 const SETTINGS: &str = r#"{ "ModelBehaviors": { "Models": { "deepseek": {
     "AdditionalSystemPrompt": "Be brief.",
@@ -54,4 +57,68 @@ async fn a_model_is_told_and_corrected_as_its_behavior_says() {
 #[tokio::test]
 async fn other_models_are_left_alone() {
     assert_eq!(asked("gpt-4.1").await, [["You are agent.", "Create it."]]);
+}
+
+#[tokio::test]
+async fn a_model_without_native_calls_calls_in_text() {
+    let model = ScriptedModel::new()
+        .with_id("old-model")
+        .says("Let me look.\n\ntool_call_name: look\ntool_call_arguments: {\"n\": 1,}")
+        .says("It is there.");
+    let text = r#"{ "ModelBehaviors": { "Models": { "old": { "UseTextBasedToolCalling": true } } } }"#;
+    let config = Config::new().with_text("agent.json", text).unwrap();
+    let look = tool("look", |_: Anything| async { "a chair" })
+        .description("Looks around.")
+        .pure();
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(look)
+        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .build()
+        .unwrap();
+    let outcome = host.agent().ask("s", "Is it there?").await.unwrap();
+    assert_eq!((outcome.text.as_str(), outcome.calls.len()), ("It is there.", 1));
+    let requests = model.requests();
+    assert!(
+        requests.iter().all(|request| request.tools.is_empty()),
+        "no native tools"
+    );
+    let texts: Vec<_> = requests[1]
+        .messages
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert!(
+        texts[1].contains("tool_call_name:") && texts[1].contains("look"),
+        "{}",
+        texts[1]
+    );
+    assert_eq!(
+        texts[2..],
+        [
+            "Is it there?",
+            "Let me look.\n\ntool_call_name: look\ntool_call_arguments: {\"n\":1}",
+            "[Tool result for look]: a chair",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_read_is_taught_once() {
+    let model = ScriptedModel::new()
+        .with_id("old-model")
+        .says("tool_call_name: loook\ntool_call_arguments: {}")
+        .says("I cannot look.");
+    let text = r#"{ "ModelBehaviors": { "Models": { "old": { "UseTextBasedToolCalling": true } } } }"#;
+    let config = Config::new().with_text("agent.json", text).unwrap();
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(tool("look", |_: Anything| async { "a chair" }).description("Looks around."))
+        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .build()
+        .unwrap();
+    let outcome = host.agent().ask("s", "Is it there?").await.unwrap();
+    assert_eq!((outcome.text.as_str(), outcome.usage.total()), ("I cannot look.", 30));
+    let told = model.requests()[1].messages.last().unwrap().text().into_owned();
+    assert!(told.contains("loook") && told.contains("look"), "{told}");
 }

@@ -7,6 +7,7 @@
 //! within half a minute when they change.
 
 mod folder;
+mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,7 @@ use rockbot_core::turn::Budget;
 
 use crate::turn::PolicySnapshot;
 use folder::BehaviorFolder;
+pub(crate) use text::Behaving;
 
 /// How a host treats a model. What is `None` is as the host says for all models.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,6 +29,8 @@ pub struct ModelBehavior {
     pub additional_system_prompt: Option<Arc<str>>,
     /// Stands at the end of each request in which the model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
+    /// Whether the model calls tools in plain text, having no native calls. Default false.
+    pub text_based_tool_calling: bool,
     /// [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
     pub nudge_on_hallucinated_tool_calls: Option<bool>,
     /// [`Nudges::on_leaked_syntax`](crate::turn::Nudges::on_leaked_syntax).
@@ -50,6 +54,7 @@ impl ModelBehavior {
         Ok(Self {
             additional_system_prompt: text(section, "AdditionalSystemPrompt")?,
             pre_tool_loop_prompt: text(section, "PreToolLoopPrompt")?,
+            text_based_tool_calling: section.get_or("UseTextBasedToolCalling", false)?,
             nudge_on_hallucinated_tool_calls: section.get("NudgeOnHallucinatedToolCalls")?,
             nudge_on_leaked_tool_syntax: section.get("NudgeOnLeakedToolSyntax")?,
             nudge_on_unexpected_cjk_output: section.get("NudgeOnUnexpectedCjkOutput")?,

@@ -57,7 +57,7 @@ pub(crate) struct TurnEngine {
     pub(crate) memory: Arc<dyn ConversationMemory>,
     pub(crate) prompt: Arc<SystemPrompt>,
     briefer: Briefer,
-    behaviors: ModelBehaviors,
+    behaviors: Arc<ModelBehaviors>,
     prefix: PrefixWatch,
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
@@ -84,7 +84,7 @@ pub(crate) struct Equipment {
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefer: Briefer,
-    pub(crate) behaviors: ModelBehaviors,
+    pub(crate) behaviors: Arc<ModelBehaviors>,
     /// Sends the replies of messages that name a topic for them; without a bus nobody does.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,

@@ -47,6 +47,7 @@
 
 mod answer;
 mod call_object;
+mod client;
 mod cursor;
 mod dialect;
 mod fence;
@@ -69,6 +70,7 @@ use crate::ToolName;
 use crate::tool::ToolView;
 
 pub use answer::{Malformed, MalformedKind, TextAnswer, TextCall};
+pub use client::TextCallingClient;
 pub use hold_back::HoldBack;
 pub use prompt::{instructions, result_message};
 

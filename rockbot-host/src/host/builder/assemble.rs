@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentHostBuilder;
 use super::intake::Patterns;
 use crate::agent::Agent;
+use crate::behavior::Behaving;
 use crate::chat::ChatDoor;
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{LargeResults, TurnDriver};
@@ -228,9 +229,14 @@ impl AgentHostBuilder {
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
         let (mut parts, prompt) = (materials.parts, materials.prompt);
+        let behaviors = Arc::new(self.behaviors);
+        let chat = match behaviors.is_empty() {
+            true => materials.chat,
+            false => Arc::new(Behaving::new(materials.chat, behaviors.clone())),
+        };
         let engine = Arc::new(TurnEngine::new(Equipment {
             driver: TurnDriver {
-                chat: ChatDoor::new(materials.chat, self.chat_layers),
+                chat: ChatDoor::new(chat, self.chat_layers),
                 tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers),
                 large: LargeResults {
                     policy: self.large_results,
@@ -244,7 +250,7 @@ impl AgentHostBuilder {
             log: parts.get::<dyn ConversationLog>(),
             prompt: prompt.clone(),
             briefer: materials.briefer,
-            behaviors: self.behaviors,
+            behaviors,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),

@@ -1,0 +1,42 @@
+//! Models whose behavior says that they call tools in plain text.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::chat::text_calls::TextCallingClient;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
+
+use super::ModelBehaviors;
+
+/// Asks models natively, and those that need it in plain text.
+pub(crate) struct Behaving {
+    native: Arc<dyn ChatClient>,
+    in_text: TextCallingClient<Arc<dyn ChatClient>>,
+    behaviors: Arc<ModelBehaviors>,
+}
+
+impl Behaving {
+    /// `client`, asked as `behaviors` say.
+    pub(crate) fn new(client: Arc<dyn ChatClient>, behaviors: Arc<ModelBehaviors>) -> Self {
+        Self {
+            in_text: TextCallingClient::new(client.clone()),
+            native: client,
+            behaviors,
+        }
+    }
+}
+
+#[async_trait]
+impl ChatClient for Behaving {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let model = self.native.model_of(call.request.tier.unwrap_or_default());
+        match model.is_some_and(|model| self.behaviors.of(&model).text_based_tool_calling) {
+            true => self.in_text.chat(call).await,
+            false => self.native.chat(call).await,
+        }
+    }
+
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.native.model_of(tier)
+    }
+}

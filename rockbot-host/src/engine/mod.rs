@@ -117,12 +117,18 @@ impl TurnEngine {
 
     /// Runs `task` until it ends or the host gives its tasks up.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.spawn_in(Span::none(), task)
+    }
+
+    /// As [`TurnEngine::spawn`], within `span`.
+    pub(crate) fn spawn_in(&self, span: Span, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let abort = self.abort.clone();
         // A turn's future is large, and spawning moves what it is given several times.
         let task = Box::pin(task);
-        self.tasks.spawn(async move {
+        let task = async move {
             abort.run_until_cancelled(task).await;
-        })
+        };
+        self.tasks.spawn(task.instrument(span))
     }
 
     /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
@@ -185,9 +191,9 @@ impl TurnEngine {
                 accepted(true);
                 let (engine, task_live) = (self.clone(), live.clone());
                 let span = span(&live);
-                self.spawn(
-                    async move { engine.run_new(task_live, claim, policy, run.at, entry).await }.instrument(span),
-                );
+                self.spawn_in(span, async move {
+                    engine.run_new(task_live, claim, policy, run.at, entry).await;
+                });
                 Ok(live)
             }
             // It is answered again.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::tool::{Recovery, ToolInvokeResponse};
 use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
-use tracing::Instrument as _;
 
 use super::{LEASE, LiveTurn, TurnEngine, TurnError, span};
 use crate::driver::{First, context};
@@ -76,7 +75,7 @@ impl TurnEngine {
             let entry = self.sessions.enter(&live, BusyPolicy::Queue);
             let (engine, live) = (self.clone(), live.clone());
             let span = span(&live);
-            self.spawn(async move { engine.run_resumed(live, claim, turn, entry).await }.instrument(span));
+            self.spawn_in(span, async move { engine.run_resumed(live, claim, turn, entry).await });
         }
         Ok(Some((live, begun)))
     }

@@ -143,7 +143,7 @@ async fn a_second_one_is_refused_the_folder() {
     let memory = open(folder.path());
     let refused = FileConversationMemory::open(folder.path()).unwrap_err().to_string();
     let expected = format!(
-        "conversations cannot be opened: the folder `{}` is open in another process: stop that one, or use another folder",
+        "conversations cannot be opened: the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder",
         folder.path().display()
     );
     assert_eq!(refused, expected);

@@ -262,6 +262,22 @@ async fn an_error_of_the_builder_says_what_to_add() {
         ("users without a bus", host().serve_users().build()),
         ("tools without a bus", host().serve_tools().build()),
         (
+            "a handler that nobody reaches",
+            host().bus(bus()).subscribe_to("wrok.#").handle(job()).build(),
+        ),
+        (
+            "users whose replies come back",
+            worker(&bus()).handle(job()).serve_users().subscribe_to("#").build(),
+        ),
+        (
+            "one pattern served in two ways",
+            worker(&bus())
+                .handle(job())
+                .subscribe_with("work.#", SubscribeOptions::new().with_concurrency(9))
+                .build(),
+        ),
+        ("a bus and nothing else", AgentHost::builder("a").bus(bus()).build()),
+        (
             "two handlers twice",
             worker(&bus())
                 .handle(job())

@@ -173,7 +173,9 @@ fn a_folder_belongs_to_one_journal_at_a_time() {
     let open = FileTurnJournal::open(folder.path()).unwrap();
     let refused = FileTurnJournal::open(folder.path()).unwrap_err().to_string();
     assert!(
-        refused.contains("is open in another process: stop that one, or use another data folder"),
+        refused.contains(
+            "is in use: end the process that has it open, or drop the other host of this one with all of its `Agent`s"
+        ),
         "{refused}"
     );
     assert!(refused.contains(&folder.path().display().to_string()), "{refused}");

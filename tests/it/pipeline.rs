@@ -691,7 +691,7 @@ async fn an_answer_goes_only_where_answers_may_go() {
     let expected = [
         (
             "1",
-            "its reply topic `shop.order` is one that this agent takes messages from".to_owned(),
+            "its reply topic `shop.order` is one that this agent takes messages from: reply elsewhere, or have the agent subscribe to narrower topics".to_owned(),
         ),
         (
             "2",

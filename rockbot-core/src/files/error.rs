@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum FileError {
     /// Somebody else has the folder open.
-    #[error("the folder `{}` is open in another process: stop that one, or use another folder", .0.display())]
+    #[error("the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder", .0.display())]
     Locked(PathBuf),
     /// Something else stands where a plain file or folder should be: a link, a device, a folder in place of a file.
     #[error("`{}` is no plain file or folder, and links are not followed: move it away", .0.display())]

@@ -34,7 +34,7 @@ fn a_folder_is_held_by_one() {
     let refused = DataFolder::open(folder.path()).unwrap_err();
     let path = folder.path().to_owned();
     let expected = format!(
-        "the folder `{}` is open in another process: stop that one, or use another folder",
+        "the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder",
         path.display()
     );
     assert_eq!(refused.to_string(), expected);

@@ -40,7 +40,9 @@ pub enum BusError {
     )]
     Conflict(String),
     /// The bus was closed.
-    #[error("the bus is closed: it takes no more messages and subscriptions")]
+    #[error(
+        "the bus is closed: a host closes its bus when it stops; make a new one, or share it with `.shared_bus(…)`"
+    )]
     Closed,
     /// The broker, or the connection to it, failed.
     #[error("{context}")]

@@ -87,8 +87,9 @@ impl<E: Into<HandlerError> + Send> IntoHandled for Result<(), E> {
     }
 }
 
-/// A message that was not dealt with. Every error becomes one with `?`: the message is then delivered again, but for
-/// a [`PayloadError`], which no further delivery mends.
+/// A message that was not dealt with. Every type that is an [`Error`] becomes one with `?`; a boxed error is none: write
+/// `.map_err(HandlerError::retry)?`. The message is then delivered again, but for a [`PayloadError`], which no further
+/// delivery mends.
 pub struct HandlerError {
     reason: String,
     is_final: bool,
@@ -114,8 +115,8 @@ impl HandlerError {
         }
     }
 
-    /// The sender has its answer already. Without this, whoever asked a question that becomes a dead letter is told
-    /// so with an [`ErrorReply`](super::ErrorReply).
+    /// The sender has its answer already. Without this, whoever asked a question that can never be dealt with is told
+    /// so with an [`ErrorReply`](super::ErrorReply); one whose attempts run out waits until its time is over.
     #[must_use]
     pub fn answered(mut self) -> Self {
         self.is_answered = true;
@@ -187,6 +188,7 @@ fn said(error: &(dyn Error + 'static)) -> String {
 #[derive(Clone)]
 pub struct MessageRoute {
     message_type: Arc<str>,
+    topic: Option<&'static str>,
     handler: Arc<dyn Handles>,
 }
 
@@ -197,7 +199,10 @@ impl MessageRoute {
         M: Message + DeserializeOwned + Send + 'static,
         H: MessageHandler<M>,
     {
-        Self::named::<M, H>(M::TYPE, handler)
+        Self {
+            topic: M::TOPIC,
+            ..Self::named::<M, H>(M::TYPE, handler)
+        }
     }
 
     /// Messages of type `message_type` go to `handler`, their bodies read as an `M`.
@@ -208,11 +213,17 @@ impl MessageRoute {
     {
         Self {
             message_type: message_type.into(),
+            topic: None,
             handler: Arc::new(Typed {
                 handler,
                 message: PhantomData::<fn(M)>,
             }),
         }
+    }
+
+    /// Where such messages are published unless their sender says otherwise, if that is known.
+    pub fn topic(&self) -> Option<&'static str> {
+        self.topic
     }
 
     /// The message type that it handles.

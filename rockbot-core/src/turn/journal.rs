@@ -190,7 +190,9 @@ pub enum JournalError {
     #[error("turn {0} was taken over by another process: this one must not go on with it")]
     Fenced(TurnId),
     /// Another process has the journal open.
-    #[error("the turn journal in `{0}` is open in another process: stop that one, or use another data folder")]
+    #[error(
+        "the turn journal in `{0}` is in use: end the process that has it open, or drop the other host of this one with all of its `Agent`s, or use another data folder"
+    )]
     Locked(String),
     /// The journal cannot be read or written.
     #[error("the turn journal cannot be used: {context}: {source}")]

@@ -1,6 +1,7 @@
 //! The texts of behaviors in files, read again when they change.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,10 +28,14 @@ pub(super) struct Texts {
 }
 
 /// A folder of behaviors.
-#[derive(Debug)]
 pub(super) struct BehaviorFolder(Arc<State>);
 
-#[derive(Debug)]
+impl fmt::Debug for BehaviorFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BehaviorFolder").field(&self.0.path).finish()
+    }
+}
+
 struct State {
     path: PathBuf,
     texts: ArcSwap<BTreeMap<String, Texts>>,

@@ -41,6 +41,15 @@ impl Briefing {
     }
 }
 
+impl Briefing {
+    /// With the time of this zone, an IANA name such as `Europe/Paris`.
+    #[must_use]
+    pub fn with_time_zone(mut self, name: impl Into<String>) -> Self {
+        self.time_zone = Some(name.into());
+        self
+    }
+}
+
 /// A time zone that nobody knows.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` is no time zone that this system knows: use an IANA name such as `Europe/Paris`")]

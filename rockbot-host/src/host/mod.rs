@@ -126,7 +126,8 @@ impl AgentHost {
     }
 
     /// Starts the subsystems in the order of their stages, goes on with interrupted turns, and then begins to take
-    /// messages. A host that is only asked through its [`Agent`] need not be started.
+    /// messages. A host that is only asked through its [`Agent`] need not be started, but then calls
+    /// [`AgentHost::resume`] itself to go on with interrupted turns.
     ///
     /// # Errors
     ///

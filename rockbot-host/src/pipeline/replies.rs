@@ -22,7 +22,7 @@ impl ReplyTopics {
         let matches = |patterns: &[TopicPattern]| patterns.iter().any(|pattern| pattern.matches(topic));
         if matches(&self.own) {
             return Err(format!(
-                "its reply topic `{topic}` is one that this agent takes messages from"
+                "its reply topic `{topic}` is one that this agent takes messages from: reply elsewhere, or have the agent subscribe to narrower topics"
             ));
         }
         match self.allowed.is_empty() || matches(&self.allowed) {

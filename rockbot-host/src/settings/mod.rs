@@ -21,6 +21,7 @@
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
 //! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls), the others are the [`Evaluation`] |
+//! | `ModelBehaviors` | all of it: see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm` |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
 //! | `RabbitMq`, `Memory`, `Skills`, `Dream`, `Feedback` | checked, and wait for their part |
@@ -72,11 +73,13 @@ mod skills;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError, Section};
 use rockbot_core::turn::Budget;
 
+use crate::behavior::ModelBehaviors;
 use crate::turn::Evaluation;
 
 pub use self::agent_host::AgentHostSettings;
@@ -112,6 +115,8 @@ pub struct HostSettings {
     pub feedback: FeedbackSettings,
     /// `ConversationMemory`: what was said.
     pub conversation_memory: ConversationMemorySettings,
+    /// `ModelBehaviors`, and the folder `model-behaviors` of the base folder: how particular models are treated.
+    pub model_behaviors: Arc<ModelBehaviors>,
 }
 
 impl HostSettings {
@@ -132,6 +137,7 @@ impl HostSettings {
             dream: DreamSettings::read(config)?,
             feedback: FeedbackSettings::read(config, base)?,
             conversation_memory: ConversationMemorySettings::read(config, base)?,
+            model_behaviors: Arc::new(ModelBehaviors::read(config)?.with_folder(base.join("model-behaviors"))),
             agent_profile,
         })
     }

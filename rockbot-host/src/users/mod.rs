@@ -32,6 +32,15 @@ pub struct UserOptions {
     pub busy: BusyPolicy,
 }
 
+impl UserOptions {
+    /// With this for messages whose conversation is busy.
+    #[must_use]
+    pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
+        self.busy = busy;
+        self
+    }
+}
+
 /// The topics, and how each is served: what is said in one conversation is accepted in the order in which it was said.
 pub(crate) fn subscriptions() -> [(String, SubscribeOptions); 4] {
     let retry = RetryPolicy {

@@ -37,7 +37,7 @@ pub struct BuildError {
 
 /// No model was given.
 #[derive(Debug, thiserror::Error)]
-#[error("it has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env()?`")]
+#[error("it has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env_or_offline()?`")]
 struct NoChat;
 
 /// Stands where a host that only handles messages and runs tools has no model.
@@ -229,7 +229,7 @@ impl AgentHostBuilder {
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
         let (mut parts, prompt) = (materials.parts, materials.prompt);
-        let behaviors = Arc::new(self.behaviors);
+        let behaviors = self.behaviors;
         let chat = match behaviors.is_empty() {
             true => materials.chat,
             false => Arc::new(Behaving::new(materials.chat, behaviors.clone())),

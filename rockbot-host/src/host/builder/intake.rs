@@ -60,6 +60,19 @@ enum Missing {
     Subscription,
     #[error("it subscribes to `{0}` and has no message handlers: call `.handle(…)` or `.serve_users()`")]
     Handler(String),
+    #[error(
+        "it handles `{message_type}` and subscribes to nothing that takes in its topic: call `.subscribe_to(\"{topic}\")`, or `.handle_named(…)` when such messages come under another one"
+    )]
+    Topic {
+        message_type: Arc<str>,
+        topic: &'static str,
+    },
+    #[error(
+        "it serves users and subscribes to `{0}`, which takes in the replies to them (`user.response.#`): subscribe to narrower topics"
+    )]
+    Replies(TopicPattern),
+    #[error("it subscribes to `{0}` twice with different options: keep one of them")]
+    Options(TopicPattern),
 }
 
 /// The patterns of a host: what it takes, and where it answers.
@@ -89,12 +102,17 @@ impl MessageSettings {
             let Some(pattern) = note(TopicPattern::new(&pattern), problems) else {
                 continue;
             };
-            // One pattern twice is one subscription, served as it was first said.
-            if intakes.iter().all(|known| known.pattern != pattern) {
-                let name = identity.subscription_name(pattern.as_str());
-                intakes.push(Intake { pattern, name, options });
+            // One pattern twice is one subscription.
+            match intakes.iter().find(|known| known.pattern == pattern) {
+                Some(known) if known.options != options => problems.push(Missing::Options(pattern).into()),
+                Some(_) => {}
+                None => {
+                    let name = identity.subscription_name(pattern.as_str());
+                    intakes.push(Intake { pattern, name, options });
+                }
             }
         }
+        problems.extend(self.unreachable(&intakes).map(BoxError::from));
         let allowed = std::mem::take(&mut self.reply_topics);
         let replies = ReplyTopics {
             own: intakes.iter().map(|intake| intake.pattern.clone()).collect(),
@@ -108,7 +126,26 @@ impl MessageSettings {
 
     /// Whether messages alone make the host useful: they never ask a model.
     pub(super) fn need_no_model(&self) -> bool {
-        self.bus.is_some() && self.users.is_none()
+        self.bus.is_some() && self.users.is_none() && !(self.routes.is_empty() && self.tool_topics.is_empty())
+    }
+
+    /// What can never work with these subscriptions, though each of them is right.
+    fn unreachable(&self, intakes: &[Intake]) -> impl Iterator<Item = Missing> {
+        let takes_in = |topic: &str| intakes.iter().any(|intake| intake.pattern.matches(topic));
+        let unheard = self
+            .routes
+            .iter()
+            .filter(|_| !intakes.is_empty())
+            .filter_map(move |route| {
+                let topic = route.topic().filter(|topic| !takes_in(topic))?;
+                let message_type = route.message_type().clone();
+                Some(Missing::Topic { message_type, topic })
+            });
+        let own_replies = intakes.iter().filter(|intake| {
+            let replies = ["user.response", "user.response.a.b"];
+            self.users.is_some() && replies.iter().any(|topic| intake.pattern.matches(topic))
+        });
+        unheard.chain(own_replies.map(|intake| Missing::Replies(intake.pattern.clone())))
     }
 
     /// The handlers of the host itself.

@@ -30,8 +30,9 @@ use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
 use crate::turn::{Evaluation, Nudges, PolicySnapshot};
 
-/// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, but that of layers of one
-/// kind: the first one added sees the request first.
+/// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, with two exceptions: what is
+/// set twice is as it was said last ([`settings`](Self::settings) sets several things at once), and of layers of one kind
+/// the first one added sees the request first.
 ///
 /// Without other settings a host keeps its turns and conversations in memory, has no tools, and lets a turn
 /// spend what [`Budget::default`] says. Only the chat client has no default; a host with a bus that serves no users
@@ -55,10 +56,10 @@ use crate::turn::{Evaluation, Nudges, PolicySnapshot};
 /// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always there |
 /// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
-/// | any other `With…`, `Add…` | [`add`](Self::add) with the [`Subsystem`] of the crate that has it |
+/// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |
 ///
-/// The stores of long-term and working memory, rules and skills are given to whatever asks for them (a
-/// [`Subsystem`], a tool); the agent's own use of them is not part of this crate.
+/// Working memory keeps long results of tools. The stores of long-term memory, rules and skills are given to whatever
+/// asks for them (a [`Subsystem`], a tool); the agent itself does not use them.
 #[must_use]
 pub struct AgentHostBuilder {
     name: String,
@@ -75,7 +76,7 @@ pub struct AgentHostBuilder {
     durability: Durability,
     policy: PolicySnapshot,
     briefing: Briefing,
-    behaviors: ModelBehaviors,
+    behaviors: Arc<ModelBehaviors>,
     limits: ToolLimits,
     large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
@@ -139,7 +140,7 @@ impl AgentHostBuilder {
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
             briefing: Briefing::none(),
-            behaviors: ModelBehaviors::new(),
+            behaviors: Arc::default(),
             limits: ToolLimits::default(),
             large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
@@ -236,6 +237,7 @@ impl AgentHostBuilder {
         self.data_dir(profile.base_path())
             .budget(settings.budget())
             .evaluation(settings.evaluation())
+            .model_behaviors(settings.model_behaviors.clone())
     }
 
     /// What a record in the data folder survives. Default [`Durability::Process`].
@@ -264,8 +266,8 @@ impl AgentHostBuilder {
     }
 
     /// How particular models are treated. Default: all alike.
-    pub fn model_behaviors(mut self, behaviors: ModelBehaviors) -> Self {
-        self.behaviors = behaviors;
+    pub fn model_behaviors(mut self, behaviors: impl Into<Arc<ModelBehaviors>>) -> Self {
+        self.behaviors = behaviors.into();
         self
     }
 

@@ -29,6 +29,7 @@ mod sessions;
 mod settings;
 mod support;
 mod tidy;
+mod tiers;
 mod tool_surface;
 mod tools;
 mod users;

@@ -90,7 +90,7 @@ impl Drive<'_> {
         let request = ChatRequest {
             messages: self.turn.messages_for(purpose),
             tools,
-            tier: request.tier,
+            tier: self.turn.tier(),
             output,
             ..ChatRequest::default()
         };

@@ -6,17 +6,18 @@ use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
-use crate::turn::TurnEvent;
+use crate::turn::{Turn, TurnEvent};
 
 /// How many entries of the conversation the model is shown.
 const CONTEXT_TURNS: usize = 20;
 
 impl TurnEngine {
     /// How a turn begins: what its model is shown.
-    pub(super) async fn begin(&self, request: &TurnRequest) -> Result<TurnEvent, StoreError> {
+    pub(super) async fn begin(&self, turn: &Turn) -> Result<TurnEvent, StoreError> {
+        let request = turn.request();
         let tools = self.driver.tools.registry().snapshot();
-        let behavior = self.behavior(request);
-        let steps = behavior.policy(self.policy, request.budget).budget.max_model_calls;
+        let behavior = self.behavior(turn.tier());
+        let steps = turn.policy().budget.max_model_calls;
         let has_tools = !tools.view().is_empty();
         let mut context = self.context(request, tools.view(), has_tools.then_some(steps)).await?;
         if let Some(prompt) = &behavior.additional_system_prompt {

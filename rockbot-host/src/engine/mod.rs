@@ -16,11 +16,14 @@ mod run;
 mod service;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use rockbot_core::chat::{ModelTier, TierSelector};
 use rockbot_core::store::{ConversationLog, ConversationMemory};
 use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
 use rockbot_core::{TurnId, loggable, turn::JournalError};
@@ -51,13 +54,13 @@ use prefix::PrefixWatch;
 const LEASE: Duration = Duration::from_secs(60 * 60);
 
 /// Runs turns.
-#[derive(Debug)]
 pub(crate) struct TurnEngine {
     pub(crate) driver: TurnDriver,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     pub(crate) prompt: Arc<SystemPrompt>,
     briefer: Briefer,
     behaviors: Arc<ModelBehaviors>,
+    selector: Option<Arc<dyn TierSelector>>,
     prefix: PrefixWatch,
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
@@ -76,6 +79,16 @@ pub(crate) struct TurnEngine {
     pub(crate) abort: CancellationToken,
 }
 
+impl fmt::Debug for TurnEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnEngine")
+            .field("owner", &self.owner)
+            .field("memory", &self.memory)
+            .field("live", &self.lock().len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// What an engine works with.
 pub(crate) struct Equipment {
     pub(crate) driver: TurnDriver,
@@ -85,6 +98,8 @@ pub(crate) struct Equipment {
     pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefer: Briefer,
     pub(crate) behaviors: Arc<ModelBehaviors>,
+    /// Chooses the tier of messages that name none; without it that is the balanced one.
+    pub(crate) selector: Option<Arc<dyn TierSelector>>,
     /// Sends the replies of messages that name a topic for them; without a bus nobody does.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
@@ -101,6 +116,7 @@ impl TurnEngine {
             prompt: equipment.prompt,
             briefer: equipment.briefer,
             behaviors: equipment.behaviors,
+            selector: equipment.selector,
             prefix: PrefixWatch::default(),
             replies: equipment.replies,
             policy: equipment.policy,
@@ -165,7 +181,12 @@ impl TurnEngine {
         slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
-        let policy = self.behavior(&request).policy(self.policy, request.budget);
+        let selected = self.select_tier(&request);
+        let behavior = self.behavior(request.tier.or(selected));
+        let policy = PolicySnapshot {
+            tier: selected,
+            ..behavior.policy(self.policy, request.budget)
+        };
         let request = Arc::new(request);
         let accepted = AcceptedTurn {
             version: FORMAT_VERSION,
@@ -210,12 +231,26 @@ impl TurnEngine {
         }
     }
 
-    /// How the model of a message is treated.
-    fn behavior(&self, request: &TurnRequest) -> ModelBehavior {
+    /// The tier of a message that names none.
+    fn select_tier(&self, request: &TurnRequest) -> Option<ModelTier> {
+        let selector = self.selector.as_ref().filter(|_| request.tier.is_none())?;
+        // A selector is a user's code: one that breaks down selects nothing.
+        let decision = catch_unwind(AssertUnwindSafe(|| selector.select(&request.text)));
+        let Ok(decision) = decision else {
+            tracing::error!(turn = %request.turn_id(), "the tier selector panicked");
+            return None;
+        };
+        let (tier, score) = (decision.tier.name(), decision.score);
+        tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
+        Some(decision.tier)
+    }
+
+    /// How the model of a tier is treated.
+    fn behavior(&self, tier: Option<ModelTier>) -> ModelBehavior {
         if self.behaviors.is_empty() {
             return ModelBehavior::default();
         }
-        let model = self.driver.chat.model_of(request.tier.unwrap_or_default());
+        let model = self.driver.chat.model_of(tier.unwrap_or_default());
         model.map(|model| self.behaviors.of(&model)).unwrap_or_default()
     }
 

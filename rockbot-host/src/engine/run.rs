@@ -130,7 +130,7 @@ impl TurnEngine {
     ) -> Result<(), BoxError> {
         let first = match first {
             Some(first) => first,
-            None => First::Event(self.begin(live.request()).await?),
+            None => First::Event(self.begin(turn).await?),
         };
         Ok(self.driver.drive(turn, claim, live, first).await?)
     }

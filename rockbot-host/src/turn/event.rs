@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier};
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -213,6 +213,9 @@ pub struct PolicySnapshot {
     pub approval_expiry: Duration,
     /// How often a model may try to give its answer the right shape. Default 2.
     pub max_shape_attempts: u32,
+    /// The tier that was selected for a message that names none; `None` when nobody selects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<ModelTier>,
     /// How many characters a tool's result may have to stay in the conversation; `None` is as the host says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_threshold: Option<usize>,
@@ -236,6 +239,7 @@ impl Default for PolicySnapshot {
             max_resumes: 3,
             approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
             max_shape_attempts: 2,
+            tier: None,
             result_threshold: None,
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),

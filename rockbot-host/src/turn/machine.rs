@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Role, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Usage};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -397,6 +397,11 @@ impl Turn {
     /// The turn's id.
     pub fn id(&self) -> &TurnId {
         &self.id
+    }
+
+    /// How capable a model it asks: what its message says, or what was selected for it.
+    pub fn tier(&self) -> Option<ModelTier> {
+        self.request.tier.or(self.policy.tier)
     }
 
     /// Its settings.

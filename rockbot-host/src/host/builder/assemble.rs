@@ -251,6 +251,7 @@ impl AgentHostBuilder {
             prompt: prompt.clone(),
             briefer: materials.briefer,
             behaviors,
+            selector: self.selector,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),

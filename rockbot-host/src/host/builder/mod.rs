@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, TierSelector};
 use rockbot_core::subsystem::{Needs, Subsystem};
 use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
@@ -77,6 +77,7 @@ pub struct AgentHostBuilder {
     policy: PolicySnapshot,
     briefing: Briefing,
     behaviors: Arc<ModelBehaviors>,
+    selector: Option<Arc<dyn TierSelector>>,
     limits: ToolLimits,
     large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
@@ -141,6 +142,7 @@ impl AgentHostBuilder {
             policy: PolicySnapshot::default(),
             briefing: Briefing::none(),
             behaviors: Arc::default(),
+            selector: None,
             limits: ToolLimits::default(),
             large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
@@ -262,6 +264,13 @@ impl AgentHostBuilder {
     /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
     pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
         self.policy.evaluation = evaluation;
+        self
+    }
+
+    /// Who chooses the tier of messages that name none, such as `KeywordTierSelector`. Default: nobody; they go to
+    /// the balanced one. A turn keeps the tier that was selected for it.
+    pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
+        self.selector = Some(Arc::new(selector));
         self
     }
 

@@ -3,6 +3,7 @@
 use rockbot::testing::{ScriptedModel, mock_tool};
 use rockbot_core::config::Config;
 use rockbot_core::tool::tool;
+use rockbot_core::turn::TurnOutcome;
 use rockbot_host::AgentHost;
 use rockbot_host::behavior::ModelBehaviors;
 
@@ -59,12 +60,8 @@ async fn other_models_are_left_alone() {
     assert_eq!(asked("gpt-4.1").await, [["You are agent.", "Create it."]]);
 }
 
-#[tokio::test]
-async fn a_model_without_native_calls_calls_in_text() {
-    let model = ScriptedModel::new()
-        .with_id("old-model")
-        .says("Let me look.\n\ntool_call_name: look\ntool_call_arguments: {\"n\": 1,}")
-        .says("It is there.");
+/// How the turn of a model ends that calls tools in text.
+async fn asked_in_text(model: &ScriptedModel) -> TurnOutcome {
     let text = r#"{ "ModelBehaviors": { "Models": { "old": { "UseTextBasedToolCalling": true } } } }"#;
     let config = Config::new().with_text("agent.json", text).unwrap();
     let look = tool("look", |_: Anything| async { "a chair" })
@@ -76,7 +73,16 @@ async fn a_model_without_native_calls_calls_in_text() {
         .model_behaviors(ModelBehaviors::read(&config).unwrap())
         .build()
         .unwrap();
-    let outcome = host.agent().ask("s", "Is it there?").await.unwrap();
+    host.agent().ask("s", "Is it there?").await.unwrap()
+}
+
+#[tokio::test]
+async fn a_model_without_native_calls_calls_in_text() {
+    let model = ScriptedModel::new()
+        .with_id("old-model")
+        .says("Let me look.\n\ntool_call_name: look\ntool_call_arguments: {\"n\": 1,}")
+        .says("It is there.");
+    let outcome = asked_in_text(&model).await;
     assert_eq!((outcome.text.as_str(), outcome.calls.len()), ("It is there.", 1));
     let requests = model.requests();
     assert!(
@@ -109,15 +115,7 @@ async fn a_call_that_cannot_be_read_is_taught_once() {
         .with_id("old-model")
         .says("tool_call_name: loook\ntool_call_arguments: {}")
         .says("I cannot look.");
-    let text = r#"{ "ModelBehaviors": { "Models": { "old": { "UseTextBasedToolCalling": true } } } }"#;
-    let config = Config::new().with_text("agent.json", text).unwrap();
-    let host = AgentHost::in_memory()
-        .chat(model.clone())
-        .tool(tool("look", |_: Anything| async { "a chair" }).description("Looks around."))
-        .model_behaviors(ModelBehaviors::read(&config).unwrap())
-        .build()
-        .unwrap();
-    let outcome = host.agent().ask("s", "Is it there?").await.unwrap();
+    let outcome = asked_in_text(&model).await;
     assert_eq!((outcome.text.as_str(), outcome.usage.total()), ("I cannot look.", 30));
     let told = model.requests()[1].messages.last().unwrap().text().into_owned();
     assert!(told.contains("loook") && told.contains("look"), "{told}");

@@ -45,7 +45,7 @@ pub use service::{TurnCall, TurnService};
 use crate::behavior::{ModelBehavior, ModelBehaviors};
 use crate::driver::TurnDriver;
 use crate::profile::SystemPrompt;
-use crate::session::Sessions;
+use crate::session::{Entry, Sessions};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 use prefix::PrefixWatch;
 
@@ -181,12 +181,7 @@ impl TurnEngine {
         slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
-        let selected = self.select_tier(&request);
-        let behavior = self.behavior(request.tier.or(selected));
-        let policy = PolicySnapshot {
-            tier: selected,
-            ..behavior.policy(self.policy, request.budget)
-        };
+        let policy = self.policy_of(&request);
         let request = Arc::new(request);
         let accepted = AcceptedTurn {
             version: FORMAT_VERSION,
@@ -203,11 +198,7 @@ impl TurnEngine {
         let live = LiveTurn::serving(request, progress, slot.clone());
         match acceptance {
             Acceptance::New(claim) => {
-                self.enlist(&live);
-                if live.request().busy == BusyPolicy::Supersede {
-                    self.supersede_parked(live.request()).await;
-                }
-                let entry = self.sessions.enter(&live, live.request().busy);
+                let entry = self.admit(&live).await;
                 // Not before: the next message of the session is let in by this, and must find this one there.
                 accepted(true);
                 let (engine, task_live) = (self.clone(), live.clone());
@@ -228,6 +219,25 @@ impl TurnEngine {
                 accepted(false);
                 self.rejoin(live).await
             }
+        }
+    }
+
+    /// Makes a new turn known, and lets it into its session or the line before it.
+    async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Entry {
+        self.enlist(live);
+        if live.request().busy == BusyPolicy::Supersede {
+            self.supersede_parked(live.request()).await;
+        }
+        self.sessions.enter(live, live.request().busy)
+    }
+
+    /// The settings of a message's turn: the host's, as its model's behavior and the message change them.
+    fn policy_of(&self, request: &TurnRequest) -> PolicySnapshot {
+        let tier = self.select_tier(request);
+        let behavior = self.behavior(request.tier.or(tier));
+        PolicySnapshot {
+            tier,
+            ..behavior.policy(self.policy, request.budget)
         }
     }
 

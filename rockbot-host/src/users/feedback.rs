@@ -8,6 +8,8 @@ use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore};
 use rockbot_core::user::UserFeedback;
 use rockbot_core::{Clock, IdSource};
 
+use super::is_for_another;
+
 /// Writes feedback down.
 pub(super) struct Thumbs {
     pub(super) store: Arc<dyn FeedbackStore>,
@@ -18,8 +20,7 @@ pub(super) struct Thumbs {
 #[async_trait]
 impl MessageHandler<UserFeedback> for Thumbs {
     async fn handle(&self, feedback: UserFeedback, cx: &MessageContext) -> Result<(), HandlerError> {
-        let is_other = |agent: &str| !agent.eq_ignore_ascii_case(cx.identity().name());
-        if feedback.agent_name.as_deref().is_some_and(is_other) {
+        if is_for_another(feedback.agent_name.as_deref(), cx) {
             return Ok(());
         }
         let (signal_type, liked) = match feedback.is_positive {

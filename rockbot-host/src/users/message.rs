@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::context::{Door, Trust};
-use rockbot_core::messaging::{
-    HandlerError, MessageContext, MessageEnvelope, MessageHandler, MessagePublisherExt as _, headers,
-};
+use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler, headers};
 use rockbot_core::turn::{JournalError, TurnRequest};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxyTopics};
 
-use super::UserOptions;
 use super::progress::progress_of;
+use super::{UserOptions, is_for_another};
 use crate::engine::{TurnCall, TurnError, TurnService};
 
 /// Makes turns of users' messages. A message is acknowledged once its turn stands in the journal; its final reply
@@ -38,8 +36,7 @@ pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
 #[async_trait]
 impl MessageHandler<UserMessage> for UserMessages {
     async fn handle(&self, message: UserMessage, cx: &MessageContext) -> Result<(), HandlerError> {
-        let is_other = |agent: &str| !agent.eq_ignore_ascii_case(cx.identity().name());
-        if message.target_agent.as_deref().is_some_and(is_other) {
+        if is_for_another(message.target_agent.as_deref(), cx) {
             return Ok(());
         }
         if message.content.trim().is_empty() {
@@ -99,14 +96,12 @@ async fn refuse(message: &UserMessage, cx: &MessageContext, why: &str) -> Result
         content_type: None,
     };
     let envelope = MessageEnvelope::of(&reply)?.with_source(Arc::clone(cx.identity().name()));
-    match cx.envelope().reply_to {
-        Some(_) => cx.publisher().reply(cx.envelope(), envelope).await?,
-        None => {
-            let envelope = envelope.in_reply_to(cx.envelope());
-            cx.publisher()
-                .publish(UserProxyTopics::USER_RESPONSE, Arc::new(envelope))
-                .await?
-        }
-    };
+    let topic = cx
+        .envelope()
+        .reply_to
+        .as_deref()
+        .unwrap_or(UserProxyTopics::USER_RESPONSE);
+    let answer = Arc::new(envelope.in_reply_to(cx.envelope()));
+    cx.publisher().publish(topic, answer).await?;
     Ok(())
 }

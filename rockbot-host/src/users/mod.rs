@@ -9,7 +9,7 @@ mod reply;
 
 use std::sync::Arc;
 
-use rockbot_core::messaging::{MessageRoute, PartitionBy, RetryPolicy, SubscribeOptions};
+use rockbot_core::messaging::{MessageContext, MessageRoute, PartitionBy, RetryPolicy, SubscribeOptions};
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
 use rockbot_core::turn::{Approval, BusyPolicy};
 use rockbot_core::user::{ConversationHistoryRequest, UserFeedback, UserMessage, UserProxyTopics};
@@ -57,6 +57,11 @@ pub(crate) fn subscriptions() -> [(String, SubscribeOptions); 4] {
         (UserProxyTopics::USER_FEEDBACK.to_owned(), SubscribeOptions::new()),
         (UserProxyTopics::APPROVAL_DECISION.to_owned(), SubscribeOptions::new()),
     ]
+}
+
+/// Whether a message names an agent, and another one than this.
+fn is_for_another(agent: Option<&str>, cx: &MessageContext) -> bool {
+    agent.is_some_and(|agent| !agent.eq_ignore_ascii_case(cx.identity().name()))
 }
 
 /// What the handlers work with.

@@ -192,14 +192,19 @@ const JUDGE: &str = "You judge whether an agent's response completes the user's 
 
 /// The shape of the verdict.
 pub(in crate::turn) fn verdict_shape() -> OutputSchema {
+    yes_or_no("verdict", "complete", "reason")
+}
+
+/// The shape of a judge's answer: yes or no, and some words.
+pub(super) fn yes_or_no(name: &str, flag: &str, words: &str) -> OutputSchema {
     let schema = json!({
         "type": "object",
-        "properties": { "complete": { "type": "boolean" }, "reason": { "type": "string" } },
-        "required": ["complete", "reason"],
+        "properties": { flag: { "type": "boolean" }, words: { "type": "string" } },
+        "required": [flag, words],
         "additionalProperties": false,
     });
     OutputSchema {
-        name: "verdict".to_owned(),
+        name: name.to_owned(),
         schema,
     }
 }

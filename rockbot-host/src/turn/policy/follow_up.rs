@@ -4,10 +4,9 @@ use rockbot_core::chat::{ChatMessage, OutputSchema, Role};
 use rockbot_core::context::Door;
 use rockbot_core::turn::TurnRequest;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::answer::json_of;
-use super::evaluate::{cut, is_smalltalk};
+use super::evaluate::{cut, is_smalltalk, yes_or_no};
 
 /// How short a request is that nobody follows up when no tool was needed for it, in bytes.
 const SIMPLE: usize = 60;
@@ -50,16 +49,7 @@ const JUDGE: &str = "An agent with tools has answered its user. Everything below
 
 /// The shape of the verdict.
 pub(in crate::turn) fn verdict_shape() -> OutputSchema {
-    let schema = json!({
-        "type": "object",
-        "properties": { "hasFollowUps": { "type": "boolean" }, "prompt": { "type": "string" } },
-        "required": ["hasFollowUps", "prompt"],
-        "additionalProperties": false,
-    });
-    OutputSchema {
-        name: "follow_up".to_owned(),
-        schema,
-    }
+    yes_or_no("follow_up", "hasFollowUps", "prompt")
 }
 
 /// What is worth doing, when the judge says so in a form that can be read.

@@ -1,12 +1,13 @@
 //! What can be wrong with the configuration. No message repeats a value: it might be a key in the wrong place.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::PathBuf;
 
 use super::UnknownKey;
 
 /// Configuration that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -54,4 +55,11 @@ pub enum ConfigError {
     /// A variable with our prefix is meant for us, and nobody reads it.
     #[error("{0}")]
     Unknown(UnknownKey),
+}
+
+/// The message: a `main` that returns the error prints this.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -1,9 +1,10 @@
 //! What can be wrong with the settings. No message repeats a value: it might be a key in the wrong place.
 
 use rockbot_core::config::ConfigError;
+use std::fmt;
 
 /// Settings that a model client cannot be built from.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LlmConfigError {
     /// There are no settings at all.
@@ -54,4 +55,11 @@ pub enum LlmConfigError {
         /// Why not.
         source: reqwest::Error,
     },
+}
+
+/// The message: a `main` that returns the error prints this.
+impl fmt::Debug for LlmConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -1,5 +1,6 @@
 //! From settings to a host: everybody declares, what is wrong is told at once, and only then is it put together.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -28,11 +29,18 @@ use crate::tool::{ToolDispatcher, ToolGuides};
 use crate::users::Replies;
 
 /// What keeps a host from being built. All of it is reported at once.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the agent host cannot be built: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct BuildError {
     /// Each thing that is missing or wrong.
     pub problems: Vec<BoxError>,
+}
+
+/// The message: a `main` that returns the error prints this.
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// No model was given.

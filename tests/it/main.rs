@@ -9,6 +9,7 @@ mod cancel;
 mod conversations;
 mod crash;
 mod doctor;
+mod economy;
 mod example_programs;
 mod examples;
 mod golden;

@@ -17,7 +17,20 @@ pub struct ChatError {
     status: Option<u16>,
     retry_after: Option<Duration>,
     retry_advice: Option<bool>,
+    overflow: Option<Overflow>,
     source: Option<BoxError>,
+}
+
+/// What a provider told about a request that was larger than its model's context window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overflow {
+    /// How many tokens the window has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// How many tokens the request had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
 }
 
 /// Why a model call failed.
@@ -97,6 +110,7 @@ impl ChatError {
             status: None,
             retry_after: None,
             retry_advice: None,
+            overflow: None,
             source: None,
         }
     }
@@ -119,6 +133,13 @@ impl ChatError {
     #[must_use]
     pub fn with_retry_advice(mut self, helps: bool) -> Self {
         self.retry_advice = Some(helps);
+        self
+    }
+
+    /// With what the provider told about the context window.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = Some(overflow);
         self
     }
 
@@ -147,6 +168,11 @@ impl ChatError {
     /// Whether the same request may succeed a little later: what is known of this failure, else of its kind.
     pub fn retry_helps(&self) -> bool {
         self.retry_advice.unwrap_or_else(|| self.kind.retry_helps())
+    }
+
+    /// What the provider told about the context window, if it told anything.
+    pub fn overflow(&self) -> Option<Overflow> {
+        self.overflow
     }
 
     /// When the server asked to try again, if it did.

@@ -15,7 +15,7 @@ mod tier;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
 pub use cost::{MicroUsd, Pricing};
-pub use error::{ChatError, ChatErrorKind};
+pub use error::{ChatError, ChatErrorKind, Overflow};
 pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
 pub use request::{ChatRequest, ModelTier, OutputSchema, ToolChoice};
 pub use response::{ChatResponse, FinishReason, Usage};

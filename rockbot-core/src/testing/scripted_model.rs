@@ -40,7 +40,7 @@ struct Step {
 enum Answer {
     Response(Box<ChatResponse>),
     Computed(Box<dyn FnOnce(&ChatRequest) -> ChatResponse + Send>),
-    Failure(ChatErrorKind),
+    Failure(ChatError),
     Silence,
 }
 
@@ -102,7 +102,13 @@ impl ScriptedModel {
     /// Then it fails.
     #[must_use]
     pub fn fails(self, kind: ChatErrorKind) -> Self {
-        self.then(Answer::Failure(kind))
+        self.fails_with(ChatError::new(kind, "the script of the model says so"))
+    }
+
+    /// Then it fails with this error.
+    #[must_use]
+    pub fn fails_with(self, error: ChatError) -> Self {
+        self.then(Answer::Failure(error))
     }
 
     /// Then it never answers: the call ends only when it is dropped.
@@ -195,7 +201,7 @@ impl ChatClient for ScriptedModel {
         let mut response = match answer {
             Answer::Response(response) => *response,
             Answer::Computed(answer) => answer(&call.request),
-            Answer::Failure(kind) => return Err(ChatError::new(kind, "the script of the model says so")),
+            Answer::Failure(error) => return Err(error),
             Answer::Silence => std::future::pending().await,
         };
         response.usage = usage.or(response.usage);
@@ -236,7 +242,7 @@ impl fmt::Debug for Answer {
             Self::Response(response) if response.tool_calls.is_empty() => write!(f, "says {:?}", response.text),
             Self::Response(response) => write!(f, "calls {:?}", response.tool_calls),
             Self::Computed(_) => f.write_str("answers with what it makes of the request"),
-            Self::Failure(kind) => write!(f, "fails with {kind:?}"),
+            Self::Failure(error) => write!(f, "fails with {:?}", error.kind()),
             Self::Silence => f.write_str("hangs"),
         }
     }

@@ -60,7 +60,15 @@ impl Drive<'_> {
         match purpose.is_aside() && aside < self.deadline {
             true => {
                 let (kind, message) = (ChatErrorKind::TimedOut, "the judge took too long".to_owned());
-                (aside, TurnEvent::ModelFailed { kind, message })
+                let overflow = None;
+                (
+                    aside,
+                    TurnEvent::ModelFailed {
+                        kind,
+                        message,
+                        overflow,
+                    },
+                )
             }
             false => (self.deadline, TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
         }
@@ -109,10 +117,18 @@ impl Drive<'_> {
                 let facts = response.tool_calls.iter().map(|call| self.facts(call)).collect();
                 TurnEvent::ModelAnswered { response, facts }
             }
-            Err(error) => TurnEvent::ModelFailed {
-                kind: error.kind(),
-                message: error.to_string(),
-            },
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn failed(&self, error: &ChatError) -> TurnEvent {
+        if let Some(limit) = error.overflow().and_then(|overflow| overflow.limit) {
+            self.driver.learn_window(self.turn.tier(), limit);
+        }
+        TurnEvent::ModelFailed {
+            kind: error.kind(),
+            message: error.to_string(),
+            overflow: error.overflow(),
         }
     }
 

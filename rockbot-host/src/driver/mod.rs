@@ -6,6 +6,8 @@
 mod ask;
 mod call;
 mod large;
+mod stash;
+mod windows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use large::LargeResults;
+pub(crate) use windows::Windows;
 
 use crate::chat::ChatDoor;
 use crate::engine::LiveTurn;
@@ -29,6 +32,7 @@ pub(crate) struct TurnDriver {
     pub(crate) chat: ChatDoor,
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
+    pub(crate) windows: Windows,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.
@@ -110,6 +114,7 @@ impl<'a> Drive<'a> {
     async fn perform(&mut self, step: TurnStep) -> Result<(), JournalError> {
         match step {
             TurnStep::AskModel(purpose) => self.ask(&purpose).await,
+            TurnStep::Compact(_) => self.compact().await,
             TurnStep::CallTools(group) => self.call(&group).await,
             TurnStep::Count(mark) => {
                 metrics::counter!(format!("rockbot.agent.{}", mark.name())).increment(1);

@@ -26,6 +26,7 @@ impl TurnEngine {
         Ok(TurnEvent::Started {
             context,
             has_tools,
+            tool_bytes: tools.view().json().len(),
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
         })
     }

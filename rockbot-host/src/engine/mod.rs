@@ -235,10 +235,9 @@ impl TurnEngine {
     fn policy_of(&self, request: &TurnRequest) -> PolicySnapshot {
         let tier = self.select_tier(request);
         let behavior = self.behavior(request.tier.or(tier));
-        PolicySnapshot {
-            tier,
-            ..behavior.policy(self.policy, request.budget)
-        }
+        let mut policy = behavior.policy(self.policy, request.budget);
+        policy.economy.window = self.driver.window(request.tier.or(tier));
+        PolicySnapshot { tier, ..policy }
     }
 
     /// The tier of a message that names none.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use rockbot_core::config::{Config, ConfigError};
+use rockbot_core::config::{Config, ConfigError, FromSetting, Value};
 
 /// How long a turn may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,15 @@ pub struct AgentHostSettings {
     pub max_completion_reprompts: u32,
     /// `MaxFollowUpPasses`: how many times a complete answer may be followed up; 0 is never. Default 1.
     pub max_follow_up_passes: u32,
+    /// `ToolResultMaxChars`: how long a tool's result may be before its middle is left out, in bytes; 0, the default, is
+    /// as long as it may stay in one piece.
+    pub tool_result_max_chars: usize,
+    /// `ToolResultStashWatermarkTokens`: how many tokens a request may have, roughly, before something is left out of it;
+    /// 0 is as many as the model takes. Default 30 000.
+    pub tool_result_stash_watermark_tokens: u64,
+    /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: how much of what stays of a result is its beginning, in
+    /// percent. Default 60.
+    pub tool_result_head_percent: u8,
 }
 
 impl Default for AgentHostSettings {
@@ -24,6 +33,9 @@ impl Default for AgentHostSettings {
             max_tool_iterations: NonZeroU32::new(50).expect("50 is not zero"),
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
+            tool_result_max_chars: 0,
+            tool_result_stash_watermark_tokens: 30_000,
+            tool_result_head_percent: 60,
         }
     }
 }
@@ -35,6 +47,27 @@ impl AgentHostSettings {
             max_tool_iterations: section.get_or("MaxToolIterations", default.max_tool_iterations)?,
             max_completion_reprompts: section.get_or("MaxCompletionReprompts", default.max_completion_reprompts)?,
             max_follow_up_passes: section.get_or("MaxFollowUpPasses", default.max_follow_up_passes)?,
+            tool_result_max_chars: section.get_or("ToolResultMaxChars", default.tool_result_max_chars)?,
+            tool_result_stash_watermark_tokens: section.get_or(
+                "ToolResultStashWatermarkTokens",
+                default.tool_result_stash_watermark_tokens,
+            )?,
+            tool_result_head_percent: section
+                .get::<Percent>("ToolResultStashHeadTailRatio")?
+                .map_or(default.tool_result_head_percent, |percent| percent.0),
         })
+    }
+}
+
+/// A share of the whole.
+struct Percent(u8);
+
+impl FromSetting for Percent {
+    const EXPECTED: &'static str = "a number from 0 to 1";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        let share: f64 = value.as_number()?.parse().ok()?;
+        let percent = (0.0..=1.0).contains(&share).then(|| (share * 100.0).round())?;
+        (0..=100).find(|whole| f64::from(*whole) == percent).map(Self)
     }
 }

@@ -20,7 +20,7 @@
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
-//! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls), the others are the [`Evaluation`] |
+//! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls), those of completion and follow-up are the [`Evaluation`], those of tool results the [`ContextEconomy`] |
 //! | `ModelBehaviors` | all of it: see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm` |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
@@ -80,7 +80,7 @@ use rockbot_core::config::{Config, ConfigError, Section};
 use rockbot_core::turn::Budget;
 
 use crate::behavior::ModelBehaviors;
-use crate::turn::Evaluation;
+use crate::turn::{ContextEconomy, Evaluation};
 
 pub use self::agent_host::AgentHostSettings;
 pub use self::agent_profile::{AgentProfileSettings, FolderChoice, PRODUCTION_FOLDER};
@@ -147,6 +147,22 @@ impl HostSettings {
         Budget {
             max_model_calls: self.agent_host.max_tool_iterations.get(),
             ..Budget::default()
+        }
+    }
+
+    /// When something of a conversation is left out.
+    pub fn context_economy(&self) -> ContextEconomy {
+        let AgentHostSettings {
+            tool_result_max_chars: max_len,
+            tool_result_stash_watermark_tokens: watermark,
+            tool_result_head_percent: head_percent,
+            ..
+        } = self.agent_host;
+        ContextEconomy {
+            max_result_len: (max_len > 0).then_some(max_len),
+            watermark: (watermark > 0).then_some(watermark),
+            head_percent,
+            ..ContextEconomy::default()
         }
     }
 

@@ -63,6 +63,22 @@ fn the_environment_sets_everything_too() {
 }
 
 #[test]
+fn long_results_and_requests_are_what_the_file_says() {
+    let text = r#"{ "AgentHost": {
+        "ToolResultMaxChars": 8000, "ToolResultStashWatermarkTokens": 0, "ToolResultStashHeadTailRatio": 0.7
+    } }"#;
+    let mut expected = ContextEconomy::default().with_max_result_len(8_000);
+    expected.head_percent = 70;
+    assert_eq!(read(text).unwrap().context_economy(), expected);
+    let expected = ContextEconomy::default().with_watermark(30_000);
+    assert_eq!(read("{}").unwrap().context_economy(), expected);
+    check_error(
+        r#"{ "AgentHost": { "ToolResultStashHeadTailRatio": 60 } }"#,
+        "`AgentHost.ToolResultStashHeadTailRatio` in `agent.json`: expected a number from 0 to 1, found a number",
+    );
+}
+
+#[test]
 fn what_would_never_or_always_happen_is_refused() {
     check_error(
         r#"{ "Dream": { "Interval": "00:00:00" } }"#,

@@ -124,11 +124,13 @@ impl ToolDispatcher {
             return CallFacts {
                 effect: Effect::Pure,
                 needs_approval: false,
+                keeps_result_whole: false,
             };
         };
         CallFacts {
             effect: tool.effect_of(request),
             needs_approval: tool.needs_approval(request),
+            keeps_result_whole: tool.entry.registration().hints.keeps_results_whole,
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Overflow};
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Evaluation, Nudge, Nudges, Trigger};
+use super::economy::{ContextEconomy, Original};
+use super::policy::{Compaction, Evaluation, Nudge, Nudges, Trigger};
 
 /// Something that happened to a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub enum TurnEvent {
         /// Whether the model has tools to call.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_tools: bool,
+        /// How many bytes the definitions of the tools have.
+        #[serde(default, skip_serializing_if = "is_default")]
+        tool_bytes: usize,
         /// What stands at the end of each request in which the model may call tools.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reminder: Option<String>,
@@ -39,6 +43,14 @@ pub enum TurnEvent {
         kind: ChatErrorKind,
         /// The error's own words.
         message: String,
+        /// What the provider told about the model's window, when the request was too long for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        overflow: Option<Overflow>,
+    },
+    /// What was to be left out of the conversation is left out.
+    Compacted {
+        /// Where the originals of results are.
+        kept: Vec<Original>,
     },
     /// A tool call is about to run.
     ToolStarted {
@@ -89,6 +101,9 @@ pub struct CallFacts {
     /// Whether a person must approve it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// Whether the result stays in the conversation as it is, however long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_result_whole: bool,
 }
 
 /// Something that the turn wants done.
@@ -98,6 +113,8 @@ pub struct CallFacts {
 pub enum TurnStep {
     /// Ask the model.
     AskModel(Purpose),
+    /// Leave something out of the conversation.
+    Compact(Compaction),
     /// Run these calls, all at once.
     CallTools(Vec<CallId>),
     /// Wait for a person.
@@ -138,6 +155,8 @@ pub enum Mark {
     FollowUpNone,
     /// Nobody looked whether more is worth doing.
     FollowUpSkipped,
+    /// Something was left out of the conversation.
+    ContextCompacted,
 }
 
 impl Mark {
@@ -150,6 +169,7 @@ impl Mark {
             Self::FollowUpTriggered => "follow_up.triggered",
             Self::FollowUpNone => "follow_up.none",
             Self::FollowUpSkipped => "follow_up.skipped",
+            Self::ContextCompacted => "context.compacted",
         }
     }
 }
@@ -225,6 +245,9 @@ pub struct PolicySnapshot {
     /// How often it may look at its own answer again.
     #[serde(skip_serializing_if = "is_default")]
     pub evaluation: Evaluation,
+    /// When something is left out of the conversation.
+    #[serde(skip_serializing_if = "is_default")]
+    pub economy: ContextEconomy,
 }
 
 /// Whether a journal need not say it.
@@ -243,6 +266,7 @@ impl Default for PolicySnapshot {
             result_threshold: None,
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),
+            economy: ContextEconomy::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnO
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::{CallState, CallStatus};
+use super::economy::Economy;
 use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 use super::policy::repeat::Repeats;
 use super::policy::{answer, approval, budget, ending, identity, parallel, resume, steer};
@@ -42,6 +43,8 @@ pub struct Turn {
     pub(super) has_tools: bool,
     /// What came of looking at the answer once more.
     pub(super) second_look: SecondLook,
+    /// How long the conversation is, and what was left out of it.
+    pub(super) economy: Economy,
     /// How many messages the turn began with.
     pub(super) begun_with: usize,
     /// What stands at the end of each request with tools.
@@ -100,6 +103,7 @@ impl Turn {
             shape_attempts: 0,
             has_tools: false,
             second_look: SecondLook::default(),
+            economy: Economy::default(),
             begun_with: 0,
             reminder: None,
             changed: false,
@@ -115,7 +119,7 @@ impl Turn {
     /// Takes in what happened at `at` and decides what to do.
     pub fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         self.take_in(event, at);
-        let steps = self.decide(event, at);
+        let steps = self.economize(self.decide(event, at));
         self.note(&steps);
         steps
     }
@@ -132,11 +136,13 @@ impl Turn {
             TurnEvent::Started {
                 context,
                 has_tools,
+                tool_bytes,
                 reminder,
             } => {
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.begun_with = context.len();
                 self.has_tools = *has_tools;
+                self.note_tools(*tool_bytes);
                 self.reminder.clone_from(reminder);
             }
             TurnEvent::ModelAnswered { response, facts } => self.take_answer(response, facts),
@@ -157,18 +163,32 @@ impl Turn {
                 self.calls.iter_mut().for_each(CallState::interrupt);
             }
             TurnEvent::Halted => self.halted = true,
-            TurnEvent::ModelFailed { .. } => {}
+            TurnEvent::Compacted { kept } => self.take_compacted(kept),
+            TurnEvent::ModelFailed { overflow, .. } => {
+                if let Some(overflow) = overflow {
+                    self.note_overflow(overflow);
+                }
+            }
         }
     }
 
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
             (Phase::Done { .. }, _)
-            | (_, TurnEvent::ToolStarted { .. } | TurnEvent::UserSaid { .. } | TurnEvent::Halted) => vec![],
+            | (
+                _,
+                TurnEvent::ToolStarted { .. }
+                | TurnEvent::UserSaid { .. }
+                | TurnEvent::Compacted { .. }
+                | TurnEvent::Halted,
+            ) => vec![],
             (_, TurnEvent::Resumed { .. }) => self.go_on(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
-            (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message }) => self.failed(purpose, *kind, message),
+            (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message, .. }) => {
+                let shorter = self.shorter(purpose, *kind, message);
+                shorter.unwrap_or_else(|| self.failed(purpose, *kind, message))
+            }
             (Phase::Parked(_), _) => self.call_or_park(at),
             (Phase::Calling(group), _) if self.is_running(group) => vec![],
             (Phase::Accepted | Phase::Asking(_) | Phase::Calling(_), _) => self.after_calls(),
@@ -180,13 +200,14 @@ impl Turn {
             match step {
                 TurnStep::AskModel(purpose) => {
                     self.close_calls();
-                    self.messages.extend(steer::messages(&mut self.said).map(Arc::new));
-                    self.messages.extend(answer::instruction(purpose).map(Arc::new));
                     self.model_calls += 1;
-                    self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
-                    let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
-                    self.second_look.note(purpose, answer, self.finished.len());
-                    self.phase = Phase::Asking(purpose.clone());
+                    if !self.asks_again() {
+                        self.note_question(purpose);
+                    }
+                }
+                TurnStep::Compact(compaction) => {
+                    self.close_calls();
+                    self.note_compaction(compaction);
                 }
                 TurnStep::CallTools(group) => {
                     self.tool_calls += u32::try_from(group.len()).unwrap_or(u32::MAX);
@@ -205,13 +226,25 @@ impl Turn {
         }
     }
 
+    fn note_question(&mut self, purpose: &Purpose) {
+        self.messages.extend(steer::messages(&mut self.said).map(Arc::new));
+        self.messages.extend(answer::instruction(purpose).map(Arc::new));
+        self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+        let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
+        self.second_look.note(purpose, answer, self.finished.len());
+        self.phase = Phase::Asking(purpose.clone());
+    }
+
     /// After the process ended: what was being done is done again, unless it happened too often.
     fn go_on(&self, at: Timestamp) -> Vec<TurnStep> {
         if self.resumes > self.policy.max_resumes {
             return vec![resume::give_up(self.resumes, &self.finished_calls())];
         }
         match &self.phase {
-            Phase::Asking(purpose) => vec![TurnStep::AskModel(purpose.clone())],
+            Phase::Asking(purpose) => {
+                let ask = TurnStep::AskModel(purpose.clone());
+                self.pending_compaction().into_iter().chain([ask]).collect()
+            }
             Phase::Calling(group) => {
                 let left = resume::unfinished(group, &self.calls);
                 if left.is_empty() || self.ending.is_some() {
@@ -287,6 +320,7 @@ impl Turn {
         if matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside()) {
             return;
         }
+        self.note_answer(response.usage);
         // The arguments of an answer that did not finish may be cut.
         let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
         let may_call = complete && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
@@ -296,6 +330,7 @@ impl Turn {
             .zip(facts)
             .map(|(call, facts)| CallState::new(call, *facts))
             .collect();
+        self.note_whole();
         let message = ChatMessage {
             tool_calls: self.calls.iter().map(|state| state.call.clone()).collect(),
             ..response.to_message()
@@ -423,7 +458,8 @@ impl Turn {
     pub fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
         let reminder = self.reminder.as_ref().filter(|_| purpose.has_tools() && self.has_tools);
         let reminder = reminder.map(|text| ChatMessage::text_of(Role::User, text.clone(), Provenance::HOST));
-        self.messages.iter().cloned().chain(reminder.map(Arc::new)).collect()
+        let last = self.registry().into_iter().chain(reminder).map(Arc::new);
+        self.messages.iter().cloned().chain(last).collect()
     }
 
     /// What people said in this turn: its message, and those that joined it.

@@ -5,6 +5,7 @@
 //! `policy/`; the driver in `driver/` is the only code that performs steps.
 
 mod call;
+mod economy;
 mod event;
 mod machine;
 pub(crate) mod policy;
@@ -14,8 +15,10 @@ mod second_look;
 mod tests;
 
 pub use call::{CallState, CallStatus};
+pub(crate) use economy::Losing;
+pub use economy::{ContextEconomy, Original};
 pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 pub use machine::Turn;
-pub use policy::{Evaluation, Nudge, Nudges, Trigger};
+pub use policy::{Compaction, Elision, Evaluation, Nudge, Nudges, Trigger};
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, FinishReason, Role, ToolCall};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, FinishReason, Overflow, Role, ToolCall};
+use rockbot_core::store::StorePath;
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{
     ApprovalRequest, Budget, BudgetLimit, RunRecord, RunState, StoredRun, TurnOutcome, TurnRequest, TurnStatus,
@@ -22,6 +23,8 @@ enum Chance {
     Cut,
     Calls(Vec<(Effect, bool)>),
     Fail,
+    /// The model refuses the request as too long; it may say how long one may be.
+    Overflow(Option<u64>),
     Cancel,
     /// Before calls that were to run have begun.
     CancelFirst,
@@ -40,6 +43,7 @@ fn chance() -> impl Strategy<Value = Chance> {
         1 => Just(Chance::Cut),
         6 => calls.prop_map(Chance::Calls),
         1 => Just(Chance::Fail),
+        1 => prop::option::of(100..2_000_u64).prop_map(Chance::Overflow),
         1 => Just(Chance::Cancel),
         1 => Just(Chance::CancelFirst),
         1 => Just(Chance::Spend),
@@ -60,6 +64,9 @@ fn policy() -> PolicySnapshot {
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
         },
+        economy: ContextEconomy::default()
+            .with_watermark(1_000)
+            .with_max_result_len(3_000),
         ..PolicySnapshot::default()
     }
 }
@@ -99,7 +106,13 @@ impl Life {
 
     fn feed(&mut self, event: &TurnEvent) -> Vec<TurnStep> {
         let now = at(self.records.len());
+        let before = request_bytes(&self.turn);
         let steps = self.turn.on(event, now);
+        if let TurnEvent::Compacted { .. } = event {
+            assert!(request_bytes(&self.turn) < before, "{steps:?}");
+            let asked = self.turn.messages().iter().any(|message| message.text() == "go");
+            assert!(asked, "the request stays");
+        }
         self.records.push(record(event, &steps, now, false).unwrap());
         self.moments.push(self.turn.clone());
         steps
@@ -124,10 +137,20 @@ impl Life {
                 check_conversation(self.turn.messages());
                 self.ask()
             }
+            TurnStep::Compact(_) => vec![TurnEvent::Compacted { kept: self.keep() }],
             TurnStep::CallTools(group) => self.call(group),
             TurnStep::AwaitApproval { asks, .. } => self.decide(asks),
             TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Finish { .. } => Vec::new(),
         }
+    }
+
+    /// Keeps every second original.
+    fn keep(&self) -> Vec<Original> {
+        let kept = self.turn.losing().into_iter().step_by(2).map(|losing| Original {
+            key: StorePath::new(&format!("stash/s/{}", losing.call.id)).unwrap(),
+            call: losing.call.id,
+        });
+        kept.collect()
     }
 
     fn ask(&mut self) -> Vec<TurnEvent> {
@@ -146,6 +169,12 @@ impl Life {
             Chance::Fail => vec![TurnEvent::ModelFailed {
                 kind: ChatErrorKind::Overloaded,
                 message: "busy".to_owned(),
+                overflow: None,
+            }],
+            Chance::Overflow(limit) => vec![TurnEvent::ModelFailed {
+                kind: ChatErrorKind::ContextOverflow,
+                message: "too long".to_owned(),
+                overflow: Some(Overflow { limit, asked: None }),
             }],
             Chance::Cancel | Chance::CancelFirst => vec![TurnEvent::Cancelled(CancelReason::Caller)],
             Chance::Spend => vec![TurnEvent::BudgetSpent(BudgetLimit::WallClock)],
@@ -214,6 +243,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
     let facts = |(effect, needs_approval): &(Effect, bool)| CallFacts {
         effect: *effect,
         needs_approval: *needs_approval,
+        keeps_result_whole: false,
     };
     TurnEvent::ModelAnswered {
         response: ChatResponse {
@@ -224,11 +254,14 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
     }
 }
 
+/// Every third result is long.
 fn response(call: &CallId) -> ToolInvokeResponse {
+    let digits = call.as_str().bytes().map(usize::from).sum::<usize>();
+    let times = if digits.is_multiple_of(3) { 4_000 } else { 1 };
     ToolInvokeResponse {
         tool_call_id: call.clone(),
         tool_name: "act".into(),
-        content: "ok".to_owned(),
+        content: "ok".repeat(times),
         is_error: false,
         code: None,
     }
@@ -236,10 +269,24 @@ fn response(call: &CallId) -> ToolInvokeResponse {
 
 fn started() -> TurnEvent {
     TurnEvent::Started {
-        context: vec![ChatMessage::system("be kind"), ChatMessage::user("go")],
+        context: vec![
+            ChatMessage::system("be kind"),
+            ChatMessage::user("hello".repeat(100)),
+            ChatMessage::assistant("how do you do?".repeat(100)),
+            ChatMessage::user("go"),
+        ],
         has_tools: true,
+        tool_bytes: 500,
         reminder: None,
     }
+}
+
+fn request_bytes(turn: &Turn) -> usize {
+    let messages = turn.messages_for(&Purpose::Answer);
+    messages
+        .iter()
+        .map(|message| serde_json::to_string(message).unwrap().len())
+        .sum()
 }
 
 /// Every call has its result right after it, in call order, before anybody else speaks: providers insist on it.

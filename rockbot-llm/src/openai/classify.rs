@@ -1,9 +1,9 @@
 //! Which kind of error a server means: by status, by code, by words where there is nothing else.
 
-use rockbot_core::chat::ChatErrorKind;
+use rockbot_core::chat::{ChatErrorKind, Overflow};
 use serde_json::Value;
 
-use super::overflow::{is_overflow, is_rate};
+use super::overflow::{is_overflow, is_rate, sizes};
 
 /// What an error body says, in any of the shapes that servers use.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(super) struct ErrorBody {
     is_flagged: bool,
     /// The limit is of requests in flight, not of money: OpenRouter answers 402 for both.
     is_in_flight_limit: bool,
+    /// The sizes of the window and of the request, as llama.cpp names them.
+    sizes: Overflow,
 }
 
 impl ErrorBody {
@@ -49,6 +51,10 @@ impl ErrorBody {
                 .filter(|status| (400..600).contains(status)),
             is_flagged: !metadata["flagged_input"].is_null(),
             is_in_flight_limit: metadata["limit_source"] == "openrouter_in_flight_budget",
+            sizes: Overflow {
+                limit: error["n_ctx"].as_u64(),
+                asked: error["n_prompt_tokens"].as_u64(),
+            },
         }
     }
 
@@ -72,6 +78,15 @@ impl ErrorBody {
             None if self.kind == "invalid_request_error" => ChatErrorKind::InvalidRequest,
             None => ChatErrorKind::Overloaded,
         })
+    }
+
+    /// What an overflow tells about the context window.
+    pub(super) fn overflow(&self) -> Overflow {
+        let said = sizes(&self.text.to_lowercase());
+        Overflow {
+            limit: self.sizes.limit.or(said.limit),
+            asked: self.sizes.asked.or(said.asked),
+        }
     }
 
     /// Cerebras answers an overflow with a bare status.
@@ -156,6 +171,79 @@ mod tests {
     #[track_caller]
     fn check(status: impl Into<Option<u16>>, body: &str, expected: ChatErrorKind) {
         assert_eq!(ErrorBody::read(body.as_bytes()).kind(status.into()), expected, "{body}");
+    }
+
+    #[test]
+    fn the_sizes_of_an_overflow_are_known_where_they_are_told() {
+        for (text, limit, asked) in [
+            (
+                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+                Some(8192),
+                Some(9001),
+            ),
+            (
+                "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
+                Some(4096),
+                Some(9000),
+            ),
+            (
+                "prompt is too long: 213462 tokens > 200000 maximum",
+                Some(200_000),
+                Some(213_462),
+            ),
+            (
+                "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+                Some(1_048_575),
+                Some(1_196_265),
+            ),
+            (
+                "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+                Some(131_072),
+                Some(537_812),
+            ),
+            (
+                "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+                Some(32_768),
+                Some(40_000),
+            ),
+            (
+                "This endpoint's maximum context length is 131072 tokens. However, you requested about 200000 tokens.",
+                Some(131_072),
+                Some(200_000),
+            ),
+            (
+                "prompt token count of 130000 exceeds the limit of 128000",
+                Some(128_000),
+                Some(130_000),
+            ),
+            (
+                "the request exceeds the available context size (4096 tokens), try increasing it",
+                Some(4_096),
+                None,
+            ),
+            (
+                "Invalid request: Your request exceeded model token limit: 131072",
+                Some(131_072),
+                None,
+            ),
+            ("invalid params, context window exceeds limit (2013)", None, None),
+            ("Please reduce the length of the messages or completion.", None, None),
+        ] {
+            let body = serde_json::json!({ "error": { "message": text } }).to_string();
+            assert_eq!(
+                ErrorBody::read(body.as_bytes()).overflow(),
+                Overflow { limit, asked },
+                "{text}"
+            );
+        }
+        let llama = br#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_prompt_tokens":5,"n_ctx":4}}"#;
+        assert_eq!(
+            ErrorBody::read(llama).overflow(),
+            Overflow {
+                limit: Some(4),
+                asked: Some(5)
+            }
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How providers say that a request is larger than the context window. There is no common code, so the words
 //! are data here; rate limits, which also speak of tokens, are told apart.
 
+use rockbot_core::chat::Overflow;
+
 /// Codes and types that mean it.
 const CODES: &[&str] = &[
     "context_length_exceeded",
@@ -59,6 +61,49 @@ const LOOK_ALIKES: &[&str] = &[
     "too many requests",
     "throttl",
 ];
+
+/// Words just before the size of the window.
+const LIMIT_AFTER: &[&str] = &[
+    "maximum context length is",
+    "maximum model length of",
+    "maximum number of tokens allowed",
+    "tokens >",
+    "maximum prompt length is",
+    "too large for model with",
+    "exceeds the limit of",
+    "available context size",
+    "model token limit:",
+];
+
+/// Words just before the size of the request.
+const ASKED_AFTER: &[&str] = &[
+    "resulted in",
+    "you requested about",
+    "you requested",
+    "(length",
+    "prompt is too long:",
+    "input token count",
+    "request contains",
+    "prompt contains",
+    "prompt token count of",
+];
+
+/// The sizes that the words (in lower case) of an overflow tell.
+pub(super) fn sizes(text: &str) -> Overflow {
+    let after = |words: &[&str]| words.iter().find_map(|words| number_after(text, words));
+    Overflow {
+        limit: after(LIMIT_AFTER),
+        asked: after(ASKED_AFTER),
+    }
+}
+
+/// The number that follows `words`, with nothing but blanks and a bracket between them.
+fn number_after(text: &str, words: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(words)?;
+    let rest = rest.trim_start_matches([' ', '(']);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
 
 /// Whether an error with these words (in lower case) and this code or type is an overflow.
 pub(super) fn is_overflow(text: &str, codes: [&str; 2]) -> bool {

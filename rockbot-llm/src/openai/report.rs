@@ -53,7 +53,10 @@ impl Reporter {
         let body = ErrorBody::read(body);
         let status = status.or(body.status);
         let kind = body.kind(status);
-        let error = ChatError::new(kind, self.message(kind, status, &body.text));
+        let mut error = ChatError::new(kind, self.message(kind, status, &body.text));
+        if kind == ChatErrorKind::ContextOverflow {
+            error = error.with_overflow(body.overflow());
+        }
         match status {
             Some(status) => error.with_status(status),
             None => error,

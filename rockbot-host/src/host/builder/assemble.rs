@@ -19,7 +19,7 @@ use crate::agent::Agent;
 use crate::behavior::Behaving;
 use crate::chat::ChatDoor;
 use crate::conversation::{ConversationOptions, FileConversationMemory};
-use crate::driver::{LargeResults, TurnDriver};
+use crate::driver::{LargeResults, TurnDriver, Windows};
 use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
@@ -250,6 +250,7 @@ impl AgentHostBuilder {
                     policy: self.large_results,
                     memory: parts.get::<dyn WorkingMemory>(),
                 },
+                windows: Windows::default(),
                 journal: materials.journal.clone(),
                 clock: self.clock.clone(),
                 halt: CancellationToken::new(),

@@ -28,7 +28,7 @@ use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
-use crate::turn::{Evaluation, Nudges, PolicySnapshot};
+use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
 
 /// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, with two exceptions: what is
 /// set twice is as it was said last ([`settings`](Self::settings) sets several things at once), and of layers of one kind
@@ -239,6 +239,7 @@ impl AgentHostBuilder {
         self.data_dir(profile.base_path())
             .budget(settings.budget())
             .evaluation(settings.evaluation())
+            .context_economy(settings.context_economy())
             .model_behaviors(settings.model_behaviors.clone())
     }
 
@@ -264,6 +265,13 @@ impl AgentHostBuilder {
     /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
     pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
         self.policy.evaluation = evaluation;
+        self
+    }
+
+    /// When something of a conversation is left out, so that it costs less and the model takes it. Default: nothing,
+    /// until a model refuses a request as too long.
+    pub fn context_economy(mut self, economy: ContextEconomy) -> Self {
+        self.policy.economy = economy;
         self
     }
 

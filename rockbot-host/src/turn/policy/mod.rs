@@ -3,9 +3,12 @@
 pub(super) mod answer;
 pub(super) mod approval;
 pub(super) mod budget;
+pub(super) mod compact;
+pub(super) mod elide;
 pub(super) mod ending;
 pub(super) mod evaluate;
 pub(super) mod follow_up;
+pub(super) mod gauge;
 pub(super) mod identity;
 pub(super) mod nudge;
 pub(super) mod parallel;
@@ -13,6 +16,7 @@ pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
 
+pub use compact::{Compaction, Elision};
 pub use evaluate::{Evaluation, Trigger};
 pub use nudge::{Nudge, Nudges};
 pub(crate) use resume::{outcome_unknown, uncertain};

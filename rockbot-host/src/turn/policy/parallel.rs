@@ -40,7 +40,14 @@ mod tests {
             arguments: "{}".into(),
         };
         let needs_approval = false;
-        CallState::new(call, CallFacts { effect, needs_approval })
+        CallState::new(
+            call,
+            CallFacts {
+                effect,
+                needs_approval,
+                keeps_result_whole: false,
+            },
+        )
     }
 
     /// The groups in which the calls run: `p`ure, `i`dempotent, `m`utating, `d`enied before.

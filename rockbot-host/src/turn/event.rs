@@ -225,6 +225,9 @@ pub struct PolicySnapshot {
     /// How often it may look at its own answer again.
     #[serde(skip_serializing_if = "is_default")]
     pub evaluation: Evaluation,
+    /// Whether its model keeps a list of tasks. Default false.
+    #[serde(skip_serializing_if = "is_default")]
+    pub task_list: bool,
 }
 
 /// Whether a journal need not say it.
@@ -243,6 +246,7 @@ impl Default for PolicySnapshot {
             result_threshold: None,
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),
+            task_list: false,
         }
     }
 }

@@ -16,6 +16,7 @@ mod tests;
 pub use call::{CallState, CallStatus};
 pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 pub use machine::Turn;
+pub(crate) use policy::tasks;
 pub use policy::{Evaluation, Nudge, Nudges, Trigger};
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};

@@ -12,6 +12,7 @@ pub(super) mod parallel;
 pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
+pub(crate) mod tasks;
 
 pub use evaluate::{Evaluation, Trigger};
 pub use nudge::{Nudge, Nudges};

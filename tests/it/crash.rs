@@ -354,12 +354,12 @@ async fn journal_of(host: AgentHostBuilder, request: &TurnRequest) -> String {
     read_journal(folder.path())
 }
 
-fn read_journal(folder: &Path) -> String {
+pub(crate) fn read_journal(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("turns/turns-00000001.jsonl")).unwrap()
 }
 
 /// Folders with the first 0, 1, 2, … lines of a journal.
-fn prefixes(journal: &str) -> impl Iterator<Item = (String, tempfile::TempDir)> {
+pub(crate) fn prefixes(journal: &str) -> impl Iterator<Item = (String, tempfile::TempDir)> {
     let lines: Vec<_> = journal.split_inclusive('\n').collect();
     (0..=lines.len()).map(move |count| {
         let (folder, prefix) = (tempfile::tempdir().unwrap(), lines[..count].concat());

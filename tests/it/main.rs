@@ -29,6 +29,7 @@ mod serve_tools;
 mod sessions;
 mod settings;
 mod support;
+mod task_list;
 mod tidy;
 mod tiers;
 mod tool_surface;

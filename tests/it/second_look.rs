@@ -6,8 +6,8 @@ use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{ChatErrorKind, ModelTier};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::TurnOutcome;
-use rockbot_host::AgentHost;
 use rockbot_host::turn::Evaluation;
+use rockbot_host::{AgentHost, Briefing};
 use serde_json::json;
 
 /// Sends a mail.
@@ -172,4 +172,34 @@ async fn verdicts_are_no_part_of_the_conversation() {
         texts[1..],
         ["Send the report to Ada.", "I will do it.", "What is new in the world?"]
     );
+}
+
+#[tokio::test]
+async fn the_models_own_notes_are_no_work() {
+    // A list of tasks is written and nothing else is done: the promise is looked at all the same.
+    let model = ScriptedModel::new()
+        .calls("task_create", json!({ "items": ["Send the report"] }))
+        .says("I'll send it right away.")
+        .says(verdict(true, ""));
+    let seen = model.clone();
+    let host = AgentHost::in_memory()
+        .chat(model)
+        .tool(mail())
+        .evaluation(JUDGED)
+        .briefing(Briefing::full())
+        .build()
+        .unwrap();
+    host.agent().ask("s", "What is new?").await.unwrap();
+    seen.assert_complete();
+    // Nor do they make a change that has to be looked at.
+    let model = ScriptedModel::new()
+        .calls("save_memory", json!({}))
+        .says("The report on Ada is a long one.");
+    let remember = tool("save_memory", |_: SendMail| async { "saved" });
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(remember)
+        .evaluation(JUDGED);
+    host.build().unwrap().agent().ask("s", "What is new?").await.unwrap();
+    model.assert_complete();
 }

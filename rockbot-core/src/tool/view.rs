@@ -65,9 +65,16 @@ impl ToolView {
     /// it was: the model learns of it in its next turn.
     #[must_use]
     pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
-        if snapshot.generation() == self.generation {
-            return self.clone();
+        match snapshot.generation() == self.generation {
+            true => self.clone(),
+            false => self.followed_by(snapshot),
         }
+    }
+
+    /// This view with the tools appended that `snapshot`, perhaps of another registry, has and it has not. It then
+    /// shows the generation of `snapshot`.
+    #[must_use]
+    pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
         let known = |entry: &Arc<ToolEntry>| self.names().any(|name| *name == entry.registration().name);
         let added = snapshot.entries().iter().filter(|entry| !known(entry)).cloned();
         let entries: Arc<[_]> = self.entries.iter().cloned().chain(added).collect();

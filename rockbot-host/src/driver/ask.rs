@@ -139,7 +139,13 @@ impl Drive<'_> {
             arguments: call.arguments.clone(),
             session_id: self.turn.request().session.clone(),
         };
-        self.driver.tools.facts(&request)
+        match self.turn.tasks_before(call) {
+            Some(tasks) => self
+                .driver
+                .tools
+                .facts(&request, &self.cx.clone().with_extension(tasks)),
+            None => self.driver.tools.facts(&request, &self.cx),
+        }
     }
 }
 

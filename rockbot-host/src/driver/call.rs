@@ -129,12 +129,17 @@ impl Drive<'_> {
         self.returned(responses).await
     }
 
-    /// The turn's context; a call that a person approved carries its grant. With `begin` it is a mutating call's:
+    /// The turn's context; a call that a person approved carries its grant, one about the
+    /// turn's task list that list. With `begin` it is a mutating call's:
     /// once that runs, only its own time limit holds.
     fn context_of(&self, call: &CallState, begin: Option<&CancellationToken>) -> CallContext {
         let cx = match begin {
             Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
             None => self.cx.clone(),
+        };
+        let cx = match self.turn.tasks_before(&call.call) {
+            Some(tasks) => cx.with_extension(tasks),
+            None => cx,
         };
         match call.grant() {
             Some(grant) => cx.with_grants([grant]),

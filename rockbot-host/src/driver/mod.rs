@@ -95,7 +95,7 @@ struct Drive<'a> {
 impl<'a> Drive<'a> {
     fn new(driver: &'a TurnDriver, turn: &'a mut Turn, claim: &'a Claim, live: &'a LiveTurn) -> Self {
         let deadline = Instant::now() + turn.time_left();
-        let view = driver.tools.registry().snapshot().view().clone();
+        let view = driver.tools.view(turn.policy().task_list);
         let lasting = context(turn, live);
         Self {
             driver,

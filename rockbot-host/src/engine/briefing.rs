@@ -17,6 +17,10 @@ pub struct Briefing {
     /// How many steps the model has, and that it should plan them. Only when it has tools. Default true in
     /// [`Briefing::full`].
     pub working_method: bool,
+    /// Whether the model can write down what it is to do, with the tools `task_create` and `task_update`. The list is the
+    /// turn's alone, and stands at the end of each request in which the model may call tools, so it stays in sight however
+    /// long the turn gets. Only when it has other tools. Default true in [`Briefing::full`].
+    pub task_list: bool,
     /// Where the user is: an IANA name such as `Europe/Paris`. `None`, the default, is the zone of the system.
     pub time_zone: Option<String>,
 }
@@ -27,6 +31,7 @@ impl Briefing {
         Self {
             date_time: false,
             working_method: false,
+            task_list: false,
             time_zone: None,
         }
     }
@@ -36,6 +41,7 @@ impl Briefing {
         Self {
             date_time: true,
             working_method: true,
+            task_list: true,
             time_zone: None,
         }
     }
@@ -79,7 +85,8 @@ impl Briefer {
 
     /// The messages, in their order.
     pub(super) fn messages(&self, clock: &dyn Clock, steps: Option<u32>) -> impl Iterator<Item = ChatMessage> {
-        let method = steps.filter(|_| self.briefing.working_method).map(working_method);
+        let method = steps.filter(|_| self.briefing.working_method);
+        let method = method.map(|steps| working_method(steps, self.briefing.task_list));
         let time = self.briefing.date_time.then(|| self.date_time(clock.now()));
         let host = |text| ChatMessage::text_of(Role::User, text, Provenance::HOST);
         method.into_iter().chain(time).map(host)
@@ -98,9 +105,13 @@ impl Briefer {
     }
 }
 
-fn working_method(steps: u32) -> String {
+fn working_method(steps: u32, task_list: bool) -> String {
+    let plan = match task_list {
+        true => "plan them first with `task_create`",
+        false => "plan them first",
+    };
     format!(
-        "You can call tools in up to {steps} rounds for the next message. If it needs several steps, plan them first, \
+        "You can call tools in up to {steps} rounds for the next message. If it needs several steps, {plan}, \
          take them one after the other, look at each result before the next step, and stop when the request is done. \
          Answer at once when no tool is needed."
     )

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use rockbot_core::tool::{
     Effect, Recovery, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvocation, ToolInvokeRequest,
-    ToolInvokeResponse, ToolRegistry, ToolSnapshot,
+    ToolInvokeResponse, ToolRegistry, ToolSnapshot, ToolView,
 };
 use rockbot_core::{BoxError, CallContext, CallId, ToolName, loggable};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -17,9 +17,11 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::meters::{MeterBook, Meters};
+use super::tasks::task_tools;
 use crate::isolate::{Isolate, Isolated, message};
 use crate::layer::{Layers, Stack, call};
 use crate::turn::CallFacts;
+use crate::turn::tasks::TaskList;
 
 /// How long and how many tool calls may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,7 @@ impl ToolDispatcher {
     ) -> Self {
         let guard = Arc::new(Guard {
             registry,
+            of_turns: task_tools(),
             time_limit: limits.time_limit,
             max_result_bytes: limits.max_result_bytes,
             permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
@@ -82,6 +85,16 @@ impl ToolDispatcher {
     /// The tools.
     pub fn registry(&self) -> &Arc<dyn ToolRegistry> {
         &self.guard.registry
+    }
+
+    /// The tools as the model of a turn sees them; with a task list, those to keep it come first. A list alone would be
+    /// of no use.
+    pub(crate) fn view(&self, task_list: bool) -> ToolView {
+        let tools = self.guard.registry.snapshot();
+        match task_list && !tools.view().is_empty() {
+            true => self.guard.of_turns.view().followed_by(&tools),
+            false => tools.view().clone(),
+        }
     }
 
     /// Calls a tool. Never fails: a failure is a response with `is_error`.
@@ -104,7 +117,7 @@ impl ToolDispatcher {
             return self.guard.call(request, cx).await;
         };
         // Asked now: the tool may be gone when a layer ends the call.
-        let effect = self.facts(&request).effect;
+        let effect = self.facts(&request, cx).effect;
         let invocation = ToolInvocation {
             request: request.clone(),
             cx: cx.clone(),
@@ -119,8 +132,8 @@ impl ToolDispatcher {
     }
 
     /// What is known of a call before it runs. A tool that does not exist changes nothing.
-    pub fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
-        let Some(tool) = self.guard.find(&request.tool_name) else {
+    pub fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
+        let Some(tool) = self.guard.find_for(&request.tool_name, cx) else {
             return CallFacts {
                 effect: Effect::Pure,
                 needs_approval: false,
@@ -158,6 +171,8 @@ fn layer_error(error: BoxError, effect: Effect) -> ToolError {
 #[derive(Debug)]
 struct Guard {
     registry: Arc<dyn ToolRegistry>,
+    /// Tools that only calls of a turn with a task list find.
+    of_turns: Arc<ToolSnapshot>,
     time_limit: Duration,
     max_result_bytes: usize,
     permits: Semaphore,
@@ -200,7 +215,7 @@ impl GuardedTool {
 impl Guard {
     async fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
         let started = Instant::now();
-        let Some(tool) = self.find(&request.tool_name) else {
+        let Some(tool) = self.find_for(&request.tool_name, cx) else {
             return self.not_found(request, started);
         };
         let response = match self.check(&tool, &request, cx) {
@@ -279,6 +294,17 @@ impl Guard {
             .of(&ToolName::from("_unknown"))
             .record(&response, started.elapsed());
         response
+    }
+
+    /// The tool that a call of `name` means. A turn's own tools come first, as the model sees them.
+    fn find_for(&self, name: &ToolName, cx: &CallContext) -> Option<Arc<GuardedTool>> {
+        let own = cx
+            .extension::<TaskList>()
+            .and_then(|_| self.of_turns.find(name.as_str()));
+        match own {
+            Some(own) => Some(Arc::new(self.guarded(own))),
+            None => self.find(name),
+        }
     }
 
     fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {

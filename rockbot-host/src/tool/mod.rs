@@ -4,6 +4,7 @@ mod dispatch;
 mod guides;
 mod meters;
 mod serve;
+mod tasks;
 
 pub use dispatch::{ToolDispatcher, ToolLimits};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};

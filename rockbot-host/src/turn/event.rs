@@ -248,6 +248,9 @@ pub struct PolicySnapshot {
     /// When something is left out of the conversation.
     #[serde(skip_serializing_if = "is_default")]
     pub economy: ContextEconomy,
+    /// Whether its model keeps a list of tasks. Default false.
+    #[serde(skip_serializing_if = "is_default")]
+    pub task_list: bool,
 }
 
 /// Whether a journal need not say it.
@@ -267,6 +270,7 @@ impl Default for PolicySnapshot {
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),
             economy: ContextEconomy::default(),
+            task_list: false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Role, ToolCall, Usage};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -12,7 +12,8 @@ use super::call::{CallState, CallStatus};
 use super::economy::Economy;
 use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 use super::policy::repeat::Repeats;
-use super::policy::{answer, approval, budget, ending, identity, parallel, resume, steer};
+use super::policy::tasks::{self, TaskList};
+use super::policy::{answer, approval, budget, ending, evaluate, identity, parallel, resume, steer};
 use super::second_look::SecondLook;
 
 /// A turn in progress.
@@ -49,6 +50,8 @@ pub struct Turn {
     pub(super) begun_with: usize,
     /// What stands at the end of each request with tools.
     reminder: Option<String>,
+    /// What the model noted that it is to do.
+    tasks: TaskList,
     /// Whether a call changed something.
     pub(super) changed: bool,
     repeats: Repeats,
@@ -106,6 +109,7 @@ impl Turn {
             economy: Economy::default(),
             begun_with: 0,
             reminder: None,
+            tasks: TaskList::default(),
             changed: false,
             repeats: Repeats::default(),
             timed_out_rounds: 0,
@@ -231,7 +235,7 @@ impl Turn {
         self.messages.extend(answer::instruction(purpose).map(Arc::new));
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
         let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
-        self.second_look.note(purpose, answer, self.finished.len());
+        self.second_look.note(purpose, answer, self.worked_calls());
         self.phase = Phase::Asking(purpose.clone());
     }
 
@@ -371,8 +375,12 @@ impl Turn {
             };
         }
         for mut state in self.calls.drain(..) {
-            self.changed |= state.facts.effect == Effect::Mutating && state.is_finished();
-            self.finished.extend(state.finished());
+            let ended = state.finished();
+            self.changed |= state.facts.effect == Effect::Mutating && ended.iter().any(evaluate::is_work);
+            if self.policy.task_list && ended.as_ref().is_some_and(|call| !call.is_error) {
+                self.tasks.take_in(&state.call);
+            }
+            self.finished.extend(ended);
             if !state.is_finished() {
                 state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
             }
@@ -456,9 +464,11 @@ impl Turn {
 
     /// The conversation as the model sees it when it is asked for `purpose`.
     pub fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
-        let reminder = self.reminder.as_ref().filter(|_| purpose.has_tools() && self.has_tools);
-        let reminder = reminder.map(|text| ChatMessage::text_of(Role::User, text.clone(), Provenance::HOST));
-        let last = self.registry().into_iter().chain(reminder).map(Arc::new);
+        let closing = match purpose.has_tools() && self.has_tools {
+            true => tasks::closing(self.reminder.as_deref(), &self.tasks),
+            false => None,
+        };
+        let last = self.registry().into_iter().chain(closing).map(Arc::new);
         self.messages.iter().cloned().chain(last).collect()
     }
 
@@ -470,6 +480,24 @@ impl Turn {
     /// The calls of the model's last answer that have not been handed back to it.
     pub fn calls(&self) -> &[CallState] {
         &self.calls
+    }
+
+    /// The task list as it is when `call` runs: after those before it in the same answer. `None` when the call is about
+    /// something else, or the turn keeps no list.
+    pub(crate) fn tasks_before(&self, call: &ToolCall) -> Option<TaskList> {
+        if !self.policy.task_list || !tasks::has_tool(call.name.as_str()) {
+            return None;
+        }
+        let mut tasks = self.tasks.clone();
+        let before = self.calls.iter().take_while(|state| state.call.id != call.id);
+        let went_well = before.filter(|state| state.finished().is_none_or(|ended| !ended.is_error));
+        went_well.for_each(|state| tasks.take_in(&state.call));
+        Some(tasks)
+    }
+
+    /// How many calls have ended that were work, and not the model's own bookkeeping.
+    pub(super) fn worked_calls(&self) -> usize {
+        self.finished.iter().filter(|call| evaluate::is_work(call)).count()
     }
 
     /// The turns of messages that joined this one.

@@ -19,6 +19,7 @@ pub(crate) use economy::Losing;
 pub use economy::{ContextEconomy, Original};
 pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 pub use machine::Turn;
+pub(crate) use policy::tasks;
 pub use policy::{Compaction, Elision, Evaluation, Nudge, Nudges, Trigger};
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};

@@ -111,14 +111,14 @@ impl Turn {
     /// Has a complete answer judged, where there is a reason to.
     fn look_again(&self, text: &str, settled: Vec<TurnStep>) -> Vec<TurnStep> {
         if let Some(original) = &self.second_look.original {
-            let called = self.finished.len() > self.second_look.called_before;
+            let called = self.worked_calls() > self.second_look.called_before;
             return finish(follow_up::reply(original, text, called));
         }
         let answer = evaluate::Answer {
             asked: &self.request.text,
             text,
             has_tools: self.has_tools,
-            called: !self.finished.is_empty(),
+            called: self.worked_calls() > 0,
             changed: self.changed,
         };
         let may = self.second_look.reprompts < self.policy.evaluation.max_completion_reprompts;
@@ -149,7 +149,7 @@ impl Turn {
             .evaluation
             .max_follow_up_passes
             .saturating_sub(self.second_look.follow_ups);
-        let worth_it = follow_up::is_worth_it(&self.request, !self.finished.is_empty());
+        let worth_it = follow_up::is_worth_it(&self.request, self.worked_calls() > 0);
         match left > 0 && self.has_tools && worth_it && self.may_look() {
             true => vec![TurnStep::AskModel(Purpose::AssessFollowUp)],
             false => settled,

@@ -258,6 +258,7 @@ impl AgentHostBuilder {
     /// What every turn's model is told besides its instructions: the time, and how to work. Default
     /// [`Briefing::none`]: a program that embeds an agent says what it wants said.
     pub fn briefing(mut self, briefing: Briefing) -> Self {
+        self.policy.task_list = briefing.task_list;
         self.briefing = briefing;
         self
     }

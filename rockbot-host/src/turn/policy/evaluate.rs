@@ -5,10 +5,12 @@
 use std::fmt::Write as _;
 
 use rockbot_core::chat::{ChatMessage, OutputSchema, Role};
+use rockbot_core::turn::FinishedCall;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::answer::json_of;
+use super::tasks;
 
 /// How often a turn may look at its own answer again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +82,26 @@ pub(in crate::turn) fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
     judged
         .into_iter()
         .find_map(|(trigger, applies)| applies.then_some(trigger))
+}
+
+/// Whether a call was work. Notes that the model keeps for itself, and words to whoever waits, are not.
+pub(in crate::turn) fn is_work(call: &FinishedCall) -> bool {
+    const BOOKKEEPING: [&str; 13] = [
+        tasks::CREATE,
+        tasks::UPDATE,
+        "save_memory",
+        "search_memory",
+        "edit_memory",
+        "delete_memory",
+        "update_memory_importance",
+        "save_to_working_memory",
+        "get_from_working_memory",
+        "search_working_memory",
+        "edit_working_memory",
+        "delete_from_working_memory",
+        "report_progress",
+    ];
+    !BOOKKEEPING.contains(&call.tool.as_str())
 }
 
 fn promises(text: &str) -> bool {

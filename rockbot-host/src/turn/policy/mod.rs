@@ -15,6 +15,7 @@ pub(super) mod parallel;
 pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
+pub(crate) mod tasks;
 
 pub use compact::{Compaction, Elision};
 pub use evaluate::{Evaluation, Trigger};

@@ -9,6 +9,7 @@ mod cancel;
 mod conversations;
 mod crash;
 mod doctor;
+mod evaluate;
 mod example_programs;
 mod examples;
 mod golden;
@@ -43,6 +44,9 @@ mod chat_arguments;
 mod chat_doctor;
 #[path = "../../examples/chat/tools.rs"]
 mod chat_tools;
+#[allow(dead_code, reason = "the example's own `main` is not run here")]
+#[path = "../../examples/evaluate/main.rs"]
+mod evaluate_example;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/handlers.rs"]
 mod handlers;

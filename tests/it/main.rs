@@ -19,6 +19,7 @@ mod journal;
 mod journal_reading;
 mod large_results;
 mod layers;
+mod live_text;
 mod nudges;
 mod parallel;
 mod pipeline;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::ChatRequest;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ToolCall};
 use serde_json::{Value, json};
 
 use crate::evaluate_example::arguments::Arguments;
@@ -104,6 +105,51 @@ async fn a_right_run_solves_each_task() {
         let trial = run(&task, &base(), &model).await;
         assert_eq!(trial.verdict, Ok(()), "{}", task.id);
         model.assert_complete();
+    }
+}
+
+/// A model that does everything right, and is pleased with itself as its own judge. In text it writes its calls.
+struct Content {
+    script: ScriptedModel,
+    in_text: bool,
+}
+
+#[async_trait]
+impl ChatClient for Content {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        if call.request.output.is_some() {
+            let verdict = json!({ "complete": true, "reason": "", "hasFollowUps": false, "prompt": "" });
+            return Ok(ChatResponse::text(verdict.to_string()));
+        }
+        let answer = self.script.chat(call).await?;
+        Ok(match self.in_text && !answer.tool_calls.is_empty() {
+            true => ChatResponse::text(written(&answer.tool_calls)),
+            false => answer,
+        })
+    }
+}
+
+fn written(calls: &[ToolCall]) -> String {
+    let lines = |call: &ToolCall| format!("tool_call_name: {}\ntool_call_arguments: {}", call.name, call.arguments);
+    calls.iter().map(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// No policy sends a good answer back, or keeps it from its user.
+#[tokio::test]
+async fn no_policy_stands_in_the_way_of_a_right_run() {
+    for policy in &POLICIES {
+        for task in tasks::all() {
+            let script = script(&right_calls(&task), &right_words(&task));
+            let model = Arc::new(Content {
+                script: script.clone(),
+                in_text: policy.name == policies::TEXT_CALLS,
+            });
+            let trial = trial::run(&task, &with(policy.name), model, SAMPLING, LIMITS)
+                .await
+                .unwrap();
+            assert_eq!(trial.verdict, Ok(()), "{} {}", policy.name, task.id);
+            script.assert_complete();
+        }
     }
 }
 

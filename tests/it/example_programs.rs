@@ -16,11 +16,12 @@ use crate::{handlers, remote_tools_example};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 5] = [
+const EXAMPLES: [(&str, &[&str]); 6] = [
     ("quickstart", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
+    ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];
 

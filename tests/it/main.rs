@@ -10,6 +10,7 @@ mod conversations;
 mod crash;
 mod doctor;
 mod economy;
+mod evaluate;
 mod example_programs;
 mod examples;
 mod golden;
@@ -19,6 +20,7 @@ mod journal;
 mod journal_reading;
 mod large_results;
 mod layers;
+mod live_text;
 mod nudges;
 mod parallel;
 mod pipeline;
@@ -45,6 +47,9 @@ mod chat_arguments;
 mod chat_doctor;
 #[path = "../../examples/chat/tools.rs"]
 mod chat_tools;
+#[allow(dead_code, reason = "the example's own `main` is not run here")]
+#[path = "../../examples/evaluate/main.rs"]
+mod evaluate_example;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/handlers.rs"]
 mod handlers;

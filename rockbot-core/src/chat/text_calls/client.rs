@@ -121,10 +121,11 @@ fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
 
 /// The request as the model can read it.
 fn in_text(request: &ChatRequest) -> ChatRequest {
-    let mut messages: Vec<_> = request
-        .messages
+    let said = &request.messages;
+    let mut messages: Vec<_> = said
         .iter()
-        .map(|message| spoken(message, &request.messages))
+        .enumerate()
+        .map(|(at, message)| spoken(message, &said[..at]))
         .collect();
     if !request.tools.is_empty() {
         let at = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
@@ -137,10 +138,11 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
     }
 }
 
-/// A message without native calls and results.
-fn spoken(message: &Arc<ChatMessage>, all: &[Arc<ChatMessage>]) -> Arc<ChatMessage> {
+/// A message without native calls and results. The call of a result is the last one `before` it with its id: ids come
+/// again in later answers.
+fn spoken(message: &Arc<ChatMessage>, before: &[Arc<ChatMessage>]) -> Arc<ChatMessage> {
     if message.role == Role::Tool {
-        let name = message.tool_call_id.as_ref().and_then(|id| name_of(id, all));
+        let name = message.tool_call_id.as_ref().and_then(|id| name_of(id, before));
         return Arc::new(result_message(&name.unwrap_or_else(|| "tool".into()), &message.text()));
     }
     if message.tool_calls.is_empty() {
@@ -155,8 +157,8 @@ fn spoken(message: &Arc<ChatMessage>, all: &[Arc<ChatMessage>]) -> Arc<ChatMessa
     Arc::new(ChatMessage::assistant(text))
 }
 
-fn name_of(id: &CallId, all: &[Arc<ChatMessage>]) -> Option<ToolName> {
-    let mut calls = all.iter().rev().flat_map(|message| &message.tool_calls);
+fn name_of(id: &CallId, before: &[Arc<ChatMessage>]) -> Option<ToolName> {
+    let mut calls = before.iter().rev().flat_map(|message| &message.tool_calls);
     calls.find(|call| call.id == *id).map(|call| call.name.clone())
 }
 

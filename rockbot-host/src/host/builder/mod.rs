@@ -38,6 +38,12 @@ use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
 /// spend what [`Budget::default`] says. Only the chat client has no default; a host with a bus that serves no users
 /// can do without.
 ///
+/// What [`briefing`](Self::briefing), [`evaluation`](Self::evaluation), [`nudges`](Self::nudges),
+/// [`large_results`](Self::large_results) and [`tier_selector`](Self::tier_selector) bring depends on the model, and each
+/// costs something. The example `evaluate` runs tasks against your model with each of them on and off; no figures for
+/// kinds of models have been taken yet. Nobody briefs, judges or selects a tier unless told to; of the nudges those are
+/// on that [`Nudges`] says.
+///
 /// For those who know the original's builder:
 ///
 /// | there | here |

@@ -1,5 +1,6 @@
-//! Checks of the reader: the corpus, properties, and what the corpus cannot say.
+//! Checks of the reader: the corpus, properties, and what the corpus cannot say; and of the client around it.
 
+mod client;
 mod corpus;
 mod hold_back;
 mod properties;

@@ -1,0 +1,151 @@
+//! The command line of the evaluation.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::meter::Sampling;
+use super::policies::{self, Configuration, POLICIES, Policy, TEXT_CALLS, TIERS};
+use super::task::{Kind, Task};
+use super::tasks;
+use super::trial::Limits;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+Runs tasks against a model, with each policy of a host on and off, and prints what they bring and cost.
+
+    evaluate [OPTIONS]
+
+Options:
+    --tasks NAME        only tasks of this kind or with this id; may be repeated
+    --limit N           at most N tasks of each kind
+    --policy NAME       compare only this policy with the base; may be repeated
+    --in-text           the server or the model has no native tool calls: all configurations call in text
+    --calls N           at most N model calls a task, judges apart (default: 8)
+    --seconds N         at most N seconds a task (default: 60)
+    --max-tokens N      at most N tokens an answer (default: 512)
+    --temperature X     0 to 2, or `none` for the server's own (default: 0)
+    --list              print tasks and policies, and end
+    --json              print JSON instead of a table, with every task
+    --help              print this
+
+How each task went is told on standard error. The model is set in the environment, as for the example `chat`:
+OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or ROCKBOT_LLM__BALANCED__ENDPOINT and so on.";
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    tasks: Vec<String>,
+    limit: usize,
+    policies: Vec<&'static Policy>,
+    in_text: bool,
+    pub(crate) limits: Limits,
+    pub(crate) sampling: Sampling,
+    pub(crate) list: bool,
+    pub(crate) json: bool,
+    pub(crate) help: bool,
+}
+
+impl Arguments {
+    /// Reads the command line; the error says which argument is wrong.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self {
+            tasks: Vec::new(),
+            limit: usize::MAX,
+            policies: Vec::new(),
+            in_text: false,
+            limits: Limits {
+                model_calls: 8,
+                time: Duration::from_secs(60),
+            },
+            sampling: Sampling {
+                temperature: Some(0.0),
+                max_output_tokens: 512,
+            },
+            list: false,
+            json: false,
+            help: false,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || {
+                words
+                    .next()
+                    .ok_or_else(|| format!("`{word}` needs a value; see --help"))
+            };
+            match word.as_str() {
+                "--tasks" => arguments.tasks.push(task_name(value()?)?),
+                "--limit" => arguments.limit = number(&word, &value()?)?,
+                "--policy" => arguments.policies.push(policy(&value()?)?),
+                "--in-text" => arguments.in_text = true,
+                "--calls" => arguments.limits.model_calls = number(&word, &value()?)?,
+                "--seconds" => arguments.limits.time = Duration::from_secs(number(&word, &value()?)?),
+                "--max-tokens" => arguments.sampling.max_output_tokens = number(&word, &value()?)?,
+                "--temperature" => arguments.sampling.temperature = temperature(&word, &value()?)?,
+                "--list" => arguments.list = true,
+                "--json" => arguments.json = true,
+                "--help" | "-h" => arguments.help = true,
+                other => return Err(format!("there is no argument `{other}`; see --help")),
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// The tasks to run.
+    pub(crate) fn tasks(&self) -> Vec<Task> {
+        let named = |task: &Task| self.tasks.iter().any(|name| is_named(task, name));
+        let chosen = tasks::all()
+            .into_iter()
+            .filter(|task| self.tasks.is_empty() || named(task));
+        let chosen: Vec<_> = chosen.collect();
+        let of = |kind| {
+            chosen
+                .iter()
+                .filter(move |task| task.kind == kind)
+                .take(self.limit)
+                .cloned()
+        };
+        Kind::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// The configurations to compare. Without named policies these are all that make a difference.
+    pub(crate) fn configurations(&self, has_tiers: bool) -> Vec<Configuration> {
+        if !self.policies.is_empty() {
+            return policies::compared(&self.policies, self.in_text);
+        }
+        let differs = |policy: &&Policy| match policy.name {
+            TEXT_CALLS => !self.in_text,
+            TIERS => has_tiers,
+            _ => true,
+        };
+        let each: Vec<_> = POLICIES.iter().filter(differs).collect();
+        policies::compared(&each, self.in_text)
+    }
+}
+
+fn is_named(task: &Task, name: &str) -> bool {
+    task.id == name || task.kind.name() == name
+}
+
+fn task_name(name: String) -> Result<String, String> {
+    match tasks::all().iter().any(|task| is_named(task, &name)) {
+        true => Ok(name),
+        false => Err(format!("there is no task and no kind of tasks `{name}`; see --list")),
+    }
+}
+
+fn policy(name: &str) -> Result<&'static Policy, String> {
+    policies::find(name).ok_or_else(|| format!("there is no policy `{name}`; see --list"))
+}
+
+fn number<N: FromStr + PartialOrd + From<u8>>(option: &str, text: &str) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| *number > N::from(0));
+    number.ok_or_else(|| format!("`{option}` needs a whole number above 0, not `{text}`"))
+}
+
+fn temperature(option: &str, text: &str) -> Result<Option<f32>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let number = text.parse().ok().filter(|number| (0.0..=2.0).contains(number));
+    let wrong = || format!("`{option}` needs a number from 0 to 2, or `none`, not `{text}`");
+    number.map(Some).ok_or_else(wrong)
+}

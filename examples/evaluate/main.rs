@@ -1,0 +1,112 @@
+//! Which policies pay for your model: tasks with checkable outcomes, run with each policy of a host on and off.
+//!
+//! `cargo run --release --example evaluate -- --limit 2`; the README says how to point it at a real model. Without one the
+//! built-in offline model is evaluated, whose figures say nothing about an LLM.
+
+pub(crate) mod arguments;
+pub(crate) mod documents;
+pub(crate) mod facts;
+pub(crate) mod meter;
+pub(crate) mod policies;
+pub(crate) mod report;
+pub(crate) mod task;
+pub(crate) mod tasks;
+pub(crate) mod trial;
+pub(crate) mod world;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use arguments::{Arguments, HELP};
+use policies::POLICIES;
+use report::Row;
+use rockbot::core::chat::{ChatCall, ChatMessage};
+use rockbot::prelude::*;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let ran = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) => run(&arguments).await,
+        Err(problem) => Err(problem.into()),
+    };
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody may be there to read it.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Result<(), BoxError> {
+    let mut out = io::stdout();
+    if arguments.help {
+        return Ok(writeln!(out, "{HELP}")?);
+    }
+    if arguments.list {
+        return Ok(list(&mut out, arguments)?);
+    }
+    let model: Arc<dyn ChatClient> = Arc::new(ChatTiers::from_env_or_offline()?);
+    let name = greet(&model).await?;
+    let tasks = arguments.tasks();
+    let configurations = arguments.configurations(has_tiers(&model));
+    let mut rows = Vec::new();
+    for configuration in &configurations {
+        let mut trials = Vec::new();
+        for task in &tasks {
+            let trial = trial::run(task, configuration, model.clone(), arguments.sampling, arguments.limits).await?;
+            tell(&configuration.name, task.id, &trial.verdict);
+            trials.push((task, trial));
+        }
+        let configuration = &configuration.name;
+        rows.push(Row { configuration, trials });
+    }
+    match arguments.json {
+        true => writeln!(out, "{}", report::json(&name, &rows))?,
+        false => writeln!(out, "model: {name}\n\n{}", report::table(&rows))?,
+    }
+    Ok(())
+}
+
+fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
+    for policy in &POLICIES {
+        writeln!(out, "policy {}: {}", policy.name, policy.about)?;
+    }
+    for task in arguments.tasks() {
+        writeln!(out, "{} {}: {}", task.kind.name(), task.id, task.asks)?;
+    }
+    Ok(())
+}
+
+/// Asks the model once, so that one that cannot be asked is found before all tasks fail, and the first task does not
+/// pay for a model that is still being loaded. Returns the model's name.
+async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
+    let request = ChatRequest {
+        max_output_tokens: Some(16),
+        ..ChatRequest::new([ChatMessage::user("Say hello.")])
+    };
+    let call = ChatCall {
+        request: request.into(),
+        deltas: None,
+        cx: CallContext::new("evaluate"),
+    };
+    let answer = model.chat(call).await?;
+    Ok(match answer.model.as_deref() {
+        Some("offline") => "offline, which is not an LLM: its figures say nothing about one".to_owned(),
+        name => name.unwrap_or("unnamed").to_owned(),
+    })
+}
+
+/// Whether there is more than one model to choose from.
+fn has_tiers(model: &Arc<dyn ChatClient>) -> bool {
+    let balanced = model.model_of(ModelTier::Balanced);
+    ModelTier::ALL.iter().any(|tier| model.model_of(*tier) != balanced)
+}
+
+fn tell(configuration: &str, task: &str, verdict: &Result<(), String>) {
+    let verdict = verdict.as_ref().err().map_or("solved", String::as_str);
+    // Nobody may be there to read it.
+    let _ = writeln!(io::stderr(), "{configuration} {task}: {verdict}");
+}

@@ -1,0 +1,94 @@
+//! Counts what a model is asked, and asks it all in one way.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rockbot::core::chat::{ChatCall, ChatError, Usage};
+use rockbot::prelude::*;
+
+/// How the model is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sampling {
+    pub(crate) temperature: Option<f32>,
+    pub(crate) max_output_tokens: u32,
+}
+
+/// Calls and their tokens, in and out together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Spent {
+    pub(crate) calls: u64,
+    pub(crate) tokens: u64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.tokens += other.tokens;
+    }
+}
+
+/// What the turn itself spent, and its judges aside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bill {
+    pub(crate) turn: Spent,
+    pub(crate) aside: Spent,
+}
+
+impl Bill {
+    fn of(&mut self, is_aside: bool) -> &mut Spent {
+        match is_aside {
+            true => &mut self.aside,
+            false => &mut self.turn,
+        }
+    }
+}
+
+/// A model that is counted. A call that fails or is given up counts, but nobody knows its tokens.
+#[derive(Clone)]
+pub(crate) struct Metered {
+    client: Arc<dyn ChatClient>,
+    sampling: Sampling,
+    bill: Arc<Mutex<Bill>>,
+}
+
+impl Metered {
+    pub(crate) fn new(client: Arc<dyn ChatClient>, sampling: Sampling) -> Self {
+        Self {
+            client,
+            sampling,
+            bill: Arc::default(),
+        }
+    }
+
+    pub(crate) fn bill(&self) -> Bill {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bill> {
+        // No code that can panic runs under the lock.
+        self.bill.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl ChatClient for Metered {
+    async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
+        // No task asks for an answer of a given shape, so whoever does is a judge.
+        let is_aside = call.request.output.is_some();
+        self.lock().of(is_aside).calls += 1;
+        let request = ChatRequest {
+            temperature: self.sampling.temperature,
+            max_output_tokens: Some(self.sampling.max_output_tokens),
+            ..(*call.request).clone()
+        };
+        call.request = request.into();
+        let answer = self.client.chat(call).await;
+        let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
+        self.lock().of(is_aside).tokens += usage.as_ref().map_or(0, Usage::total);
+        answer
+    }
+
+    /// A behavior is looked up by the model's id, so there must be one.
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.client.model_of(tier).or_else(|| Some("unnamed".into()))
+    }
+}

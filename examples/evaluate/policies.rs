@@ -1,0 +1,132 @@
+//! The policies that can be on or off, and the configurations that are compared.
+
+use rockbot::core::store::InMemoryWorkingMemory;
+use rockbot::core::tool::LargeResultPolicy;
+use rockbot::host::behavior::{ModelBehavior, ModelBehaviors};
+use rockbot::host::turn::{Evaluation, Nudges};
+use rockbot::host::{AgentHostBuilder, Briefing};
+use rockbot::llm::KeywordTierSelector;
+
+/// Something that a host can do for its model.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) add: fn(AgentHostBuilder) -> AgentHostBuilder,
+}
+
+/// The policy for models without native tool calls.
+pub(crate) const TEXT_CALLS: &str = "text-calls";
+/// The policy that needs more than one model.
+pub(crate) const TIERS: &str = "tiers";
+
+pub(crate) static POLICIES: [Policy; 8] = [
+    Policy {
+        name: "briefing",
+        about: "tells the time and how to work",
+        add: |host| host.briefing(Briefing::full().with_time_zone("UTC")),
+    },
+    Policy {
+        name: "nudges",
+        about: "the nudges that a host gives by default",
+        add: |host| host.nudges(Nudges::default()),
+    },
+    Policy {
+        name: "all-nudges",
+        about: "every nudge",
+        add: |host| host.nudges(nudges(true)),
+    },
+    Policy {
+        name: "completion",
+        about: "a judge sends incomplete answers back, at most twice",
+        add: |host| {
+            host.evaluation(Evaluation {
+                max_completion_reprompts: 2,
+                ..Evaluation::OFF
+            })
+        },
+    },
+    Policy {
+        name: "follow-up",
+        about: "a judge asks for one thing more after an answer",
+        add: |host| {
+            host.evaluation(Evaluation {
+                max_follow_up_passes: 1,
+                ..Evaluation::OFF
+            })
+        },
+    },
+    Policy {
+        name: "large-results",
+        about: "results of more than 4 000 characters are kept in working memory, to be searched",
+        add: |host| {
+            let policy = LargeResultPolicy {
+                threshold: 4_000,
+                ..LargeResultPolicy::default()
+            };
+            host.large_results(policy).working_memory(InMemoryWorkingMemory::new())
+        },
+    },
+    Policy {
+        name: TEXT_CALLS,
+        about: "tools are called in plain text, for models or servers without native calls",
+        add: |host| {
+            let mut behavior = ModelBehavior::default();
+            behavior.text_based_tool_calling = true;
+            host.model_behaviors(ModelBehaviors::new().with("", behavior))
+        },
+    },
+    Policy {
+        name: TIERS,
+        about: "simple questions go to the low model, hard ones to the high one",
+        add: |host| host.tier_selector(KeywordTierSelector::default()),
+    },
+];
+
+/// All nudges, or none.
+fn nudges(on: bool) -> Nudges {
+    Nudges {
+        on_unfinished_set_up: on,
+        on_hallucinated_calls: on,
+        on_leaked_syntax: on,
+        on_unexpected_cjk: on,
+        on_tool_failure_giveup: on,
+        on_repeated_calls: on,
+    }
+}
+
+pub(crate) fn find(name: &str) -> Option<&'static Policy> {
+    POLICIES.iter().find(|policy| policy.name == name)
+}
+
+/// The policies that are on together.
+#[derive(Debug, Clone)]
+pub(crate) struct Configuration {
+    pub(crate) name: String,
+    policies: Vec<&'static Policy>,
+}
+
+impl Configuration {
+    /// `base` with `policies`, for models that call in text if `in_text`.
+    pub(crate) fn new(name: &str, policies: &[&'static Policy], in_text: bool) -> Self {
+        let text = find(TEXT_CALLS).filter(|_| in_text);
+        Self {
+            name: name.to_owned(),
+            policies: text.into_iter().chain(policies.iter().copied()).collect(),
+        }
+    }
+
+    pub(crate) fn apply(&self, host: AgentHostBuilder) -> AgentHostBuilder {
+        let host = host.nudges(nudges(false));
+        self.policies.iter().fold(host, |host, policy| (policy.add)(host))
+    }
+}
+
+/// The base, and the base with each of `policies`.
+pub(crate) fn compared(policies: &[&'static Policy], in_text: bool) -> Vec<Configuration> {
+    let base = Configuration::new("base", &[], in_text);
+    let each = policies
+        .iter()
+        .map(|policy| Configuration::new(policy.name, &[policy], in_text));
+    [base].into_iter().chain(each).collect()
+}

@@ -1,0 +1,111 @@
+//! What was found, as a table for people or as JSON.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::meter::Bill;
+use super::task::{Kind, Task};
+use super::trial::Trial;
+
+/// All trials of a configuration.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) configuration: &'a str,
+    pub(crate) trials: Vec<(&'a Task, Trial)>,
+}
+
+impl Row<'_> {
+    fn of(&self, kind: Option<Kind>) -> (usize, usize) {
+        let trials = || {
+            let all = self.trials.iter();
+            all.filter(move |(task, _)| kind.is_none_or(|kind| task.kind == kind))
+        };
+        (
+            trials().filter(|(_, trial)| trial.verdict.is_ok()).count(),
+            trials().count(),
+        )
+    }
+
+    fn bill(&self) -> Bill {
+        self.trials.iter().fold(Bill::default(), |mut sum, (_, trial)| {
+            sum.turn += trial.bill.turn;
+            sum.aside += trial.bill.aside;
+            sum
+        })
+    }
+
+    fn time(&self) -> Duration {
+        self.trials.iter().map(|(_, trial)| trial.time).sum()
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let of = |(solved, all): (usize, usize)| format!("{solved}/{all}");
+        let (solved, _) = self.of(None);
+        let bill = self.bill();
+        let kinds = Kind::ALL.map(|kind| of(self.of(Some(kind))));
+        [self.configuration.to_owned(), of(self.of(None))]
+            .into_iter()
+            .chain(kinds)
+            .chain([
+                for_each(bill.turn.calls, solved, 1),
+                for_each(bill.turn.tokens, solved, 0),
+                bill.aside.calls.to_string(),
+                bill.aside.tokens.to_string(),
+                format!("{:.0}", self.time().as_secs_f64()),
+            ])
+            .collect()
+    }
+
+    fn json(&self) -> Value {
+        let (solved, all) = self.of(None);
+        let trials = self.trials.iter().map(|(task, trial)| {
+            json!({
+                "task": task.id,
+                "kind": task.kind.name(),
+                "solved": trial.verdict.is_ok(),
+                "why": trial.verdict.as_ref().err(),
+                "turn": trial.bill.turn,
+                "aside": trial.bill.aside,
+                "seconds": trial.time.as_secs_f64(),
+            })
+        });
+        json!({
+            "configuration": self.configuration,
+            "solved": solved,
+            "tasks": all,
+            "turn": self.bill().turn,
+            "aside": self.bill().aside,
+            "seconds": self.time().as_secs_f64(),
+            "trials": trials.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What was spent on all tasks for each solved one.
+fn for_each(spent: u64, solved: usize, digits: usize) -> String {
+    match solved {
+        0 => "-".to_owned(),
+        _ => format!("{:.digits$}", spent as f64 / solved as f64),
+    }
+}
+
+/// A table in Markdown. What each solved task cost includes what was spent on the others.
+pub(crate) fn table(rows: &[Row<'_>]) -> String {
+    let head = ["configuration", "solved"].into_iter().chain(Kind::ALL.map(Kind::name));
+    let head = head.chain([
+        "calls/solved",
+        "tokens/solved",
+        "aside calls",
+        "aside tokens",
+        "seconds",
+    ]);
+    let head: Vec<_> = head.map(str::to_owned).collect();
+    let rule = vec!["---".to_owned(); head.len()];
+    let lines = [head, rule].into_iter().chain(rows.iter().map(Row::cells));
+    lines.map(|cells| format!("| {} |\n", cells.join(" | "))).collect()
+}
+
+pub(crate) fn json(model: &str, rows: &[Row<'_>]) -> Value {
+    json!({ "model": model, "configurations": rows.iter().map(Row::json).collect::<Vec<_>>() })
+}

@@ -1,0 +1,191 @@
+//! What a task asks, and when it counts as solved: by the calls that were made and by names and numbers in the answer,
+//! never by its wording and never by what another model thinks of it.
+
+use serde_json::Value;
+
+use super::facts::{admits, states};
+use super::world::changes_something;
+
+/// What a task tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    RightTool,
+    RightArguments,
+    NoTool,
+    SeveralCalls,
+    LongResults,
+    FailingTools,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::RightTool,
+        Self::RightArguments,
+        Self::NoTool,
+        Self::SeveralCalls,
+        Self::LongResults,
+        Self::FailingTools,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::RightTool => "right-tool",
+            Self::RightArguments => "right-arguments",
+            Self::NoTool => "no-tool",
+            Self::SeveralCalls => "several-calls",
+            Self::LongResults => "long-results",
+            Self::FailingTools => "failing-tools",
+        }
+    }
+
+    /// Whether calling a tool that was not expected is wrong, though it only reads.
+    fn is_strict(self) -> bool {
+        matches!(self, Self::RightTool | Self::NoTool)
+    }
+}
+
+/// A tool that does not work in a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Once(&'static str),
+    Always(&'static str),
+}
+
+/// A call that a task needs. An argument `{"has": "word"}` may say more than the word.
+#[derive(Debug, Clone)]
+pub(crate) struct Expected {
+    pub(crate) tool: &'static str,
+    pub(crate) arguments: Value,
+}
+
+/// One thing that a user asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) id: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) asks: &'static str,
+    /// The calls that must be made, in any order.
+    pub(crate) calls: Vec<Expected>,
+    /// What the answer must state: of each entry one alternative.
+    pub(crate) facts: Vec<&'static [&'static str]>,
+    /// Whether the answer must say that something could not be done.
+    pub(crate) must_admit: bool,
+    pub(crate) fault: Option<Fault>,
+}
+
+impl Task {
+    pub(crate) fn new(kind: Kind, id: &'static str, asks: &'static str) -> Self {
+        Self {
+            id,
+            kind,
+            asks,
+            calls: Vec::new(),
+            facts: Vec::new(),
+            must_admit: false,
+            fault: None,
+        }
+    }
+
+    /// Needs this call.
+    pub(crate) fn calls(mut self, tool: &'static str, arguments: Value) -> Self {
+        self.calls.push(Expected { tool, arguments });
+        self
+    }
+
+    /// The answer states one of these names or numbers.
+    pub(crate) fn states(mut self, alternatives: &'static [&'static str]) -> Self {
+        self.facts.push(alternatives);
+        self
+    }
+
+    /// The answer says that something could not be done.
+    pub(crate) fn admits(mut self) -> Self {
+        self.must_admit = true;
+        self
+    }
+
+    pub(crate) fn fails_once(mut self, tool: &'static str) -> Self {
+        self.fault = Some(Fault::Once(tool));
+        self
+    }
+
+    pub(crate) fn always_fails(mut self, tool: &'static str) -> Self {
+        self.fault = Some(Fault::Always(tool));
+        self.admits()
+    }
+
+    /// Whether `seen` solves it; else why not.
+    pub(crate) fn check(&self, seen: &Seen) -> Result<(), String> {
+        if let Some(why) = &seen.no_answer {
+            return Err(format!("no answer: {why}"));
+        }
+        self.check_calls(&seen.calls)?;
+        let missing = |fact: &&&[&str]| !fact.iter().any(|alternative| states(&seen.text, alternative));
+        if let Some(fact) = self.facts.iter().find(missing) {
+            return Err(format!("the answer does not state {}", fact.join(" or ")));
+        }
+        match self.must_admit && !admits(&seen.text) {
+            true => Err("the answer does not say that it could not be done".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn check_calls(&self, made: &[SeenCall]) -> Result<(), String> {
+        let mut left: Vec<_> = made.iter().collect();
+        for expected in &self.calls {
+            let failed = self.fault == Some(Fault::Always(expected.tool));
+            let fits = |call: &&SeenCall| call.is_error == failed && expected.fits(call);
+            let at = left.iter().position(fits);
+            let at = at.ok_or_else(|| format!("no call {} {}", expected.tool, expected.arguments))?;
+            left.remove(at);
+        }
+        let unwanted = left.iter().find(|call| self.is_unwanted(call));
+        unwanted.map_or(Ok(()), |call| {
+            Err(format!("nobody asked for {} {}", call.tool, call.arguments))
+        })
+    }
+
+    fn is_unwanted(&self, call: &SeenCall) -> bool {
+        let is_expected = self.calls.iter().any(|expected| expected.tool == call.tool);
+        let did_something = changes_something(&call.tool) && !call.is_error;
+        did_something || (self.kind.is_strict() && !is_expected)
+    }
+}
+
+impl Expected {
+    fn fits(&self, call: &SeenCall) -> bool {
+        let expected = self.arguments.as_object().into_iter().flatten();
+        call.tool == self.tool
+            && expected
+                .into_iter()
+                .all(|(name, value)| fits(value, &call.arguments[name.as_str()]))
+    }
+}
+
+/// Whether an argument is what a task needs: texts without regard to case and outer space, numbers by their value.
+fn fits(expected: &Value, argument: &Value) -> bool {
+    let plain = |text: &str| text.trim().to_lowercase();
+    match (expected["has"].as_str(), expected, argument) {
+        (Some(word), _, Value::String(text)) => plain(text).contains(&plain(word)),
+        (None, Value::String(word), Value::String(text)) => plain(text) == plain(word),
+        (None, Value::Number(number), Value::Number(other)) => number.as_f64() == other.as_f64(),
+        _ => false,
+    }
+}
+
+/// What a turn did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// The calls that ended, in order.
+    pub(crate) calls: Vec<SeenCall>,
+    /// Why there is no answer, if there is none.
+    pub(crate) no_answer: Option<String>,
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SeenCall {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    pub(crate) is_error: bool,
+}

@@ -1,0 +1,23 @@
+//! The tasks, a file for each kind.
+
+mod failing_tools;
+mod long_results;
+mod no_tool;
+mod right_arguments;
+mod right_tool;
+mod several_calls;
+
+use super::task::Task;
+
+/// All of them, kind by kind.
+pub(crate) fn all() -> Vec<Task> {
+    [
+        right_tool::tasks(),
+        right_arguments::tasks(),
+        no_tool::tasks(),
+        several_calls::tasks(),
+        long_results::tasks(),
+        failing_tools::tasks(),
+    ]
+    .concat()
+}

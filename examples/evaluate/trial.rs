@@ -1,0 +1,112 @@
+//! One task under one configuration: a host of its own, one turn, what it did and what it cost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use rockbot::core::{Clock, Timestamp};
+use rockbot::host::TurnStream;
+use rockbot::prelude::*;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::meter::{Bill, Metered, Sampling};
+use super::policies::Configuration;
+use super::task::{Seen, SeenCall, Task};
+use super::world;
+
+const INSTRUCTIONS: &str = "You are a helpful assistant. Use your tools when they help. Answer briefly.";
+
+/// How far a task may go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) model_calls: u32,
+    pub(crate) time: Duration,
+}
+
+/// What came of a task.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    /// Why it was not solved, if it was not.
+    pub(crate) verdict: Result<(), String>,
+    pub(crate) bill: Bill,
+    pub(crate) time: Duration,
+}
+
+/// Tuesday, 10 March 2026, 09:00 UTC: so that a briefing is the same in each run.
+#[derive(Debug)]
+struct ThatMorning;
+
+impl Clock for ThatMorning {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_773_133_200_000)
+    }
+}
+
+pub(crate) async fn run(
+    task: &Task,
+    configuration: &Configuration,
+    model: Arc<dyn ChatClient>,
+    sampling: Sampling,
+    limits: Limits,
+) -> Result<Trial, BoxError> {
+    let model = Metered::new(model, sampling);
+    let host = host(task, configuration, &model, limits)?;
+    let begun = Instant::now();
+    let mut seen = Seen::default();
+    let turn = host.agent().stream(task.id, task.asks);
+    if timeout(limits.time, watch(turn, &mut seen)).await.is_err() {
+        seen.no_answer = Some(format!("it took longer than {} s", limits.time.as_secs()));
+    }
+    Ok(Trial {
+        verdict: task.check(&seen),
+        bill: model.bill(),
+        time: begun.elapsed(),
+    })
+}
+
+fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Limits) -> Result<AgentHost, BoxError> {
+    let budget = Budget {
+        max_model_calls: limits.model_calls,
+        ..Budget::default()
+    };
+    let builder = AgentHost::in_memory()
+        .instructions(INSTRUCTIONS)
+        .clock(ThatMorning)
+        .chat(model.clone())
+        .budget(budget);
+    let tools = world::tools(task.fault);
+    let builder = tools.into_iter().fold(builder, |builder, tool| builder.tool(tool));
+    Ok(configuration.apply(builder).build()?)
+}
+
+/// Notes what a turn does.
+async fn watch(mut turn: TurnStream, seen: &mut Seen) {
+    let mut begun = Vec::new();
+    while let Some(progress) = turn.next().await {
+        match progress {
+            Ok(TurnProgress::ToolStarted { call, arguments, .. }) => begun.push((call, arguments)),
+            Ok(TurnProgress::ToolFinished {
+                call, tool, is_error, ..
+            }) => {
+                let arguments = begun.iter().rev().find(|(id, _)| *id == call);
+                seen.calls.push(SeenCall {
+                    tool: tool.to_string(),
+                    arguments: arguments
+                        .map_or(Value::Null, |(_, json)| serde_json::from_str(json).unwrap_or_default()),
+                    is_error,
+                });
+            }
+            Ok(TurnProgress::Final(outcome)) => end(outcome, seen),
+            Ok(_) => {}
+            Err(error) => seen.no_answer = Some(error.to_string()),
+        }
+    }
+}
+
+fn end(outcome: TurnOutcome, seen: &mut Seen) {
+    if !outcome.is_answer() {
+        seen.no_answer = Some(outcome.text.clone());
+    }
+    seen.text = outcome.text;
+}

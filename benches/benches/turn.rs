@@ -5,6 +5,7 @@
 //! its own. Floor and ours take turns, so that what else the machine does falls on both.
 
 use rockbot_benches::floor::Floor;
+use rockbot_benches::ours::Extras;
 use rockbot_benches::{load, median, mock, ours, thread_seconds};
 use tokio::task::LocalSet;
 
@@ -68,7 +69,7 @@ async fn main() {
 async fn measure(workload: &Workload) -> (f64, f64) {
     let base = format!("http://{}/v1", mock::start(workload.turns));
     let data = tempfile::tempdir().expect("a temporary folder");
-    let host = ours::host(&base, workload.tools, data.path());
+    let host = ours::host(&base, workload.tools, data.path(), Extras::default());
     let (agent, floor, stream) = (
         host.agent().clone(),
         Floor::new(&base, workload.tools, workload.stream),

@@ -6,6 +6,7 @@ pub mod floor;
 pub mod load;
 pub mod mock;
 pub mod ours;
+pub mod stream;
 
 use serde::Deserialize;
 

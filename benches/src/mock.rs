@@ -17,6 +17,23 @@ struct Answers {
 
 /// Starts a server whose conversations have `turns` tool turns. It ends with the process.
 pub fn start(turns: usize) -> SocketAddr {
+    serve_all(Answers::new(turns))
+}
+
+/// Starts a server that answers everything with these events. It ends with the process.
+pub fn start_with(events: &[u8]) -> SocketAddr {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        events.len()
+    );
+    let answer = [head.as_bytes(), events].concat();
+    serve_all(Answers {
+        tools: Vec::new(),
+        last: (answer.clone(), answer),
+    })
+}
+
+fn serve_all(answers: Answers) -> SocketAddr {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -28,7 +45,7 @@ pub fn start(turns: usize) -> SocketAddr {
             sender
                 .send(listener.local_addr().expect("an address"))
                 .expect("the starter waits");
-            let answers: &'static Answers = Box::leak(Box::new(Answers::new(turns)));
+            let answers: &'static Answers = Box::leak(Box::new(answers));
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(serve(stream, answers));

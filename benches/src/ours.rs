@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::store::{ConversationMemory, ConversationTurn, InMemoryWorkingMemory, StoreError};
 use rockbot_core::tool::tool;
 use rockbot_core::turn::TurnProgress;
 use rockbot_core::{Principal, Secret, SessionId};
-use rockbot_host::{Agent, AgentHost};
-use rockbot_llm::OpenAiChat;
+use rockbot_host::behavior::{ModelBehavior, ModelBehaviors};
+use rockbot_host::turn::Nudges;
+use rockbot_host::{Agent, AgentHost, AgentHostBuilder, Briefing};
+use rockbot_llm::{KeywordTierSelector, Meter, ModelGateway, OpenAiChat, PermitLimits};
 
 use crate::{Args, USER, description, instructions, work};
 
@@ -37,17 +39,33 @@ impl ConversationMemory for NoMemory {
     }
 }
 
+/// What a host of this bench has besides the loop.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extras {
+    /// Every policy of a turn, evaluation and follow-up excepted: briefing, all nudges, behaviors of models, a tier
+    /// selector, working memory for long results and its two tools. None of them fires.
+    pub policies: bool,
+    /// The stock gateway, with a permit for everybody.
+    pub gateway: bool,
+}
+
 /// A host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`; in memory when
 /// `IN_MEMORY` is set in the environment.
-pub fn host(base: &str, tools: usize, data: &Path) -> AgentHost {
+pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost {
     let chat = OpenAiChat::builder(base, "mock-1")
         .api_key(Secret::from("test"))
         .build()
         .expect("the endpoint is a URL");
     let mut builder = AgentHost::builder("bench")
         .instructions(instructions())
-        .chat(chat)
         .conversation_memory(NoMemory);
+    builder = match extras.gateway {
+        true => builder.chat(gateway(chat)),
+        false => builder.chat(chat),
+    };
+    if extras.policies {
+        builder = with_policies(builder);
+    }
     if std::env::var_os("IN_MEMORY").is_none() {
         builder = builder.data_dir(data);
     }
@@ -64,6 +82,33 @@ pub fn host(base: &str, tools: usize, data: &Path) -> AgentHost {
         .fold(builder, |builder, tool| builder.tool(tool))
         .build()
         .expect("the host is complete")
+}
+
+fn gateway(chat: OpenAiChat) -> ModelGateway {
+    let limits = PermitLimits {
+        low: 1_000,
+        balanced: 1_000,
+        high: 1_000,
+        ..PermitLimits::default()
+    };
+    ModelGateway::builder(chat).stock(limits, Meter::default()).build()
+}
+
+fn with_policies(builder: AgentHostBuilder) -> AgentHostBuilder {
+    let nudges = Nudges {
+        on_unfinished_set_up: true,
+        on_hallucinated_calls: true,
+        on_leaked_syntax: true,
+        on_unexpected_cjk: true,
+        on_tool_failure_giveup: true,
+        on_repeated_calls: true,
+    };
+    builder
+        .briefing(Briefing::full())
+        .nudges(nudges)
+        .tier_selector(KeywordTierSelector::default())
+        .model_behaviors(ModelBehaviors::new().with("mock", ModelBehavior::default()))
+        .working_memory(InMemoryWorkingMemory::new())
 }
 
 /// One conversation, up to its last answer.

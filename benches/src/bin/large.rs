@@ -1,0 +1,122 @@
+//! What a large tool result takes: the peak of memory over one turn, journal on disk included, and over a search in it.
+//!
+//! Usage: `large [MEGABYTES] [FORM]` (10; `sections`, `lines` or `one-line`). Prints one JSON line. Peaks are bytes that
+//! were allocated over what stood before the turn, as multiples of the result; `rss` is the same by the kernel.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rockbot_benches::process_usage;
+use rockbot_core::store::InMemoryWorkingMemory;
+use rockbot_core::testing::ScriptedModel;
+use rockbot_core::tool::tool;
+use rockbot_host::AgentHost;
+use serde_json::json;
+
+const FACT: &str = "The gold lies under the old oak of Lindenau.";
+
+/// Counts what is allocated, and the most that was.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn grow(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Large blocks are moved page by page: at no time are there two.
+        grow(size.saturating_sub(layout.size()));
+        NOW.fetch_sub(layout.size().saturating_sub(size), Ordering::Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Dumps everything.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+/// A text of about `bytes` bytes with the fact in its middle.
+fn text(bytes: usize, form: &str) -> String {
+    let (mut text, mut line) = (String::with_capacity(bytes + 200), 0);
+    let mut told = false;
+    while text.len() < bytes {
+        if form == "sections" && line % 100 == 0 {
+            text.push_str(&format!("\n## Part {}\n\n", line / 100));
+        }
+        text.push_str(&format!(
+            "Entry {line}: nothing of interest stands in row {} of table {}.",
+            line % 997,
+            line % 89
+        ));
+        if !told && text.len() > bytes / 2 {
+            text.push_str(FACT);
+            told = true;
+        }
+        text.push(if form == "one-line" { ' ' } else { '\n' });
+        line += 1;
+    }
+    text
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let megabytes: usize = argument(1).map_or(10, |text| text.parse().expect("a number"));
+    let form = argument(2).unwrap_or_else(|| "sections".to_owned());
+    let (bytes, tool_form) = (megabytes * 1_000_000, form.clone());
+    let model = ScriptedModel::new()
+        .calls("dump", json!({}))
+        .says("It is long.")
+        .calls("search_tool_output", json!({ "query": "gold oak Lindenau" }))
+        .says("Under the oak.");
+    let data = tempfile::tempdir().expect("a temporary folder");
+    let host = AgentHost::builder("bench")
+        .chat(model.clone())
+        .tool(tool("dump", move |_: Nothing| std::future::ready(text(bytes, &tool_form))).pure())
+        .working_memory(InMemoryWorkingMemory::new())
+        .data_dir(data.path())
+        .build()
+        .expect("the host is complete");
+    let (before, (_, rss)) = (NOW.load(Ordering::Relaxed), process_usage());
+    let mut peaks = Vec::new();
+    for question in ["Dump everything.", "Where is the gold?"] {
+        PEAK.store(NOW.load(Ordering::Relaxed), Ordering::Relaxed);
+        host.agent().ask("session", question).await.expect("an answer");
+        peaks.push((PEAK.load(Ordering::Relaxed) - before) as f64 / bytes as f64);
+    }
+    let found = model
+        .requests()
+        .last()
+        .expect("a request")
+        .messages
+        .last()
+        .expect("a result")
+        .text()
+        .contains(FACT);
+    let line = json!({
+        "form": form, "bytes": bytes, "peak_turn": peaks[0], "peak_search": peaks[1],
+        "rss": (process_usage().1 - rss) * 1048576.0 / bytes as f64, "found": found,
+    });
+    println!("{line}");
+}
+
+fn argument(index: usize) -> Option<String> {
+    std::env::args().nth(index)
+}

@@ -27,6 +27,7 @@ mod second_look;
 mod serve_tools;
 mod sessions;
 mod settings;
+mod spending;
 mod support;
 mod tidy;
 mod tiers;

@@ -8,7 +8,7 @@ use rockbot_core::chat::{
 };
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::turn::{BudgetLimit, JournalError, ProgressSink, TurnProgress};
-use rockbot_core::until;
+use rockbot_core::{loggable, until};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
@@ -47,7 +47,7 @@ impl Drive<'_> {
             }
         };
         let event = match until(driver.chat.ask(call), stop).await {
-            Ok(answer) => self.answered(answer),
+            Ok(answer) => self.answered(answer, self.turn.tier_of(purpose.is_aside())),
             Err(Some(event)) => event,
             Err(None) => return Ok(()),
         };
@@ -69,7 +69,7 @@ impl Drive<'_> {
     fn chat_call(&mut self, purpose: &Purpose) -> ChatCall {
         if let Some(aside) = self.turn.aside(purpose) {
             let request = ChatRequest {
-                tier: Some(ModelTier::Low),
+                tier: Some(self.turn.tier_of(true)),
                 output: Some(aside.shape),
                 ..ChatRequest::new(aside.messages)
             };
@@ -103,9 +103,10 @@ impl Drive<'_> {
         }
     }
 
-    fn answered(&self, answer: Result<ChatResponse, ChatError>) -> TurnEvent {
+    fn answered(&self, answer: Result<ChatResponse, ChatError>, tier: ModelTier) -> TurnEvent {
         match answer {
-            Ok(response) => {
+            Ok(mut response) => {
+                self.account(&mut response, tier);
                 let facts = response.tool_calls.iter().map(|call| self.facts(call)).collect();
                 TurnEvent::ModelAnswered { response, facts }
             }
@@ -113,6 +114,18 @@ impl Drive<'_> {
                 kind: error.kind(),
                 message: error.to_string(),
             },
+        }
+    }
+
+    /// Says in the answer what it cost, as far as somebody knows, and enters it.
+    fn account(&self, response: &mut ChatResponse, tier: ModelTier) {
+        let ledger = &self.driver.ledger;
+        response.cost = ledger.cost_of(response);
+        ledger.enter(&self.cx, tier, response);
+        if response.cost.is_none() && self.turn.policy().budget.max_cost.is_some() {
+            let (turn, model) = (self.turn.id(), response.model.as_deref().unwrap_or("unnamed"));
+            let model = loggable(model);
+            tracing::warn!(%turn, %model, "nobody knows what this answer cost: it does not count as money of the turn");
         }
     }
 

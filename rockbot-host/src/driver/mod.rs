@@ -10,6 +10,7 @@ mod large;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rockbot_core::chat::Ledger;
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
 use rockbot_core::{CallContext, Clock};
@@ -29,6 +30,8 @@ pub(crate) struct TurnDriver {
     pub(crate) chat: ChatDoor,
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
+    /// What answers cost.
+    pub(crate) ledger: Ledger,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.

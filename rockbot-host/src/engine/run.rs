@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use rockbot_core::chat::{Role, Usage};
+use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
@@ -198,14 +198,7 @@ impl TurnEngine {
             true => TurnStatus::Joined(running.id().clone()),
             false => theirs.status.clone(),
         };
-        let outcome = TurnOutcome {
-            turn: live.id().clone(),
-            status,
-            text: theirs.text.clone(),
-            usage: Usage::default(),
-            model_calls: 0,
-            calls: Vec::new(),
-        };
+        let outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
         self.conclude(live, claim, Arc::new(outcome)).await;
     }
 

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::chat::Ledger;
 use rockbot_core::subsystem::Parts;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
 use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
@@ -118,6 +119,11 @@ impl AgentHost {
     /// The agent's profile, if it has one.
     pub fn profile(&self) -> Option<Arc<AgentProfile>> {
         self.prompt.profile()
+    }
+
+    /// What the answers that turns of this process got cost, in tokens and money: in all, and by tier, session and turn.
+    pub fn spending(&self) -> &Ledger {
+        &self.turns().engine().driver.ledger
     }
 
     /// What the host has: its stores, its bus, everything that its subsystems gave.

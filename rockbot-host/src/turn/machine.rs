@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Spent};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -34,7 +34,8 @@ pub struct Turn {
     joined_texts: Vec<String>,
     /// Why the turn ends once the running calls have ended.
     ending: Option<Ending>,
-    usage: Usage,
+    /// What the answers of each tier cost.
+    spent: [Spent; 3],
     model_calls: u32,
     tool_calls: u32,
     pub(super) shape_attempts: u32,
@@ -94,7 +95,7 @@ impl Turn {
             joined: Vec::new(),
             joined_texts: Vec::new(),
             ending: None,
-            usage: Usage::default(),
+            spent: Default::default(),
             model_calls: 0,
             tool_calls: 0,
             shape_attempts: 0,
@@ -279,12 +280,13 @@ impl Turn {
 
     /// The limit that forbids asking the model once more.
     pub(super) fn limit(&self) -> Option<BudgetLimit> {
-        budget::model_calls(&self.policy.budget, self.model_calls, &self.usage)
+        budget::model_calls(&self.policy.budget, self.model_calls, &self.spent())
     }
 
     fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {
-        self.usage += response.usage.unwrap_or_default();
-        if matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside()) {
+        let is_aside = matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside());
+        self.spent[self.tier_of(is_aside) as usize] += Spent::on(response);
+        if is_aside {
             return;
         }
         // The arguments of an answer that did not finish may be cut.
@@ -404,6 +406,24 @@ impl Turn {
         self.request.tier.or(self.policy.tier)
     }
 
+    /// How capable a model answers: a cheap one for questions aside.
+    pub(crate) fn tier_of(&self, is_aside: bool) -> ModelTier {
+        match is_aside {
+            true => ModelTier::Low,
+            false => self.tier().unwrap_or_default(),
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent.into_iter().sum()
+    }
+
+    /// The tiers that were asked, and what their answers cost.
+    fn tiers(&self) -> impl Iterator<Item = (ModelTier, Spent)> {
+        let tiers = ModelTier::ALL.into_iter().zip(self.spent);
+        tiers.filter(|(_, spent)| spent.calls > 0)
+    }
+
     /// Its settings.
     pub fn policy(&self) -> &PolicySnapshot {
         &self.policy
@@ -493,21 +513,16 @@ impl Turn {
             turn: self.id.clone(),
             status,
             text,
-            usage: self.usage,
+            usage: self.spent().usage,
             model_calls: self.model_calls,
+            tiers: self.tiers().collect(),
             calls: self.finished_calls(),
         }
     }
 
     /// The end of a turn that its journal cannot tell how to go on with.
     pub fn unreadable(id: TurnId) -> TurnOutcome {
-        TurnOutcome {
-            turn: id,
-            status: TurnStatus::Failed(TurnFailure::UnknownVersion),
-            text: resume::UNKNOWN_VERSION.to_owned(),
-            usage: Usage::default(),
-            model_calls: 0,
-            calls: Vec::new(),
-        }
+        let status = TurnStatus::Failed(TurnFailure::UnknownVersion);
+        TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)
     }
 }

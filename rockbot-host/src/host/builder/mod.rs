@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, TierSelector};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
 use rockbot_core::subsystem::{Needs, Subsystem};
 use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
@@ -78,6 +78,7 @@ pub struct AgentHostBuilder {
     briefing: Briefing,
     behaviors: Arc<ModelBehaviors>,
     selector: Option<Arc<dyn TierSelector>>,
+    ledger: Ledger,
     limits: ToolLimits,
     large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
@@ -143,6 +144,7 @@ impl AgentHostBuilder {
             briefing: Briefing::none(),
             behaviors: Arc::default(),
             selector: None,
+            ledger: Ledger::new(()),
             limits: ToolLimits::default(),
             large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
@@ -271,6 +273,16 @@ impl AgentHostBuilder {
     /// the balanced one. A turn keeps the tier that was selected for it.
     pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
         self.selector = Some(Arc::new(selector));
+        self
+    }
+
+    /// What models cost, such as a `PriceTable`: for answers of which the provider does not say it. Default: nobody
+    /// knows, and what such answers cost is not known, which is not zero.
+    ///
+    /// With a [`Budget::max_cost`] the host needs a price of each model that its chat client
+    /// [names](ChatClient::model_of), also where the provider is expected to report its own.
+    pub fn prices(mut self, prices: impl Pricing) -> Self {
+        self.ledger = Ledger::new(prices);
         self
     }
 

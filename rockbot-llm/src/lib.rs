@@ -49,5 +49,5 @@ pub use gateway::{
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
 pub use settings::{LlmConfigError, LlmSettings, TierSettings};
-pub use tier::{KeywordTierSelector, RoutingEntry, RoutingLog, TierRules, TierRulesError};
+pub use tier::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

@@ -12,6 +12,7 @@ use rockbot_core::{loggable, until};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
+use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
 /// The time for a last answer when the turn's own time is used up.
@@ -22,6 +23,7 @@ const ASIDE: Duration = Duration::from_secs(15);
 
 impl Drive<'_> {
     pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
+        self.escalate(purpose)?;
         self.flush().await?;
         if matches!(purpose, Purpose::Conclude(_)) {
             self.deadline = Instant::now() + RESERVE;
@@ -52,6 +54,24 @@ impl Drive<'_> {
             Err(None) => return Ok(()),
         };
         self.feed(&event)
+    }
+
+    /// Goes on with a more capable model where the work turned out hard. The decision stands in the journal, so a
+    /// replay asks the same one.
+    fn escalate(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
+        let Some((from, so_far)) = self.turn.may_escalate(purpose) else {
+            return Ok(());
+        };
+        let router = self.driver.router.as_ref();
+        let wanted = router.and_then(|router| router.escalate(self.turn.id(), from, so_far));
+        let Some(tier) = higher(from, wanted) else {
+            return Ok(());
+        };
+        let (from, to) = (from.name(), tier.name());
+        metrics::counter!("rockbot.agent.tier_escalations", "from" => from, "to" => to).increment(1);
+        let (turn, mutating, failed) = (self.turn.id(), so_far.mutating_calls, so_far.failed_calls);
+        tracing::info!(%turn, mutating, failed, "Tier escalated {from}→{to} mid-turn");
+        self.note(&TurnEvent::Escalated { tier }, false)
     }
 
     /// Until when the model may take, and what has happened when it takes longer.

@@ -21,6 +21,7 @@ pub(crate) use large::LargeResults;
 
 use crate::chat::ChatDoor;
 use crate::engine::LiveTurn;
+use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
 use crate::turn::{Turn, TurnEvent, TurnStep, record};
 
@@ -30,6 +31,8 @@ pub(crate) struct TurnDriver {
     pub(crate) chat: ChatDoor,
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
+    /// Who chooses the tier of turns whose message names none; without it that is the balanced one.
+    pub(crate) router: Option<TierRouter>,
     /// What answers cost.
     pub(crate) ledger: Ledger,
     pub(crate) journal: Arc<dyn TurnJournal>,

@@ -141,6 +141,10 @@ impl TurnEngine {
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "a finished turn could not be added to its conversation");
         }
+        if let Some(router) = &self.driver.router {
+            let at = self.driver.clock.now();
+            router.ended(turn, live.decision(), &outcome, at).await;
+        }
         let outcome = Arc::new(outcome);
         live.promise(&outcome);
         for joined in turn.joined() {

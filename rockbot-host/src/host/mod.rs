@@ -20,6 +20,7 @@ pub use lifecycle::{HostState, NotReady, StartError};
 use crate::agent::Agent;
 use crate::engine::{Resumed, TurnError, TurnService};
 use crate::profile::{AgentProfile, ProfileError, SystemPrompt};
+use crate::routing::{RoutingLog, TierRouter};
 use lifecycle::Lifecycle;
 
 /// How long [`AgentHost::run_until`] lets running turns reach a journal point.
@@ -124,6 +125,12 @@ impl AgentHost {
     /// What the answers that turns of this process got cost, in tokens and money: in all, and by tier, session and turn.
     pub fn spending(&self) -> &Ledger {
         &self.turns().engine().driver.ledger
+    }
+
+    /// The newest decisions about tiers and what came of them, if somebody selects them.
+    pub fn routing_log(&self) -> Option<&RoutingLog> {
+        let router = self.turns().engine().driver.router.as_ref();
+        router.map(TierRouter::log)
     }
 
     /// What the host has: its stores, its bus, everything that its subsystems gave.

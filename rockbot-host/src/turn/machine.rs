@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Spent};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Spent, TurnSoFar};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -11,7 +11,7 @@ use rockbot_core::{CallId, Timestamp, TurnId};
 use super::call::{CallState, CallStatus};
 use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 use super::policy::repeat::Repeats;
-use super::policy::{answer, approval, budget, ending, identity, parallel, resume, steer};
+use super::policy::{answer, approval, budget, ending, escalate, identity, parallel, resume, steer};
 use super::second_look::SecondLook;
 
 /// A turn in progress.
@@ -47,8 +47,10 @@ pub struct Turn {
     pub(super) begun_with: usize,
     /// What stands at the end of each request with tools.
     reminder: Option<String>,
-    /// Whether a call changed something.
-    pub(super) changed: bool,
+    /// What its calls tell of how hard it is.
+    pub(super) so_far: TurnSoFar,
+    /// The tier that it went on with, when the selected one was too low.
+    escalated: Option<ModelTier>,
     repeats: Repeats,
     /// How many rounds of calls in a row had one that took too long.
     timed_out_rounds: u32,
@@ -103,7 +105,8 @@ impl Turn {
             second_look: SecondLook::default(),
             begun_with: 0,
             reminder: None,
-            changed: false,
+            so_far: TurnSoFar::new(),
+            escalated: None,
             repeats: Repeats::default(),
             timed_out_rounds: 0,
             resumes: 0,
@@ -150,6 +153,7 @@ impl Turn {
                 self.joined_texts.push(text.clone());
                 self.joined.push(turn.clone());
             }
+            TurnEvent::Escalated { tier } => self.escalated = Some(*tier),
             TurnEvent::BudgetSpent(limit) => self.ending = self.ending.or(Some(Ending::Limit(*limit))),
             TurnEvent::Cancelled(reason) => self.ending = Some(Ending::Cancelled(*reason)),
             TurnEvent::Resumed { recovered } => {
@@ -165,7 +169,15 @@ impl Turn {
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
             (Phase::Done { .. }, _)
-            | (_, TurnEvent::ToolStarted { .. } | TurnEvent::UserSaid { .. } | TurnEvent::Halted) => vec![],
+            | (
+                _,
+                TurnEvent::ToolStarted { .. }
+                | TurnEvent::UserSaid { .. }
+                | TurnEvent::Escalated { .. }
+                | TurnEvent::Halted,
+            ) => {
+                vec![]
+            }
             (_, TurnEvent::Resumed { .. }) => self.go_on(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
@@ -338,8 +350,11 @@ impl Turn {
             };
         }
         for mut state in self.calls.drain(..) {
-            self.changed |= state.facts.effect == Effect::Mutating && state.is_finished();
-            self.finished.extend(state.finished());
+            if let Some(finished) = state.finished() {
+                let is_mutating = state.facts.effect == Effect::Mutating;
+                self.so_far = self.so_far.with_call(is_mutating, finished.is_error);
+                self.finished.push(finished);
+            }
             if !state.is_finished() {
                 state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
             }
@@ -401,9 +416,25 @@ impl Turn {
         &self.id
     }
 
-    /// How capable a model it asks: what its message says, or what was selected for it.
+    /// How capable a model it asks: what its message says, or what was selected for it, or what it went on with.
     pub fn tier(&self) -> Option<ModelTier> {
-        self.request.tier.or(self.policy.tier)
+        self.request.tier.or(self.escalated).or(self.policy.tier)
+    }
+
+    /// The tier that was selected for it, if its message names none and somebody selects.
+    pub fn selected_tier(&self) -> Option<ModelTier> {
+        self.policy.tier.filter(|_| self.request.tier.is_none())
+    }
+
+    /// The tier that it went on with, when the selected one was too low.
+    pub fn escalated_tier(&self) -> Option<ModelTier> {
+        self.escalated
+    }
+
+    /// Its tier and what it did, if it may go on with a higher one when the model is asked for `purpose`.
+    pub(crate) fn may_escalate(&self, purpose: &Purpose) -> Option<(ModelTier, TurnSoFar)> {
+        let may = escalate::may(self.request.tier, self.policy.tier, self.so_far, purpose);
+        may.then(|| (self.tier().unwrap_or_default(), self.so_far))
     }
 
     /// How capable a model answers: a cheap one for questions aside.
@@ -486,6 +517,11 @@ impl Turn {
             Phase::Parked(until) => Some(until),
             _ => None,
         }
+    }
+
+    /// How long it worked.
+    pub(crate) fn worked(&self) -> Duration {
+        self.worked
     }
 
     /// How long it may still work.

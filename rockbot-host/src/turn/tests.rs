@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, FinishReason, Role, ToolCall};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, FinishReason, MicroUsd, ModelTier, Role, ToolCall};
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{
     ApprovalRequest, Budget, BudgetLimit, RunRecord, RunState, StoredRun, TurnOutcome, TurnRequest, TurnStatus,
@@ -52,10 +52,12 @@ fn policy() -> PolicySnapshot {
     let budget = Budget {
         max_model_calls: 8,
         max_tool_calls: 8,
+        max_cost: Some(MicroUsd(6)),
         ..Budget::default()
     };
     PolicySnapshot {
         budget,
+        tier: Some(ModelTier::Low),
         evaluation: Evaluation {
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
@@ -120,8 +122,16 @@ impl Life {
 
     fn perform(&mut self, step: &TurnStep) -> Vec<TurnEvent> {
         match step {
-            TurnStep::AskModel(_) => {
+            TurnStep::AskModel(purpose) => {
                 check_conversation(self.turn.messages());
+                if self
+                    .turn
+                    .may_escalate(purpose)
+                    .is_some_and(|(tier, _)| tier == ModelTier::Low)
+                {
+                    let tier = ModelTier::Balanced;
+                    assert_eq!(self.feed(&TurnEvent::Escalated { tier }), []);
+                }
                 self.ask()
             }
             TurnStep::CallTools(group) => self.call(group),
@@ -134,6 +144,7 @@ impl Life {
         let text = |text: &str, finish| TurnEvent::ModelAnswered {
             response: ChatResponse {
                 finish,
+                cost: Some(MicroUsd(1)),
                 ..ChatResponse::text(text)
             },
             facts: Vec::new(),
@@ -218,6 +229,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
     TurnEvent::ModelAnswered {
         response: ChatResponse {
             finish,
+            cost: Some(MicroUsd(1)),
             ..ChatResponse::calls(calls.iter().map(call))
         },
         facts: calls.iter().map(facts).collect(),

@@ -25,6 +25,7 @@ use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
 use crate::profile::{ProfileError, SystemPrompt};
+use crate::routing::{RoutingLog, TierRouter};
 use crate::tool::{ToolDispatcher, ToolGuides};
 use crate::users::Replies;
 
@@ -261,14 +262,24 @@ impl AgentHostBuilder {
         Ok(Arc::new(memory))
     }
 
+    fn router(&mut self) -> Option<TierRouter> {
+        let selector = self.selector.take()?;
+        let log = self.routing_log.take().unwrap_or_else(|| match &self.data_dir {
+            Some(folder) => RoutingLog::new(folder.join("tier-routing-log.jsonl")),
+            None => RoutingLog::in_memory(),
+        });
+        Some(TierRouter::new(selector, log))
+    }
+
     fn assemble(
-        self,
+        mut self,
         identity: AgentIdentity,
         materials: Materials,
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
         let (mut parts, prompt) = (materials.parts, materials.prompt);
+        let router = self.router();
         let behaviors = self.behaviors;
         let chat = match behaviors.is_empty() {
             true => materials.chat,
@@ -282,6 +293,7 @@ impl AgentHostBuilder {
                     policy: self.large_results,
                     memory: parts.get::<dyn WorkingMemory>(),
                 },
+                router,
                 ledger: self.ledger,
                 journal: materials.journal.clone(),
                 clock: self.clock.clone(),
@@ -292,7 +304,6 @@ impl AgentHostBuilder {
             prompt: prompt.clone(),
             briefer: materials.briefer,
             behaviors,
-            selector: self.selector,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),

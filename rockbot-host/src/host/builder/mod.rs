@@ -26,6 +26,7 @@ use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
+use crate::routing::RoutingLog;
 use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
 use crate::turn::{Evaluation, Nudges, PolicySnapshot};
@@ -78,6 +79,7 @@ pub struct AgentHostBuilder {
     briefing: Briefing,
     behaviors: Arc<ModelBehaviors>,
     selector: Option<Arc<dyn TierSelector>>,
+    routing_log: Option<RoutingLog>,
     ledger: Ledger,
     limits: ToolLimits,
     large_results: LargeResultPolicy,
@@ -144,6 +146,7 @@ impl AgentHostBuilder {
             briefing: Briefing::none(),
             behaviors: Arc::default(),
             selector: None,
+            routing_log: None,
             ledger: Ledger::new(()),
             limits: ToolLimits::default(),
             large_results: LargeResultPolicy::default(),
@@ -270,9 +273,20 @@ impl AgentHostBuilder {
     }
 
     /// Who chooses the tier of messages that name none, such as `KeywordTierSelector`. Default: nobody; they go to
-    /// the balanced one. A turn keeps the tier that was selected for it.
+    /// the balanced one. A turn that turns out harder than its message looked goes on with a higher tier, as
+    /// [`TierSelector::escalate`] says; what its model is told at the beginning stays.
+    ///
+    /// The newest 200 decisions and what came of them stand in the
+    /// [routing log](super::AgentHost::routing_log).
     pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
         self.selector = Some(Arc::new(selector));
+        self
+    }
+
+    /// Where decisions about tiers are noted, once their turn has ended. Default: in the file `tier-routing-log.jsonl`
+    /// of the data folder, with the beginnings of the messages, or in memory where there is no folder.
+    pub fn routing_log(mut self, log: RoutingLog) -> Self {
+        self.routing_log = Some(log);
         self
     }
 

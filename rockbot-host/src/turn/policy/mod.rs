@@ -4,6 +4,7 @@ pub(super) mod answer;
 pub(super) mod approval;
 pub(super) mod budget;
 pub(super) mod ending;
+pub(super) mod escalate;
 pub(super) mod evaluate;
 pub(super) mod follow_up;
 pub(super) mod identity;
@@ -13,6 +14,7 @@ pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
 
+pub(crate) use escalate::higher;
 pub use evaluate::{Evaluation, Trigger};
 pub use nudge::{Nudge, Nudges};
 pub(crate) use resume::{outcome_unknown, uncertain};

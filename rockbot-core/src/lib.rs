@@ -36,6 +36,7 @@ mod id;
 mod identity;
 mod loggable;
 pub mod messaging;
+mod redact;
 pub mod rfc3339;
 pub mod search;
 pub mod store;
@@ -55,6 +56,7 @@ pub use digest::Digest;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 pub use identity::AgentIdentity;
 pub use loggable::loggable;
+pub use redact::redact;
 pub use until::until;
 
 /// An error of any type, as tower's own middleware produces it.

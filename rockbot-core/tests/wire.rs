@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, ModelTier, OutputSchema, Usage};
+use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelTier, OutputSchema, Spent, Usage};
 use rockbot_core::context::{Door, Grant, Priority, Trust};
 use rockbot_core::messaging::Message;
 use rockbot_core::tool::{
@@ -297,6 +297,16 @@ fn approval() {
 
 #[test]
 fn turn_outcome() {
+    let spent = Spent {
+        calls: 2,
+        usage: Usage {
+            input: 10,
+            output: 5,
+            ..Usage::default()
+        },
+        cost: MicroUsd(1_200),
+        unpriced: 1,
+    };
     let outcome = TurnOutcome {
         turn: "turn-1".into(),
         status: TurnStatus::Answered,
@@ -308,6 +318,7 @@ fn turn_outcome() {
             reasoning: 0,
         },
         model_calls: 2,
+        tiers: [(ModelTier::Low, spent)].into(),
         calls: vec![FinishedCall {
             call: "call_1".into(),
             tool: "book".into(),
@@ -320,6 +331,7 @@ fn turn_outcome() {
         "text": "Done.",
         "usage": {"input": 10, "output": 5, "cached": 4},
         "modelCalls": 2,
+        "tiers": {"low": {"calls": 2, "usage": {"input": 10, "output": 5}, "cost": 1200, "unpriced": 1}},
         "calls": [{"call": "call_1", "tool": "book", "isError": false}],
     });
     check(&outcome, &json);

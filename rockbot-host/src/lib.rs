@@ -15,6 +15,7 @@ pub mod journal;
 mod layer;
 mod pipeline;
 pub mod profile;
+pub mod routing;
 mod session;
 pub mod settings;
 pub mod tool;

@@ -4,7 +4,7 @@
 //! * [`ChatTiers`] hands each call to the model that its tier deserves
 //! * [`LlmSettings`] reads which models those are, from a configuration; [`probe`] asks their servers whether it is right
 //! * [`ModelGateway`] stands in front of them: permits, priorities, retries, fallback models, time limits
-//! * [`Meter`] and [`Ledger`] count calls, tokens and money, by the prices of a [`PriceTable`]
+//! * [`Meter`] counts calls, tokens and money; [`PriceTable`] says what models cost
 //! * [`KeywordTierSelector`] says which tier a message deserves
 //! * [`OfflineModel`] stands in where there is no model at all, and says so
 //!
@@ -41,7 +41,7 @@ mod testing;
 mod tier;
 mod tiers;
 
-pub use accounting::{Ledger, Meter, Price, PriceTable, PriceTableError, Spent};
+pub use accounting::{Meter, Price, PriceTable, PriceTableError};
 pub use gateway::{
     ChatPart, ChatService, CoolDown, Fallback, ModelGateway, ModelGatewayBuilder, PartService, PermitLimits, Permits,
     Retry, RetryPolicy, TimeLimit,
@@ -49,5 +49,5 @@ pub use gateway::{
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
 pub use settings::{LlmConfigError, LlmSettings, TierSettings};
-pub use tier::{KeywordTierSelector, RoutingEntry, RoutingLog, TierRules, TierRulesError};
+pub use tier::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

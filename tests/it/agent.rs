@@ -343,13 +343,10 @@ async fn each_kind_of_model_error_is_one_honest_reply_and_the_session_goes_on() 
         let model = ScriptedModel::new().fails(kind).says("back");
         let host = host_of(&model).build().unwrap();
         let outcome = unanswered(host.agent().ask("s", "hi").await);
-        assert_eq!(
-            ending(&outcome),
-            (
-                &TurnStatus::Failed(TurnFailure::Model(kind)),
-                "The model could not be asked: the script of the model says so"
-            )
-        );
+        let (status, text) = ending(&outcome);
+        assert_eq!(*status, TurnStatus::Failed(TurnFailure::Model(kind)));
+        let said = text.split_once(';').map_or(text, |(said, _)| said);
+        assert_eq!(said, "The model could not be asked: the script of the model says so");
         assert_eq!(host.agent().ask("s", "again").await.unwrap().text, "back");
     }
 }

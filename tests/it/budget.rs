@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, Usage};
+use rockbot_core::chat::{ChatErrorKind, MicroUsd, Usage};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnOutcome, TurnStatus};
 use serde_json::json;
@@ -17,6 +17,7 @@ fn budget() -> Budget {
         max_tool_calls: 2,
         max_wall_clock: MINUTE,
         max_tokens: Some(100),
+        max_cost: None,
     }
 }
 
@@ -30,8 +31,8 @@ async fn run(budget: Budget, model: &ScriptedModel) -> TurnOutcome {
 /// A limit, the budget that sets it, a script that runs into it, and how many calls are done by then.
 type Limited = (BudgetLimit, Budget, fn() -> ScriptedModel, usize);
 
-/// Three scripts that run into three limits.
-fn limits() -> [Limited; 3] {
+/// Scripts that run into the limits that are counted.
+fn limits() -> [Limited; 4] {
     let look = || ScriptedModel::new().calls("look", json!({})).calls("look", json!({}));
     let many = || {
         ScriptedModel::new()
@@ -45,6 +46,10 @@ fn limits() -> [Limited; 3] {
             ..Usage::default()
         };
         ScriptedModel::new().calls("look", json!({})).with_usage(usage)
+    };
+    let costly = || {
+        let model = ScriptedModel::new().calls("look", json!({})).with_cost(MicroUsd(900));
+        model.calls("look", json!({})).with_cost(MicroUsd(100))
     };
     let free = Budget::default();
     [
@@ -74,6 +79,15 @@ fn limits() -> [Limited; 3] {
             },
             dear,
             1,
+        ),
+        (
+            BudgetLimit::Cost,
+            Budget {
+                max_cost: Some(MicroUsd(1_000)),
+                ..free
+            },
+            costly,
+            2,
         ),
     ]
 }

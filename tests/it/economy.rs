@@ -137,8 +137,8 @@ async fn a_request_that_is_refused_twice_ends_the_turn_and_says_what_fills_it() 
     );
     let text = outcome.text;
     assert!(
-        text.starts_with("The conversation is too long for the model, and nothing more of it can be left out: about ")
-            && text.ends_with("results of tools. the request is too long"),
+        text.starts_with("The model could not be asked: the request is too long; and nothing more can be left out")
+            && text.ends_with("results of tools."),
         "{text}"
     );
     assert_eq!(model.requests().len(), 3);

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolInvocation;
 use rockbot_core::turn::{TurnFailure, TurnProgress, TurnStatus};
 use rockbot_host::{AgentHost, Stack, TurnCall, TurnError};
-use rockbot_llm::{Fallback, Ledger, Meter, ModelGateway, PermitLimits, Permits, Retry, TimeLimit};
+use rockbot_llm::{Fallback, Meter, ModelGateway, PermitLimits, Permits, PriceTable, Retry, TimeLimit};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimitLayer;
@@ -220,7 +220,7 @@ async fn a_chat_layer_passes_a_typed_error_on() {
 
 #[tokio::test(start_paused = true)]
 async fn the_parts_of_the_gateway_are_chat_layers() {
-    let ledger = Ledger::default();
+    let ledger = Ledger::new(PriceTable::default());
     let (first, second) = (
         ScriptedModel::new()
             .fails(ChatErrorKind::Overloaded)
@@ -252,7 +252,7 @@ async fn the_parts_of_the_gateway_are_chat_layers() {
 async fn a_gateway_is_a_chat_client_of_a_host() {
     let (model, ledger) = (
         ScriptedModel::new().calls("look", json!({})).says("done"),
-        Ledger::default(),
+        Ledger::new(PriceTable::default()),
     );
     let gateway = ModelGateway::builder(model.clone())
         .stock(PermitLimits::default(), Meter::new().ledger(ledger.clone()))

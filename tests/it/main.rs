@@ -30,6 +30,7 @@ mod second_look;
 mod serve_tools;
 mod sessions;
 mod settings;
+mod spending;
 mod support;
 mod task_list;
 mod tidy;

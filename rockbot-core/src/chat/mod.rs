@@ -7,6 +7,7 @@
 mod client;
 mod cost;
 mod error;
+mod ledger;
 mod message;
 mod request;
 mod response;
@@ -14,8 +15,9 @@ pub mod text_calls;
 mod tier;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
-pub use cost::{MicroUsd, Pricing};
+pub use cost::{MicroUsd, Pricing, Spent};
 pub use error::{ChatError, ChatErrorKind, Overflow};
+pub use ledger::Ledger;
 pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
 pub use request::{ChatRequest, ModelTier, OutputSchema, ToolChoice};
 pub use response::{ChatResponse, FinishReason, Usage};

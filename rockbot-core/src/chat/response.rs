@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatMessage, Provenance, Reasoning, Role, ToolCall};
+use super::{ChatMessage, MicroUsd, Provenance, Reasoning, Role, ToolCall};
 
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -76,9 +76,12 @@ pub struct ChatResponse {
     pub reasoning: Option<Reasoning>,
     /// Why it stopped.
     pub finish: FinishReason,
-    /// What it cost, if the provider says.
+    /// What it cost in tokens, if the provider says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What it cost in money: as the provider says, or else whoever knows its prices; `None` when nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroUsd>,
     /// The model that answered, as the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,

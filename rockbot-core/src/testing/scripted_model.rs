@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier,
-    ToolCall, Usage,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, MicroUsd,
+    ModelTier, ToolCall, Usage,
 };
 use crate::{CallId, ToolName};
 
@@ -35,6 +35,8 @@ struct Step {
     answer: Answer,
     /// Replaces the usage of the answer.
     usage: Option<Usage>,
+    /// Replaces the price of the answer.
+    cost: Option<MicroUsd>,
 }
 
 enum Answer {
@@ -126,6 +128,16 @@ impl ScriptedModel {
         self
     }
 
+    /// The provider says that the last answer of the script so far cost so much money. Answers have no price unless it
+    /// does.
+    #[must_use]
+    pub fn with_cost(self, cost: MicroUsd) -> Self {
+        if let Some(step) = self.lock().steps.back_mut() {
+            step.cost = Some(cost);
+        }
+        self
+    }
+
     /// What the model was asked so far, in order; calls beyond the script included.
     pub fn requests(&self) -> Vec<Arc<ChatRequest>> {
         self.lock().requests.clone()
@@ -167,7 +179,8 @@ impl ScriptedModel {
     }
 
     fn then(self, answer: Answer) -> Self {
-        self.lock().steps.push_back(Step { answer, usage: None });
+        let (usage, cost) = (None, None);
+        self.lock().steps.push_back(Step { answer, usage, cost });
         self
     }
 
@@ -194,7 +207,7 @@ impl ChatClient for ScriptedModel {
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let Some(Step { answer, usage }) = self.next(&call.request) else {
+        let Some(Step { answer, usage, cost }) = self.next(&call.request) else {
             let message = "the script of the model has no answer left: add one to the test";
             return Err(ChatError::new(ChatErrorKind::Other, message));
         };
@@ -205,6 +218,7 @@ impl ChatClient for ScriptedModel {
             Answer::Silence => std::future::pending().await,
         };
         response.usage = usage.or(response.usage);
+        response.cost = cost.or(response.cost);
         if let Some(deltas) = &call.deltas {
             stream(&response, deltas);
         }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of a turn. When one is reached the turn ends gracefully: one last answer without tools.
+use crate::chat::MicroUsd;
+
+/// The limits of a turn. When one is reached the turn ends gracefully: one last answer without tools,
+/// which may go beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Budget {
@@ -17,6 +20,10 @@ pub struct Budget {
     pub max_wall_clock: Duration,
     /// How many tokens, input and output together, as the provider counts them. Default: no limit.
     pub max_tokens: Option<u64>,
+    /// How much money, questions of judges included. Answers whose price nobody knows do not count, and a host refuses
+    /// to be built when it knows that it has no price of a model. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<MicroUsd>,
 }
 
 impl Default for Budget {
@@ -26,6 +33,7 @@ impl Default for Budget {
             max_tool_calls: 200,
             max_wall_clock: Duration::from_secs(600),
             max_tokens: None,
+            max_cost: None,
         }
     }
 }
@@ -43,6 +51,8 @@ pub enum BudgetLimit {
     WallClock,
     /// [`Budget::max_tokens`].
     Tokens,
+    /// [`Budget::max_cost`].
+    Cost,
 }
 
 impl fmt::Display for BudgetLimit {
@@ -52,6 +62,7 @@ impl fmt::Display for BudgetLimit {
             Self::ToolCalls => "number of tool calls",
             Self::WallClock => "time",
             Self::Tokens => "number of tokens",
+            Self::Cost => "money",
         })
     }
 }

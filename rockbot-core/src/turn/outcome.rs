@@ -1,11 +1,12 @@
 //! How a turn ends.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{ApprovalRequest, BudgetLimit};
-use crate::chat::{ChatErrorKind, Usage};
+use crate::chat::{ChatErrorKind, ModelTier, Spent, Usage};
 use crate::{CallId, ToolName, TurnId};
 
 /// The end of a turn, and the one final reply to its message.
@@ -22,6 +23,9 @@ pub struct TurnOutcome {
     pub usage: Usage,
     /// How many times the model was asked.
     pub model_calls: u32,
+    /// What the answers of each tier that was asked cost, in tokens and money.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tiers: BTreeMap<ModelTier, Spent>,
     /// The tool calls that ended, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FinishedCall>,
@@ -84,6 +88,24 @@ pub struct FinishedCall {
 }
 
 impl TurnOutcome {
+    /// The end of a turn that did nothing and cost nothing.
+    pub fn new(turn: TurnId, status: TurnStatus, text: impl Into<String>) -> Self {
+        Self {
+            turn,
+            status,
+            text: text.into(),
+            usage: Usage::default(),
+            model_calls: 0,
+            tiers: BTreeMap::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// What all answers of the turn cost together, in tokens and money.
+    pub fn spent(&self) -> Spent {
+        self.tiers.values().copied().sum()
+    }
+
     /// Whether the turn ended with an answer, if only a partial one.
     pub fn is_answer(&self) -> bool {
         matches!(

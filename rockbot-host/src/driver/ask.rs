@@ -8,10 +8,11 @@ use rockbot_core::chat::{
 };
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::turn::{BudgetLimit, JournalError, ProgressSink, TurnProgress};
-use rockbot_core::until;
+use rockbot_core::{loggable, until};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
+use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
 /// The time for a last answer when the turn's own time is used up.
@@ -22,6 +23,7 @@ const ASIDE: Duration = Duration::from_secs(15);
 
 impl Drive<'_> {
     pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
+        self.escalate(purpose)?;
         self.flush().await?;
         if matches!(purpose, Purpose::Conclude(_)) {
             self.deadline = Instant::now() + RESERVE;
@@ -47,11 +49,29 @@ impl Drive<'_> {
             }
         };
         let event = match until(driver.chat.ask(call), stop).await {
-            Ok(answer) => self.answered(answer),
+            Ok(answer) => self.answered(answer, self.turn.tier_of(purpose.is_aside())),
             Err(Some(event)) => event,
             Err(None) => return Ok(()),
         };
         self.feed(&event)
+    }
+
+    /// Goes on with a more capable model where the work turned out hard. The decision stands in the journal, so a
+    /// replay asks the same one.
+    fn escalate(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
+        let Some((from, so_far)) = self.turn.may_escalate(purpose) else {
+            return Ok(());
+        };
+        let router = self.driver.router.as_ref();
+        let wanted = router.and_then(|router| router.escalate(self.turn.id(), from, so_far));
+        let Some(tier) = higher(from, wanted) else {
+            return Ok(());
+        };
+        let (from, to) = (from.name(), tier.name());
+        metrics::counter!("rockbot.agent.tier_escalations", "from" => from, "to" => to).increment(1);
+        let (turn, mutating, failed) = (self.turn.id(), so_far.mutating_calls, so_far.failed_calls);
+        tracing::info!(%turn, mutating, failed, "Tier escalated {from}→{to} mid-turn");
+        self.note(&TurnEvent::Escalated { tier }, false)
     }
 
     /// Until when the model may take, and what has happened when it takes longer.
@@ -77,7 +97,7 @@ impl Drive<'_> {
     fn chat_call(&mut self, purpose: &Purpose) -> ChatCall {
         if let Some(aside) = self.turn.aside(purpose) {
             let request = ChatRequest {
-                tier: Some(ModelTier::Low),
+                tier: Some(self.turn.tier_of(true)),
                 output: Some(aside.shape),
                 ..ChatRequest::new(aside.messages)
             };
@@ -111,9 +131,10 @@ impl Drive<'_> {
         }
     }
 
-    fn answered(&self, answer: Result<ChatResponse, ChatError>) -> TurnEvent {
+    fn answered(&self, answer: Result<ChatResponse, ChatError>, tier: ModelTier) -> TurnEvent {
         match answer {
-            Ok(response) => {
+            Ok(mut response) => {
+                self.account(&mut response, tier);
                 let facts = response.tool_calls.iter().map(|call| self.facts(call)).collect();
                 TurnEvent::ModelAnswered { response, facts }
             }
@@ -129,6 +150,18 @@ impl Drive<'_> {
             kind: error.kind(),
             message: error.to_string(),
             overflow: error.overflow(),
+        }
+    }
+
+    /// Says in the answer what it cost, as far as somebody knows, and enters it.
+    fn account(&self, response: &mut ChatResponse, tier: ModelTier) {
+        let ledger = &self.driver.ledger;
+        response.cost = ledger.cost_of(response);
+        ledger.enter(&self.cx, tier, response);
+        if response.cost.is_none() && self.turn.policy().budget.max_cost.is_some() {
+            let (turn, model) = (self.turn.id(), response.model.as_deref().unwrap_or("unnamed"));
+            let model = loggable(model);
+            tracing::warn!(%turn, %model, "nobody knows what this answer cost: it does not count as money of the turn");
         }
     }
 

@@ -12,6 +12,7 @@ mod windows;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rockbot_core::chat::Ledger;
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
 use rockbot_core::{CallContext, Clock};
@@ -23,6 +24,7 @@ pub(crate) use windows::Windows;
 
 use crate::chat::ChatDoor;
 use crate::engine::LiveTurn;
+use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
 use crate::turn::{Turn, TurnEvent, TurnStep, record};
 
@@ -33,6 +35,10 @@ pub(crate) struct TurnDriver {
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
     pub(crate) windows: Windows,
+    /// Who chooses the tier of turns whose message names none; without it that is the balanced one.
+    pub(crate) router: Option<TierRouter>,
+    /// What answers cost.
+    pub(crate) ledger: Ledger,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.

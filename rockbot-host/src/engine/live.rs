@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rockbot_core::TurnId;
+use rockbot_core::chat::TierDecision;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
 use tokio::sync::{SetOnce, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,8 @@ pub(crate) struct LiveTurn {
     progress: ProgressSink,
     /// The one who serves the message and sends its reply, if anybody does.
     slot: Option<Arc<ReplySlot>>,
+    /// Why its tier was selected, if this process did that.
+    decision: OnceLock<TierDecision>,
     stop: CancellationToken,
     reason: OnceLock<CancelReason>,
     /// How many callers wait for it.
@@ -81,6 +84,7 @@ impl LiveTurn {
             request,
             progress,
             slot,
+            decision: OnceLock::new(),
             stop: CancellationToken::new(),
             reason: OnceLock::new(),
             callers: AtomicUsize::new(0),
@@ -105,6 +109,19 @@ impl LiveTurn {
     /// The one who serves the message and sends its reply, if anybody does.
     pub(crate) fn slot(&self) -> Option<&ReplySlot> {
         self.slot.as_deref()
+    }
+
+    /// Remembers why its tier was selected.
+    pub(crate) fn routed(&self, decision: Option<TierDecision>) {
+        if let Some(decision) = decision {
+            // Nobody decides twice about one turn.
+            let _ = self.decision.set(decision);
+        }
+    }
+
+    /// Why its tier was selected, if this process did that.
+    pub(crate) fn decision(&self) -> Option<&TierDecision> {
+        self.decision.get()
     }
 
     /// How many callers wait for it.

@@ -18,12 +18,11 @@ mod service;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use rockbot_core::chat::{ModelTier, TierSelector};
+use rockbot_core::chat::ModelTier;
 use rockbot_core::store::{ConversationLog, ConversationMemory};
 use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
 use rockbot_core::{TurnId, loggable, turn::JournalError};
@@ -60,7 +59,6 @@ pub(crate) struct TurnEngine {
     pub(crate) prompt: Arc<SystemPrompt>,
     briefer: Briefer,
     behaviors: Arc<ModelBehaviors>,
-    selector: Option<Arc<dyn TierSelector>>,
     prefix: PrefixWatch,
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
@@ -98,8 +96,6 @@ pub(crate) struct Equipment {
     pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefer: Briefer,
     pub(crate) behaviors: Arc<ModelBehaviors>,
-    /// Chooses the tier of messages that name none; without it that is the balanced one.
-    pub(crate) selector: Option<Arc<dyn TierSelector>>,
     /// Sends the replies of messages that name a topic for them; without a bus nobody does.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
@@ -116,7 +112,6 @@ impl TurnEngine {
             prompt: equipment.prompt,
             briefer: equipment.briefer,
             behaviors: equipment.behaviors,
-            selector: equipment.selector,
             prefix: PrefixWatch::default(),
             replies: equipment.replies,
             policy: equipment.policy,
@@ -181,7 +176,8 @@ impl TurnEngine {
         slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
-        let policy = self.policy_of(&request);
+        let decision = self.driver.router.as_ref().and_then(|router| router.select(&request));
+        let policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
         let request = Arc::new(request);
         let accepted = AcceptedTurn {
             version: FORMAT_VERSION,
@@ -198,6 +194,7 @@ impl TurnEngine {
         let live = LiveTurn::serving(request, progress, slot.clone());
         match acceptance {
             Acceptance::New(claim) => {
+                live.routed(decision);
                 let entry = self.admit(&live).await;
                 // Not before: the next message of the session is let in by this, and must find this one there.
                 accepted(true);
@@ -232,26 +229,11 @@ impl TurnEngine {
     }
 
     /// The settings of a message's turn: the host's, as its model's behavior and the message change them.
-    fn policy_of(&self, request: &TurnRequest) -> PolicySnapshot {
-        let tier = self.select_tier(request);
+    fn policy_of(&self, request: &TurnRequest, tier: Option<ModelTier>) -> PolicySnapshot {
         let behavior = self.behavior(request.tier.or(tier));
         let mut policy = behavior.policy(self.policy, request.budget);
         policy.economy.window = self.driver.window(request.tier.or(tier));
         PolicySnapshot { tier, ..policy }
-    }
-
-    /// The tier of a message that names none.
-    fn select_tier(&self, request: &TurnRequest) -> Option<ModelTier> {
-        let selector = self.selector.as_ref().filter(|_| request.tier.is_none())?;
-        // A selector is a user's code: one that breaks down selects nothing.
-        let decision = catch_unwind(AssertUnwindSafe(|| selector.select(&request.text)));
-        let Ok(decision) = decision else {
-            tracing::error!(turn = %request.turn_id(), "the tier selector panicked");
-            return None;
-        };
-        let (tier, score) = (decision.tier.name(), decision.score);
-        tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
-        Some(decision.tier)
     }
 
     /// How the model of a tier is treated.

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::chat::Usage;
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{BoxError, TurnId};
 use tokio::sync::SetOnce;
@@ -139,14 +138,8 @@ impl Serving {
 
 /// The end of a turn whose outcome its layers did not let through.
 pub(super) fn unanswered(turn: TurnId, why: impl fmt::Display) -> TurnOutcome {
-    TurnOutcome {
-        turn,
-        status: TurnStatus::Failed(TurnFailure::Internal),
-        text: format!("This message could not be answered: {why}."),
-        usage: Usage::default(),
-        model_calls: 0,
-        calls: Vec::new(),
-    }
+    let text = format!("This message could not be answered: {why}.");
+    TurnOutcome::new(turn, TurnStatus::Failed(TurnFailure::Internal), text)
 }
 
 impl Drop for Serving {

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use rockbot_core::chat::{Role, Usage};
+use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
@@ -141,6 +141,10 @@ impl TurnEngine {
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "a finished turn could not be added to its conversation");
         }
+        if let Some(router) = &self.driver.router {
+            let at = self.driver.clock.now();
+            router.ended(turn, live.decision(), &outcome, at).await;
+        }
         let outcome = Arc::new(outcome);
         live.promise(&outcome);
         for joined in turn.joined() {
@@ -198,14 +202,7 @@ impl TurnEngine {
             true => TurnStatus::Joined(running.id().clone()),
             false => theirs.status.clone(),
         };
-        let outcome = TurnOutcome {
-            turn: live.id().clone(),
-            status,
-            text: theirs.text.clone(),
-            usage: Usage::default(),
-            model_calls: 0,
-            calls: Vec::new(),
-        };
+        let outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
         self.conclude(live, claim, Arc::new(outcome)).await;
     }
 

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::chat::Ledger;
 use rockbot_core::subsystem::Parts;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
 use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
@@ -19,6 +20,7 @@ pub use lifecycle::{HostState, NotReady, StartError};
 use crate::agent::Agent;
 use crate::engine::{Resumed, TurnError, TurnService};
 use crate::profile::{AgentProfile, ProfileError, SystemPrompt};
+use crate::routing::{RoutingLog, TierRouter};
 use lifecycle::Lifecycle;
 
 /// How long [`AgentHost::run_until`] lets running turns reach a journal point.
@@ -118,6 +120,17 @@ impl AgentHost {
     /// The agent's profile, if it has one.
     pub fn profile(&self) -> Option<Arc<AgentProfile>> {
         self.prompt.profile()
+    }
+
+    /// What the answers that turns of this process got cost, in tokens and money: in all, and by tier, session and turn.
+    pub fn spending(&self) -> &Ledger {
+        &self.turns().engine().driver.ledger
+    }
+
+    /// The newest decisions about tiers and what came of them, if somebody selects them.
+    pub fn routing_log(&self) -> Option<&RoutingLog> {
+        let router = self.turns().engine().driver.router.as_ref();
+        router.map(TierRouter::log)
     }
 
     /// What the host has: its stores, its bus, everything that its subsystems gave.

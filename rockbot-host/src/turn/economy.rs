@@ -235,8 +235,8 @@ impl Turn {
                 .sum()
         };
         let text = format!(
-            "The conversation is too long for the model, and nothing more of it can be left out: about {} tokens are \
-             instructions, {} definitions of tools, {} what was asked, and {} results of tools. {message}",
+            "The model could not be asked: {message}; and nothing more can be left out of the conversation: about {} \
+             tokens are instructions, {} definitions of tools, {} what was asked, and {} results of tools.",
             tokens(of(Role::System)),
             tokens(self.economy.tools),
             tokens(of(Role::User)),

@@ -70,6 +70,11 @@ pub enum TurnEvent {
         /// What it says.
         text: String,
     },
+    /// The turn is harder than its message looked: it goes on with a more capable model.
+    Escalated {
+        /// The tier of that model.
+        tier: ModelTier,
+    },
     /// A limit was reached that the turn cannot see by itself.
     BudgetSpent(BudgetLimit),
     /// The turn is no longer wanted.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Role, ToolCall, Usage};
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Role, Spent, ToolCall, TurnSoFar};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -13,7 +13,7 @@ use super::economy::Economy;
 use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 use super::policy::repeat::Repeats;
 use super::policy::tasks::{self, TaskList};
-use super::policy::{answer, approval, budget, ending, evaluate, identity, parallel, resume, steer};
+use super::policy::{answer, approval, budget, ending, escalate, evaluate, identity, parallel, resume, steer};
 use super::second_look::SecondLook;
 
 /// A turn in progress.
@@ -36,7 +36,8 @@ pub struct Turn {
     joined_texts: Vec<String>,
     /// Why the turn ends once the running calls have ended.
     ending: Option<Ending>,
-    usage: Usage,
+    /// What the answers of each tier cost.
+    spent: [Spent; 3],
     model_calls: u32,
     tool_calls: u32,
     pub(super) shape_attempts: u32,
@@ -52,8 +53,10 @@ pub struct Turn {
     reminder: Option<String>,
     /// What the model noted that it is to do.
     tasks: TaskList,
-    /// Whether a call changed something.
-    pub(super) changed: bool,
+    /// What its calls tell of how hard it is.
+    pub(super) so_far: TurnSoFar,
+    /// The tier that it went on with, when the selected one was too low.
+    escalated: Option<ModelTier>,
     repeats: Repeats,
     /// How many rounds of calls in a row had one that took too long.
     timed_out_rounds: u32,
@@ -100,7 +103,7 @@ impl Turn {
             joined: Vec::new(),
             joined_texts: Vec::new(),
             ending: None,
-            usage: Usage::default(),
+            spent: Default::default(),
             model_calls: 0,
             tool_calls: 0,
             shape_attempts: 0,
@@ -110,7 +113,8 @@ impl Turn {
             begun_with: 0,
             reminder: None,
             tasks: TaskList::default(),
-            changed: false,
+            so_far: TurnSoFar::new(),
+            escalated: None,
             repeats: Repeats::default(),
             timed_out_rounds: 0,
             resumes: 0,
@@ -159,6 +163,7 @@ impl Turn {
                 self.joined_texts.push(text.clone());
                 self.joined.push(turn.clone());
             }
+            TurnEvent::Escalated { tier } => self.escalated = Some(*tier),
             TurnEvent::BudgetSpent(limit) => self.ending = self.ending.or(Some(Ending::Limit(*limit))),
             TurnEvent::Cancelled(reason) => self.ending = Some(Ending::Cancelled(*reason)),
             TurnEvent::Resumed { recovered } => {
@@ -184,8 +189,11 @@ impl Turn {
                 TurnEvent::ToolStarted { .. }
                 | TurnEvent::UserSaid { .. }
                 | TurnEvent::Compacted { .. }
+                | TurnEvent::Escalated { .. }
                 | TurnEvent::Halted,
-            ) => vec![],
+            ) => {
+                vec![]
+            }
             (_, TurnEvent::Resumed { .. }) => self.go_on(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
@@ -316,12 +324,13 @@ impl Turn {
 
     /// The limit that forbids asking the model once more.
     pub(super) fn limit(&self) -> Option<BudgetLimit> {
-        budget::model_calls(&self.policy.budget, self.model_calls, &self.usage)
+        budget::model_calls(&self.policy.budget, self.model_calls, &self.spent())
     }
 
     fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {
-        self.usage += response.usage.unwrap_or_default();
-        if matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside()) {
+        let is_aside = matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside());
+        self.spent[self.tier_of(is_aside) as usize] += Spent::on(response);
+        if is_aside {
             return;
         }
         self.note_answer(response.usage);
@@ -375,12 +384,14 @@ impl Turn {
             };
         }
         for mut state in self.calls.drain(..) {
-            let ended = state.finished();
-            self.changed |= state.facts.effect == Effect::Mutating && ended.iter().any(evaluate::is_work);
-            if self.policy.task_list && ended.as_ref().is_some_and(|call| !call.is_error) {
-                self.tasks.take_in(&state.call);
+            if let Some(ended) = state.finished() {
+                let changes = state.facts.effect == Effect::Mutating && evaluate::is_work(&ended);
+                self.so_far = self.so_far.with_call(changes, ended.is_error);
+                if self.policy.task_list && !ended.is_error {
+                    self.tasks.take_in(&state.call);
+                }
+                self.finished.push(ended);
             }
-            self.finished.extend(ended);
             if !state.is_finished() {
                 state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
             }
@@ -442,9 +453,43 @@ impl Turn {
         &self.id
     }
 
-    /// How capable a model it asks: what its message says, or what was selected for it.
+    /// How capable a model it asks: what its message says, or what was selected for it, or what it went on with.
     pub fn tier(&self) -> Option<ModelTier> {
-        self.request.tier.or(self.policy.tier)
+        self.request.tier.or(self.escalated).or(self.policy.tier)
+    }
+
+    /// The tier that was selected for it, if its message names none and somebody selects.
+    pub fn selected_tier(&self) -> Option<ModelTier> {
+        self.policy.tier.filter(|_| self.request.tier.is_none())
+    }
+
+    /// The tier that it went on with, when the selected one was too low.
+    pub fn escalated_tier(&self) -> Option<ModelTier> {
+        self.escalated
+    }
+
+    /// Its tier and what it did, if it may go on with a higher one when the model is asked for `purpose`.
+    pub(crate) fn may_escalate(&self, purpose: &Purpose) -> Option<(ModelTier, TurnSoFar)> {
+        let may = escalate::may(self.request.tier, self.policy.tier, self.so_far, purpose);
+        may.then(|| (self.tier().unwrap_or_default(), self.so_far))
+    }
+
+    /// How capable a model answers: a cheap one for questions aside.
+    pub(crate) fn tier_of(&self, is_aside: bool) -> ModelTier {
+        match is_aside {
+            true => ModelTier::Low,
+            false => self.tier().unwrap_or_default(),
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent.into_iter().sum()
+    }
+
+    /// The tiers that were asked, and what their answers cost.
+    fn tiers(&self) -> impl Iterator<Item = (ModelTier, Spent)> {
+        let tiers = ModelTier::ALL.into_iter().zip(self.spent);
+        tiers.filter(|(_, spent)| spent.calls > 0)
     }
 
     /// Its settings.
@@ -532,6 +577,11 @@ impl Turn {
         }
     }
 
+    /// How long it worked.
+    pub(crate) fn worked(&self) -> Duration {
+        self.worked
+    }
+
     /// How long it may still work.
     pub fn time_left(&self) -> Duration {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
@@ -557,21 +607,16 @@ impl Turn {
             turn: self.id.clone(),
             status,
             text,
-            usage: self.usage,
+            usage: self.spent().usage,
             model_calls: self.model_calls,
+            tiers: self.tiers().collect(),
             calls: self.finished_calls(),
         }
     }
 
     /// The end of a turn that its journal cannot tell how to go on with.
     pub fn unreadable(id: TurnId) -> TurnOutcome {
-        TurnOutcome {
-            turn: id,
-            status: TurnStatus::Failed(TurnFailure::UnknownVersion),
-            text: resume::UNKNOWN_VERSION.to_owned(),
-            usage: Usage::default(),
-            model_calls: 0,
-            calls: Vec::new(),
-        }
+        let status = TurnStatus::Failed(TurnFailure::UnknownVersion);
+        TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)
     }
 }

@@ -119,7 +119,7 @@ impl Turn {
             text,
             has_tools: self.has_tools,
             called: self.worked_calls() > 0,
-            changed: self.changed,
+            changed: self.so_far.mutating_calls > 0,
         };
         let may = self.second_look.reprompts < self.policy.evaluation.max_completion_reprompts;
         match evaluate::trigger(&answer).filter(|_| may && self.may_look()) {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, FinishReason, Overflow, Role, ToolCall};
+use rockbot_core::chat::{
+    ChatErrorKind, ChatMessage, ChatResponse, FinishReason, MicroUsd, ModelTier, Overflow, Role, ToolCall,
+};
 use rockbot_core::store::StorePath;
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{
@@ -56,10 +58,12 @@ fn policy() -> PolicySnapshot {
     let budget = Budget {
         max_model_calls: 8,
         max_tool_calls: 8,
+        max_cost: Some(MicroUsd(6)),
         ..Budget::default()
     };
     PolicySnapshot {
         budget,
+        tier: Some(ModelTier::Low),
         evaluation: Evaluation {
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
@@ -133,8 +137,16 @@ impl Life {
 
     fn perform(&mut self, step: &TurnStep) -> Vec<TurnEvent> {
         match step {
-            TurnStep::AskModel(_) => {
+            TurnStep::AskModel(purpose) => {
                 check_conversation(self.turn.messages());
+                if self
+                    .turn
+                    .may_escalate(purpose)
+                    .is_some_and(|(tier, _)| tier == ModelTier::Low)
+                {
+                    let tier = ModelTier::Balanced;
+                    assert_eq!(self.feed(&TurnEvent::Escalated { tier }), []);
+                }
                 self.ask()
             }
             TurnStep::Compact(_) => vec![TurnEvent::Compacted { kept: self.keep() }],
@@ -157,6 +169,7 @@ impl Life {
         let text = |text: &str, finish| TurnEvent::ModelAnswered {
             response: ChatResponse {
                 finish,
+                cost: Some(MicroUsd(1)),
                 ..ChatResponse::text(text)
             },
             facts: Vec::new(),
@@ -248,6 +261,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
     TurnEvent::ModelAnswered {
         response: ChatResponse {
             finish,
+            cost: Some(MicroUsd(1)),
             ..ChatResponse::calls(calls.iter().map(call))
         },
         facts: calls.iter().map(facts).collect(),

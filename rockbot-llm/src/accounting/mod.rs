@@ -1,6 +1,5 @@
 //! What is counted: calls, time, tokens and money.
 
-mod ledger;
 mod price;
 
 use std::fmt;
@@ -8,10 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier};
 use tokio::time::Instant;
 
-pub use self::ledger::{Ledger, Spent};
 pub use self::price::{Price, PriceTable, PriceTableError};
 
 use crate::gateway::{ChatPart, layer_of};
@@ -193,7 +191,7 @@ mod tests {
             .hangs()
             .hangs()
             .fails(ChatErrorKind::Auth);
-        let ledger = Ledger::default();
+        let ledger = Ledger::new(PriceTable::default());
         let gateway = ModelGateway::builder(model)
             .part(Retry::default())
             .part(Permits::default())

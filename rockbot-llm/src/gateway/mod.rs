@@ -41,9 +41,10 @@ use crate::accounting::Meter;
 /// `AgentHostBuilder::chat_layer`. Copies share everything.
 ///
 /// ```
-/// use rockbot_llm::{ChatTiers, Fallback, Ledger, Meter, ModelGateway, OfflineModel, PermitLimits};
+/// use rockbot_core::chat::Ledger;
+/// use rockbot_llm::{ChatTiers, Fallback, Meter, ModelGateway, OfflineModel, PermitLimits, PriceTable};
 ///
-/// let ledger = Ledger::default();
+/// let ledger = Ledger::new(PriceTable::default());
 /// let gateway = ModelGateway::builder(ChatTiers::new(OfflineModel::new()))
 ///     .fallback(Fallback::to("local", OfflineModel::new()))
 ///     // One call at a time.

@@ -35,7 +35,6 @@ pub use self::builder::OpenAiChatBuilder;
 pub(crate) use self::builder::{base_url, is_key, is_loopback};
 pub use self::probe::{ServerCheck, probe};
 pub use self::report::SettingNames;
-pub(crate) use self::report::redact_tokens;
 
 use self::advice::Advice;
 use self::idle::IdleTimer;

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatError, ChatErrorKind};
-use rockbot_core::{ExposeSecret, Secret};
+use rockbot_core::{ExposeSecret, Secret, redact};
 
 use super::classify::ErrorBody;
 use super::response::Fault;
@@ -167,28 +167,11 @@ impl Reporter {
         for secret in &self.secrets {
             let secret = secret.expose_secret();
             if secret.chars().count() >= MIN_KEY_CHARS {
-                text = text.replace(secret, REDACTED);
+                text = text.replace(secret, "[redacted]");
             }
         }
-        one_line(&redact_tokens(&text))
+        one_line(&redact(&text))
     }
-}
-
-const REDACTED: &str = "[redacted]";
-
-/// Blanks out what looks like a key, even if it is not ours: `Bearer …` and `sk-…`.
-pub(crate) fn redact_tokens(text: &str) -> String {
-    let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=*".contains(c);
-    let mut clean = String::with_capacity(text.len());
-    let mut follows_bearer = false;
-    for piece in text.split_inclusive(|c| !is_token(c)) {
-        let token = piece.trim_end_matches(|c| !is_token(c));
-        let is_key = (follows_bearer && token.len() > 1) || (token.starts_with("sk-") && token.len() > 8);
-        clean.push_str(if is_key { REDACTED } else { token });
-        clean.push_str(&piece[token.len()..]);
-        follows_bearer = token.eq_ignore_ascii_case("bearer") || (follows_bearer && token.is_empty());
-    }
-    clean
 }
 
 /// Escapes what could break out of a log line, and cuts what is too long.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rockbot_core::IdSource;
 use rockbot_core::chat::{
-    ChatDelta, ChatErrorKind, ChatMessage, ChatResponse, DeltaSink, FinishReason, Reasoning, Usage,
+    ChatDelta, ChatErrorKind, ChatMessage, ChatResponse, DeltaSink, FinishReason, MicroUsd, Reasoning, Usage,
 };
 use serde_json::value::RawValue;
 
@@ -68,6 +68,7 @@ pub(super) struct Assembler<'a> {
     calls: CallAssembler<'a>,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
+    cost: Option<MicroUsd>,
     model: Option<Arc<str>>,
 }
 
@@ -107,6 +108,7 @@ impl<'a> Assembler<'a> {
             calls: CallAssembler::new(ids, messages),
             finish: None,
             usage: None,
+            cost: None,
             model: None,
         }
     }
@@ -168,6 +170,7 @@ impl<'a> Assembler<'a> {
             tool_calls,
             reasoning: reasoning(self.said.reasoning, self.details),
             usage: self.usage,
+            cost: self.cost,
             model: self.model,
         })
     }
@@ -180,8 +183,9 @@ impl<'a> Assembler<'a> {
         if let (None, Some(model)) = (&self.model, &answer.model) {
             self.model = Some(Arc::from(&*model.0));
         }
-        if let Some(usage) = answer.usage.and_then(read_usage) {
+        if let Some((usage, cost)) = answer.usage.and_then(read_usage) {
             self.usage = Some(usage);
+            self.cost = cost.or(self.cost);
         }
         let choice = answer.choice;
         if let Some(reason) = choice.as_ref().and_then(|choice| choice.finish_reason.as_ref()) {

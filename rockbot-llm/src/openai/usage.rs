@@ -1,13 +1,14 @@
-//! What an answer cost in tokens, in the words of different providers.
+//! What an answer cost, in tokens and money, in the words of different providers.
 
-use rockbot_core::chat::Usage;
+use rockbot_core::chat::{MicroUsd, Usage};
 use serde_json::value::RawValue;
 
-use super::wire::WireUsage;
+use super::wire::{WireCost, WireUsage};
 
 /// What cannot be read of the usage is not worth an answer.
-pub(super) fn read_usage(raw: &RawValue) -> Option<Usage> {
+pub(super) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
     let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
+    let cost = usage.money();
     let input_details = usage
         .prompt_tokens_details
         .as_ref()
@@ -28,12 +29,13 @@ pub(super) fn read_usage(raw: &RawValue) -> Option<Usage> {
     let output = usage.completion_tokens.or(usage.output_tokens).unwrap_or(0);
     // Some leave the reasoning out of the answer's tokens; the total has it.
     let rest = usage.total_tokens.unwrap_or(0).saturating_sub(input);
-    Some(Usage {
+    let usage = Usage {
         input,
         output: output.max(rest),
         cached: cached.unwrap_or(0),
         reasoning: reasoning.unwrap_or(0),
-    })
+    };
+    Some((usage, cost))
 }
 
 impl WireUsage {
@@ -42,6 +44,22 @@ impl WireUsage {
         let cache = [self.cache_read_input_tokens, self.cache_creation_input_tokens];
         let cache = cache.into_iter().flatten().fold(0, u64::saturating_add);
         self.input_tokens.unwrap_or(0).saturating_add(cache)
+    }
+
+    /// The price that the provider names, rounded up. With a key of one's own for the provider behind it, what is paid
+    /// there comes on top.
+    fn money(&self) -> Option<MicroUsd> {
+        let dollars = match self.cost.as_ref()? {
+            WireCost::Total(dollars) | WireCost::Parts { total_cost: dollars } => *dollars,
+            WireCost::Other(_) => return None,
+        };
+        let details = self.cost_details.as_ref().filter(|_| self.is_byok == Some(true));
+        let upstream = details.and_then(|details| details.upstream_inference_cost);
+        let dollars = dollars + upstream.unwrap_or(0.0);
+        // A price in binary digits may be a little above the one that was meant.
+        (0.0..1e12)
+            .contains(&dollars)
+            .then(|| MicroUsd((dollars * 1e6 - 1e-3).ceil() as u64))
     }
 }
 
@@ -58,7 +76,7 @@ mod tests {
             cached,
             reasoning,
         };
-        assert_eq!(read_usage(&raw), Some(expected), "{json}");
+        assert_eq!(read_usage(&raw).map(|(usage, _)| usage), Some(expected), "{json}");
     }
 
     #[test]
@@ -101,6 +119,34 @@ mod tests {
             r#"{"prompt_tokens":9,"completion_tokens":5,"total_tokens":3}"#,
             [9, 5, 0, 0],
         );
+    }
+
+    #[test]
+    fn the_price_is_what_the_provider_says() {
+        let check = |json: &str, expected: Option<u64>| {
+            let raw = RawValue::from_string(json.to_owned()).unwrap();
+            assert_eq!(read_usage(&raw).unwrap().1, expected.map(MicroUsd), "{json}");
+        };
+        check(r#"{"prompt_tokens":9}"#, None);
+        check(r#"{"prompt_tokens":9,"cost":0}"#, Some(0));
+        check(r#"{"prompt_tokens":9,"cost":0.00123}"#, Some(1_230));
+        check(r#"{"cost":0.00000015}"#, Some(1));
+        check(
+            r#"{"cost":1.5,"cost_details":{"upstream_inference_cost":null}}"#,
+            Some(1_500_000),
+        );
+        let own_key = r#"{"cost":0.001,"is_byok":true,"cost_details":{"upstream_inference_cost":0.02}}"#;
+        check(own_key, Some(21_000));
+        check(&own_key.replace("true", "false"), Some(1_000));
+        check(r#"{"cost":{"input_tokens_cost":0.1,"total_cost":0.25}}"#, Some(250_000));
+        for nonsense in [
+            r#"{"cost":"free"}"#,
+            r#"{"cost":-1}"#,
+            r#"{"cost":1e300}"#,
+            r#"{"cost":null}"#,
+        ] {
+            check(nonsense, None);
+        }
     }
 
     #[test]

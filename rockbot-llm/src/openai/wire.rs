@@ -131,6 +131,25 @@ pub(super) struct WireUsage {
     pub(super) prompt_cache_hit_tokens: Option<u64>,
     pub(super) cached_tokens: Option<u64>,
     pub(super) reasoning_tokens: Option<u64>,
+    // OpenRouter and Perplexity, in dollars
+    pub(super) cost: Option<WireCost>,
+    pub(super) cost_details: Option<WireCostDetails>,
+    pub(super) is_byok: Option<bool>,
+}
+
+/// A price in dollars. Who writes something else says nothing about the price.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum WireCost {
+    Total(f64),
+    Parts { total_cost: f64 },
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct WireCostDetails {
+    pub(super) upstream_inference_cost: Option<f64>,
 }
 
 #[derive(Deserialize, Default)]

@@ -1,7 +1,6 @@
 //! Which tier a message deserves: by its length, its words and its structure. No model is asked.
 
 mod file;
-mod log;
 mod rules;
 mod score;
 
@@ -11,7 +10,6 @@ use std::sync::Arc;
 use rockbot_core::Clock;
 use rockbot_core::chat::{TierDecision, TierSelector};
 
-pub use self::log::{RoutingEntry, RoutingLog};
 pub use self::rules::{TierRules, TierRulesError};
 
 use self::file::RulesFile;

@@ -86,7 +86,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
             let said = ChatMessage::assistant(&*response.text);
             let told = ChatMessage::text_of(Role::User, teaching, Provenance::HOST);
             request.messages.extend([said, told].map(Arc::new));
-            let usage = response.usage;
+            let (usage, cost) = (response.usage, response.cost);
             (response, answer) = self.ask(&request, &calls, &call).await?;
             response.usage = match (usage, response.usage) {
                 (Some(mut first), Some(second)) => {
@@ -95,6 +95,10 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
                 }
                 (first, second) => first.or(second),
             };
+            // When the price of one is not known, that of both is not.
+            response.cost = cost
+                .zip(response.cost)
+                .map(|costs| [costs.0, costs.1].into_iter().sum());
         }
         Ok(native(response, answer))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use rockbot_core::messaging::Bus;
 use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversationMemory, StoreError, WorkingMemory};
 use rockbot_core::subsystem::{Declared, Needs, Parts};
@@ -25,6 +25,7 @@ use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
 use crate::profile::{ProfileError, SystemPrompt};
+use crate::routing::{RoutingLog, TierRouter};
 use crate::tool::{ToolDispatcher, ToolGuides};
 use crate::users::Replies;
 
@@ -47,6 +48,17 @@ impl fmt::Debug for BuildError {
 #[derive(Debug, thiserror::Error)]
 #[error("it has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env_or_offline()?`")]
 struct NoChat;
+
+/// Nobody knows what a model costs, and turns have a limit in money.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "turns have a limit in money (`max_cost`), and nobody knows what the model `{model}` of the tier {} costs: give its price with `.prices(…)`, or set no such limit",
+    .tier.name()
+)]
+struct NoPrice {
+    tier: ModelTier,
+    model: Arc<str>,
+}
 
 /// Stands where a host that only handles messages and runs tools has no model.
 #[derive(Debug)]
@@ -125,6 +137,9 @@ impl AgentHostBuilder {
             None if self.messages.need_no_model() => Some(Arc::new(NoModel)),
             chat => note(chat.ok_or(NoChat), problems),
         };
+        if let Some(chat) = &chat {
+            problems.extend(self.unpriced(&**chat).map(BoxError::from));
+        }
         let prompt = note(self.prompt(identity), problems);
         let briefer = note(Briefer::new(self.briefing.clone()), problems);
         let journal = note(self.open_journal(), problems);
@@ -140,6 +155,24 @@ impl AgentHostBuilder {
             memory: memory?,
             parts: declared.parts,
             patterns,
+        })
+    }
+
+    /// The models whose price nobody knows, where it must be known.
+    fn unpriced(&self, chat: &dyn ChatClient) -> impl Iterator<Item = NoPrice> {
+        let has_limit = self.policy.budget.max_cost.is_some();
+        let tiers = ModelTier::ALL.into_iter().filter(move |_| has_limit);
+        tiers.filter_map(|tier| match chat.model_of(tier) {
+            Some(model) => (!self.ledger.knows(&model)).then_some(NoPrice { tier, model }),
+            None => {
+                let tier = tier.name();
+                tracing::warn!(
+                    tier,
+                    "turns have a limit in money, and the chat client does not say which model it asks: \
+                    answers whose price nobody knows will not count"
+                );
+                None
+            }
         })
     }
 
@@ -229,14 +262,24 @@ impl AgentHostBuilder {
         Ok(Arc::new(memory))
     }
 
+    fn router(&mut self) -> Option<TierRouter> {
+        let selector = self.selector.take()?;
+        let log = self.routing_log.take().unwrap_or_else(|| match &self.data_dir {
+            Some(folder) => RoutingLog::new(folder.join("tier-routing-log.jsonl")),
+            None => RoutingLog::in_memory(),
+        });
+        Some(TierRouter::new(selector, log))
+    }
+
     fn assemble(
-        self,
+        mut self,
         identity: AgentIdentity,
         materials: Materials,
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
         let (mut parts, prompt) = (materials.parts, materials.prompt);
+        let router = self.router();
         let behaviors = self.behaviors;
         let chat = match behaviors.is_empty() {
             true => materials.chat,
@@ -251,6 +294,8 @@ impl AgentHostBuilder {
                     memory: parts.get::<dyn WorkingMemory>(),
                 },
                 windows: Windows::default(),
+                router,
+                ledger: self.ledger,
                 journal: materials.journal.clone(),
                 clock: self.clock.clone(),
                 halt: CancellationToken::new(),
@@ -260,7 +305,6 @@ impl AgentHostBuilder {
             prompt: prompt.clone(),
             briefer: materials.briefer,
             behaviors,
-            selector: self.selector,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, TierSelector};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
 use rockbot_core::subsystem::{Needs, Subsystem};
 use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
@@ -26,6 +26,7 @@ use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
+use crate::routing::RoutingLog;
 use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
 use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
@@ -84,6 +85,8 @@ pub struct AgentHostBuilder {
     briefing: Briefing,
     behaviors: Arc<ModelBehaviors>,
     selector: Option<Arc<dyn TierSelector>>,
+    routing_log: Option<RoutingLog>,
+    ledger: Ledger,
     limits: ToolLimits,
     large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
@@ -149,6 +152,8 @@ impl AgentHostBuilder {
             briefing: Briefing::none(),
             behaviors: Arc::default(),
             selector: None,
+            routing_log: None,
+            ledger: Ledger::new(()),
             limits: ToolLimits::default(),
             large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
@@ -283,9 +288,30 @@ impl AgentHostBuilder {
     }
 
     /// Who chooses the tier of messages that name none, such as `KeywordTierSelector`. Default: nobody; they go to
-    /// the balanced one. A turn keeps the tier that was selected for it.
+    /// the balanced one. A turn that turns out harder than its message looked goes on with a higher tier, as
+    /// [`TierSelector::escalate`] says; what its model is told at the beginning stays.
+    ///
+    /// The newest 200 decisions and what came of them stand in the
+    /// [routing log](super::AgentHost::routing_log).
     pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
         self.selector = Some(Arc::new(selector));
+        self
+    }
+
+    /// Where decisions about tiers are noted, once their turn has ended. Default: in the file `tier-routing-log.jsonl`
+    /// of the data folder, with the beginnings of the messages, or in memory where there is no folder.
+    pub fn routing_log(mut self, log: RoutingLog) -> Self {
+        self.routing_log = Some(log);
+        self
+    }
+
+    /// What models cost, such as a `PriceTable`: for answers of which the provider does not say it. Default: nobody
+    /// knows, and what such answers cost is not known, which is not zero.
+    ///
+    /// With a [`Budget::max_cost`] the host needs a price of each model that its chat client
+    /// [names](ChatClient::model_of), also where the provider is expected to report its own.
+    pub fn prices(mut self, prices: impl Pricing) -> Self {
+        self.ledger = Ledger::new(prices);
         self
     }
 

@@ -1,19 +1,78 @@
 //! Limits that a turn counts by itself. Time is not among them: the driver watches the clock.
 
-use rockbot_core::chat::Usage;
+use rockbot_core::chat::Spent;
 use rockbot_core::turn::{Budget, BudgetLimit};
 
-/// The limit that forbids asking the model once more, after `asked` calls that cost `usage`.
-pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, usage: &Usage) -> Option<BudgetLimit> {
-    if asked >= budget.max_model_calls {
-        return Some(BudgetLimit::ModelCalls);
-    }
-    let spent = budget.max_tokens.is_some_and(|max| usage.total() >= max);
-    spent.then_some(BudgetLimit::Tokens)
+/// The limit that forbids asking the model once more, after `asked` calls that cost `spent`.
+pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -> Option<BudgetLimit> {
+    let limits = [
+        (BudgetLimit::ModelCalls, asked >= budget.max_model_calls),
+        (
+            BudgetLimit::Tokens,
+            budget.max_tokens.is_some_and(|max| spent.usage.total() >= max),
+        ),
+        (BudgetLimit::Cost, budget.max_cost.is_some_and(|max| spent.cost >= max)),
+    ];
+    limits
+        .into_iter()
+        .find_map(|(limit, is_reached)| is_reached.then_some(limit))
 }
 
 /// The limit that forbids `more` tool calls after `called`.
 pub(in crate::turn) fn tool_calls(budget: &Budget, called: u32, more: usize) -> Option<BudgetLimit> {
     let wanted = u64::from(called) + more as u64;
     (wanted > u64::from(budget.max_tool_calls)).then_some(BudgetLimit::ToolCalls)
+}
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::chat::{MicroUsd, Usage};
+
+    use super::*;
+
+    fn budget() -> Budget {
+        Budget {
+            max_model_calls: 3,
+            max_tool_calls: 3,
+            max_tokens: Some(100),
+            max_cost: Some(MicroUsd(50)),
+            ..Budget::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(asked: u32, tokens: u64, cost: u64, unpriced: u64, expected: Option<BudgetLimit>) {
+        let spent = Spent {
+            calls: asked.into(),
+            usage: Usage {
+                input: tokens,
+                ..Usage::default()
+            },
+            cost: MicroUsd(cost),
+            unpriced,
+        };
+        assert_eq!(model_calls(&budget(), asked, &spent), expected);
+        let free = Budget {
+            max_model_calls: u32::MAX,
+            ..Budget::default()
+        };
+        assert_eq!(model_calls(&free, asked, &spent), None);
+    }
+
+    #[test]
+    fn what_is_used_up_forbids_asking() {
+        check(2, 99, 49, 0, None);
+        check(3, 99, 49, 0, Some(BudgetLimit::ModelCalls));
+        check(2, 100, 49, 0, Some(BudgetLimit::Tokens));
+        check(2, 99, 50, 0, Some(BudgetLimit::Cost));
+        check(3, 100, 50, 0, Some(BudgetLimit::ModelCalls));
+        // What nobody knows is not counted.
+        check(2, 99, 49, 2, None);
+    }
+
+    #[test]
+    fn calls_of_tools_are_counted_before_they_run() {
+        assert_eq!(tool_calls(&budget(), 1, 2), None);
+        assert_eq!(tool_calls(&budget(), 2, 2), Some(BudgetLimit::ToolCalls));
+    }
 }

@@ -6,6 +6,7 @@ pub(super) mod budget;
 pub(super) mod compact;
 pub(super) mod elide;
 pub(super) mod ending;
+pub(super) mod escalate;
 pub(super) mod evaluate;
 pub(super) mod follow_up;
 pub(super) mod gauge;
@@ -18,6 +19,7 @@ pub(super) mod steer;
 pub(crate) mod tasks;
 
 pub use compact::{Compaction, Elision};
+pub(crate) use escalate::higher;
 pub use evaluate::{Evaluation, Trigger};
 pub use nudge::{Nudge, Nudges};
 pub(crate) use resume::{outcome_unknown, uncertain};

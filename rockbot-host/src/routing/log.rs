@@ -1,15 +1,14 @@
-//! A log of decisions, for whoever tunes the rules.
+//! A log of decisions and what came of them, for whoever tunes the rules.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rockbot_core::chat::{ModelTier, TierDecision};
-use rockbot_core::{Timestamp, rfc3339};
+use rockbot_core::chat::{MicroUsd, ModelTier, TierDecision};
+use rockbot_core::{Timestamp, redact, rfc3339};
 use serde::{Deserialize, Serialize};
-
-use crate::openai::redact_tokens;
 
 /// How many decisions are kept.
 const KEPT: usize = 200;
@@ -23,24 +22,24 @@ const MAX_BYTES: u64 = 4 << 20;
 /// A word this long with digits in it may be a key.
 const LONGEST_WORD: usize = 20;
 
-/// The newest 200 decisions, one JSON line for each, in a file such as `tier-routing-log.jsonl`.
+/// The newest 200 decisions, in memory or in a file such as `tier-routing-log.jsonl`, one JSON line for each.
 ///
-/// Lines are appended; when there are twice as many as are kept, the file is rewritten. Only its owner may read it. A
+/// Lines of a file are appended; when there are twice as many as are kept, the file is rewritten. Only its owner may read it. A
 /// line holds the first 150 characters of the text with what looks like a key blanked out, unless
 /// [`RoutingLog::without_previews`]: whoever judges a decision must see what it was about.
 ///
 /// Writing is short but waits for the disk: from async code, call it where that does no harm.
 ///
 /// ```
-/// use rockbot_core::chat::TierSelector;
 /// use rockbot_core::{Clock, SystemClock};
-/// use rockbot_llm::{KeywordTierSelector, RoutingEntry, RoutingLog};
+/// use rockbot_core::chat::{ModelTier, TierDecision};
+/// use rockbot_host::routing::{RoutingEntry, RoutingLog};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// # let folder = tempfile::tempdir()?;
 /// let log = RoutingLog::new(folder.path().join("tier-routing-log.jsonl"));
 /// let text = "Who was Ada Lovelace?";
-/// let decision = KeywordTierSelector::default().select(text);
+/// let decision = TierDecision::new(ModelTier::Low, 0.05).because("it is short");
 /// log.append(RoutingEntry::new(SystemClock.now(), "user-message", text, &decision))?;
 ///
 /// assert_eq!(log.entries()?[0].prompt_preview, text);
@@ -49,8 +48,19 @@ const LONGEST_WORD: usize = 20;
 /// ```
 #[derive(Debug)]
 pub struct RoutingLog {
-    path: PathBuf,
+    place: Place,
     previews: bool,
+}
+
+#[derive(Debug)]
+enum Place {
+    Memory(Mutex<VecDeque<RoutingEntry>>),
+    File(LogFile),
+}
+
+#[derive(Debug)]
+struct LogFile {
+    path: PathBuf,
     /// How many lines the file has, once somebody counted.
     lines: Mutex<Option<usize>>,
 }
@@ -68,7 +78,7 @@ pub struct RoutingEntry {
     /// The tier.
     #[serde(with = "tier_name")]
     pub tier: ModelTier,
-    /// What was routed: `user-message` or `subagent`.
+    /// What was routed: `user-message`, `subagent` or `scheduled`.
     #[serde(default)]
     pub context: String,
     /// The score.
@@ -77,6 +87,31 @@ pub struct RoutingEntry {
     /// What spoke for the tier.
     #[serde(default)]
     pub reasons: Vec<String>,
+    /// What came of it, where that is known.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub result: Option<RoutingResult>,
+}
+
+/// What came of a decision: how its turn ended, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoutingResult {
+    /// How the turn ended: `answered`, `partial`, `failed`, `cancelled` or `superseded`.
+    pub status: String,
+    /// The tier that the turn went on with, when the selected one was too low.
+    #[serde(default, with = "maybe_tier_name", skip_serializing_if = "Option::is_none")]
+    pub escalated_to: Option<ModelTier>,
+    /// How often the model was asked.
+    pub model_calls: u32,
+    /// Tokens of the requests.
+    pub input_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// What they cost; `None` when that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<MicroUsd>,
+    /// How long the turn worked, in milliseconds.
+    pub latency_ms: u64,
 }
 
 impl RoutingEntry {
@@ -89,6 +124,7 @@ impl RoutingEntry {
             context: context.into(),
             complexity_score: decision.score,
             reasons: decision.reasons.clone(),
+            result: None,
         }
     }
 }
@@ -97,9 +133,19 @@ impl RoutingLog {
     /// The log in the file `path`, which is made when it is not there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
-            path: path.into(),
+            place: Place::File(LogFile {
+                path: path.into(),
+                lines: Mutex::new(None),
+            }),
             previews: true,
-            lines: Mutex::new(None),
+        }
+    }
+
+    /// A log that ends with the process.
+    pub fn in_memory() -> Self {
+        Self {
+            place: Place::Memory(Mutex::default()),
+            previews: true,
         }
     }
 
@@ -119,10 +165,48 @@ impl RoutingLog {
         if !self.previews {
             entry.prompt_preview.clear();
         }
-        let mut line = serde_json::to_string(&entry)?;
+        match &self.place {
+            Place::File(file) => file.append(&entry),
+            Place::Memory(entries) => {
+                let mut entries = lock(entries);
+                if entries.len() == KEPT {
+                    entries.pop_front();
+                }
+                entries.push_back(entry);
+                Ok(())
+            }
+        }
+    }
+
+    /// The newest decisions, at most 200, the oldest of them first. Lines that cannot be read are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the file cannot be read; one that is not there is empty.
+    pub fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
+        match &self.place {
+            Place::File(file) => file.entries(),
+            Place::Memory(entries) => Ok(lock(entries).iter().cloned().collect()),
+        }
+    }
+
+    /// Whether writing waits for a disk.
+    pub(super) fn is_on_disk(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code that can panic runs under the lock.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LogFile {
+    fn append(&self, entry: &RoutingEntry) -> io::Result<()> {
+        let mut line = serde_json::to_string(entry)?;
         line.push('\n');
         // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines);
         let count = match *lines {
             Some(count) => count,
             None => self.read()?.lines().count(),
@@ -139,12 +223,7 @@ impl RoutingLog {
         Ok(())
     }
 
-    /// The newest decisions, at most 200, the oldest of them first. Lines that cannot be read are left out.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the file cannot be read; one that is not there is empty.
-    pub fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
+    fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
         let text = self.read()?;
         let all: Vec<_> = text
             .lines()
@@ -198,7 +277,7 @@ fn preview(text: &str) -> String {
         .char_indices()
         .nth(4 * PREVIEW_CHARS)
         .map_or(text.len(), |(at, _)| at);
-    let text = redact_tokens(&text[..end]);
+    let text = redact(&text[..end]);
     let words = text.split_inclusive(char::is_whitespace);
     let hidden = words.map(|word| if is_key(word.trim_end()) { "[redacted] " } else { word });
     let mut preview: String = hidden.collect::<String>().chars().take(PREVIEW_CHARS).collect();
@@ -222,6 +301,26 @@ mod tier_name {
             .into_iter()
             .find(|tier| tier.name().eq_ignore_ascii_case(&name));
         tier.ok_or_else(|| de::Error::custom(format_args!("`{name}` is no tier")))
+    }
+}
+
+/// As [`tier_name`], where there may be none.
+mod maybe_tier_name {
+    use rockbot_core::chat::ModelTier;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature is serde's")]
+    pub(super) fn serialize<S: Serializer>(tier: &Option<ModelTier>, serializer: S) -> Result<S::Ok, S::Error> {
+        match tier {
+            Some(tier) => super::tier_name::serialize(tier, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelTier>, D::Error> {
+        #[derive(Deserialize)]
+        struct Named(#[serde(with = "super::tier_name")] ModelTier);
+        Ok(Option::<Named>::deserialize(deserializer)?.map(|Named(tier)| tier))
     }
 }
 
@@ -267,6 +366,42 @@ mod tests {
         assert_eq!(longest, 399);
         let expected: Vec<_> = (9800..10_000).map(|number| number.to_string()).collect();
         assert_eq!(previews(&RoutingLog::new(&path)), expected);
+    }
+
+    #[test]
+    fn memory_keeps_as_many() {
+        let log = RoutingLog::in_memory();
+        for number in 0..250 {
+            log.append(entry(&number.to_string())).unwrap();
+        }
+        let expected: Vec<_> = (50..250).map(|number| number.to_string()).collect();
+        assert_eq!(previews(&log), expected);
+    }
+
+    #[test]
+    fn what_came_of_a_decision_stands_in_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = RoutingLog::new(folder.path().join("log.jsonl"));
+        let result = |escalated_to, cost| RoutingResult {
+            status: "answered".to_owned(),
+            escalated_to,
+            model_calls: 2,
+            input_tokens: 30,
+            output_tokens: 10,
+            cost_micro_usd: cost,
+            latency_ms: 1_500,
+        };
+        for result in [result(None, None), result(Some(ModelTier::High), Some(MicroUsd(7)))] {
+            let entry = RoutingEntry {
+                result: Some(result),
+                ..entry("text")
+            };
+            log.append(entry.clone()).unwrap();
+            assert_eq!(log.entries().unwrap().last(), Some(&entry));
+        }
+        let text = std::fs::read_to_string(folder.path().join("log.jsonl")).unwrap();
+        let end = r#""status":"answered","escalatedTo":"High","modelCalls":2,"inputTokens":30,"outputTokens":10,"costMicroUsd":7,"latencyMs":1500}"#;
+        assert!(text.trim_end().ends_with(end), "{text}");
     }
 
     #[test]

@@ -3,40 +3,32 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::Hash;
-use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, Pricing, Usage};
-use rockbot_core::{CallContext, SessionId, TurnId};
-
-use super::PriceTable;
+use super::{ChatResponse, MicroUsd, ModelTier, Pricing, Spent, Usage};
+use crate::{CallContext, SessionId, TurnId};
 
 /// How many sessions and how many turns are remembered.
 const MAX_KEPT: usize = 10_000;
 
 /// Adds up what answers cost. Copies share the sums, which last as long as the process.
 ///
-/// A [`Meter`](super::Meter) with a ledger enters each answer. The newest 10 000 sessions and turns are remembered by
+/// A host has one, and enters each answer that its turns get. The newest 10 000 sessions and turns are remembered by
 /// themselves; the tiers and the total hold all.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use rockbot_core::CallContext;
-/// use rockbot_core::chat::{ChatCall, ChatClient, ChatRequest};
-/// use rockbot_core::testing::ScriptedModel;
-/// use rockbot_llm::{Ledger, Meter, ModelGateway};
+/// use rockbot_core::chat::{ChatResponse, Ledger, MicroUsd, ModelTier};
 ///
-/// let ledger = Ledger::default();
-/// let gateway = ModelGateway::builder(ScriptedModel::new().says("Hello."))
-///     .part(Meter::new().ledger(ledger.clone()))
-///     .build();
+/// // What providers report is all that it knows.
+/// let ledger = Ledger::new(());
+/// let answer = ChatResponse { cost: Some(MicroUsd(1_200)), ..ChatResponse::text("Hello.") };
+/// ledger.enter(&CallContext::new("session"), ModelTier::Low, &answer);
+/// assert_eq!(ledger.of_session(&"session".into()).price(), Some(MicroUsd(1_200)));
 ///
-/// let cx = CallContext::new("session");
-/// gateway.chat(ChatCall { request: ChatRequest::default().into(), deltas: None, cx }).await?;
-/// assert_eq!(ledger.of_session(&"session".into()).usage.total(), 15);
-/// # Ok(())
-/// # }
+/// // A price that nobody knows is not zero.
+/// ledger.enter(&CallContext::new("session"), ModelTier::Low, &ChatResponse::text("Bye."));
+/// assert_eq!(ledger.total().price(), None);
 /// ```
 #[derive(Clone)]
 pub struct Ledger(Arc<Inner>);
@@ -54,28 +46,6 @@ struct Book {
     turns: Newest<TurnId>,
 }
 
-/// What some answers cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
-    /// How many answers.
-    pub calls: u64,
-    /// Their tokens.
-    pub usage: Usage,
-    /// Their price, as far as it is known.
-    pub cost: MicroUsd,
-    /// How many answers had no known price: the model is not in the table, or the provider named no usage.
-    pub unpriced: u64,
-}
-
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Self) {
-        self.calls = self.calls.saturating_add(other.calls);
-        self.usage += other.usage;
-        self.cost += other.cost;
-        self.unpriced = self.unpriced.saturating_add(other.unpriced);
-    }
-}
-
 impl Ledger {
     /// An empty ledger that reckons with `prices`.
     pub fn new(prices: impl Pricing) -> Self {
@@ -85,9 +55,26 @@ impl Ledger {
         }))
     }
 
+    /// What an answer cost: as the provider says, or else as the prices of the ledger say; `None` when nobody knows.
+    pub fn cost_of(&self, answer: &ChatResponse) -> Option<MicroUsd> {
+        answer
+            .cost
+            .or_else(|| self.0.prices.cost_of(answer.model.as_deref()?, answer.usage?))
+    }
+
+    /// Whether the ledger has a price of `model`.
+    pub fn knows(&self, model: &str) -> bool {
+        self.0.prices.cost_of(model, Usage::default()).is_some()
+    }
+
     /// Enters an answer to a call with the context `cx`; returns what it cost.
     pub fn enter(&self, cx: &CallContext, tier: ModelTier, answer: &ChatResponse) -> Spent {
-        let spent = self.price(answer);
+        let cost = self.cost_of(answer);
+        let spent = Spent {
+            cost: cost.unwrap_or_default(),
+            unpriced: u64::from(cost.is_none()),
+            ..Spent::on(answer)
+        };
         let mut book = self.lock();
         book.total += spent;
         book.tiers[tier as usize] += spent;
@@ -118,27 +105,9 @@ impl Ledger {
         self.lock().turns.of(turn)
     }
 
-    fn price(&self, answer: &ChatResponse) -> Spent {
-        let model = answer.model.as_deref().unwrap_or_default();
-        let cost = answer.usage.and_then(|usage| self.0.prices.cost_of(model, usage));
-        Spent {
-            calls: 1,
-            usage: answer.usage.unwrap_or_default(),
-            cost: cost.unwrap_or_default(),
-            unpriced: u64::from(cost.is_none()),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Book> {
         // No code that can panic runs under the lock.
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for Ledger {
-    /// An empty ledger that reckons with [`PriceTable::default`].
-    fn default() -> Self {
-        Self::new(PriceTable::default())
     }
 }
 
@@ -197,6 +166,15 @@ mod tests {
         }
     }
 
+    /// A dollar for a million tokens of models that it knows.
+    struct Dollar;
+
+    impl Pricing for Dollar {
+        fn cost_of(&self, model: &str, usage: Usage) -> Option<MicroUsd> {
+            (model == "known").then(|| MicroUsd(usage.total()))
+        }
+    }
+
     const USAGE: Usage = Usage {
         input: 1_000_000,
         output: 100_000,
@@ -206,36 +184,49 @@ mod tests {
 
     #[test]
     fn answers_add_up_by_turn_session_and_tier() {
-        let ledger = Ledger::default();
+        let ledger = Ledger::new(Dollar);
         let cx = |session: &str, turn: &str| CallContext::new(session).with_turn(TurnId::from(turn));
-        let one = ledger.enter(
-            &cx("a", "1"),
-            ModelTier::Low,
-            &answer("openai/gpt-4.1-mini", Some(USAGE)),
-        );
+        let one = ledger.enter(&cx("a", "1"), ModelTier::Low, &answer("known", Some(USAGE)));
         let expected = Spent {
             calls: 1,
             usage: USAGE,
-            cost: MicroUsd(560_000),
+            cost: MicroUsd(1_100_000),
             unpriced: 0,
         };
         assert_eq!(one, expected);
-        ledger.enter(&cx("a", "2"), ModelTier::High, &answer("gpt-4.1-mini", Some(USAGE)));
+        ledger.enter(&cx("a", "2"), ModelTier::High, &answer("known", Some(USAGE)));
         ledger.enter(&cx("b", "3"), ModelTier::Low, &answer("qwen", Some(USAGE)));
-        ledger.enter(&CallContext::new("b"), ModelTier::Low, &answer("gpt-4.1-mini", None));
+        ledger.enter(&CallContext::new("b"), ModelTier::Low, &answer("known", None));
 
         let sums = |spent: Spent| (spent.calls, spent.usage.input, spent.cost.0, spent.unpriced);
-        assert_eq!(sums(ledger.total()), (4, 3_000_000, 1_120_000, 2));
-        assert_eq!(sums(ledger.of_tier(ModelTier::Low)), (3, 2_000_000, 560_000, 2));
+        assert_eq!(sums(ledger.total()), (4, 3_000_000, 2_200_000, 2));
+        assert_eq!(sums(ledger.of_tier(ModelTier::Low)), (3, 2_000_000, 1_100_000, 2));
         assert_eq!(sums(ledger.of_tier(ModelTier::Balanced)), (0, 0, 0, 0));
-        assert_eq!(sums(ledger.of_session(&"a".into())), (2, 2_000_000, 1_120_000, 0));
+        assert_eq!(sums(ledger.of_session(&"a".into())), (2, 2_000_000, 2_200_000, 0));
         assert_eq!(sums(ledger.of_turn(&"3".into())), (1, 1_000_000, 0, 1));
         assert_eq!(ledger.of_turn(&"1".into()), expected);
     }
 
     #[test]
+    fn the_price_that_the_provider_names_counts() {
+        let ledger = Ledger::new(Dollar);
+        let cost = |cost, model| {
+            let answer = ChatResponse {
+                cost,
+                ..answer(model, Some(USAGE))
+            };
+            ledger.cost_of(&answer)
+        };
+        assert_eq!(cost(Some(MicroUsd(7)), "known"), Some(MicroUsd(7)));
+        assert_eq!(cost(Some(MicroUsd(0)), "unknown"), Some(MicroUsd(0)));
+        assert_eq!(cost(None, "known"), Some(MicroUsd(1_100_000)));
+        assert_eq!(cost(None, "unknown"), None);
+        assert_eq!((ledger.knows("known"), ledger.knows("unknown")), (true, false));
+    }
+
+    #[test]
     fn the_oldest_are_forgotten() {
-        let ledger = Ledger::default();
+        let ledger = Ledger::new(());
         for number in 0..=MAX_KEPT {
             ledger.enter(
                 &CallContext::new(format!("{number}")),

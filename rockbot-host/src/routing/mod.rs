@@ -1,0 +1,125 @@
+//! Which tier a turn goes to, where nobody says: asking the selector, and the log of what came of its decisions.
+
+mod log;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use rockbot_core::chat::{ModelTier, TierDecision, TierSelector, TurnSoFar};
+use rockbot_core::context::Door;
+use rockbot_core::turn::{TurnOutcome, TurnRequest, TurnStatus};
+use rockbot_core::{Timestamp, TurnId, loggable};
+
+pub use log::{RoutingEntry, RoutingLog, RoutingResult};
+
+use crate::turn::Turn;
+
+/// A selector, and the log of its decisions.
+pub(crate) struct TierRouter {
+    selector: Arc<dyn TierSelector>,
+    log: Arc<RoutingLog>,
+}
+
+impl fmt::Debug for TierRouter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TierRouter")
+            .field("log", &self.log)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TierRouter {
+    pub(crate) fn new(selector: Arc<dyn TierSelector>, log: RoutingLog) -> Self {
+        let log = Arc::new(log);
+        Self { selector, log }
+    }
+
+    pub(crate) fn log(&self) -> &RoutingLog {
+        &self.log
+    }
+
+    /// The tier of a message that names none.
+    pub(crate) fn select(&self, request: &TurnRequest) -> Option<TierDecision> {
+        if request.tier.is_some() {
+            return None;
+        }
+        let turn = request.turn_id();
+        let decision = guarded(&turn, || self.selector.select(&request.text))?;
+        let (tier, score) = (decision.tier.name(), decision.score);
+        tracing::info!(%turn, tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
+        Some(decision)
+    }
+
+    /// The tier that a turn goes on with instead of `tier`, after what it did so far.
+    pub(crate) fn escalate(&self, turn: &TurnId, tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
+        guarded(turn, || self.selector.escalate(tier, so_far)).flatten()
+    }
+
+    /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart.
+    pub(crate) async fn ended(
+        &self,
+        turn: &Turn,
+        decision: Option<&TierDecision>,
+        outcome: &TurnOutcome,
+        at: Timestamp,
+    ) {
+        let Some(selected) = turn.selected_tier() else { return };
+        let forgotten = TierDecision::new(selected, 0.0).because("selected before a restart");
+        let request = turn.request();
+        let entry = RoutingEntry {
+            result: Some(result(turn, outcome)),
+            ..RoutingEntry::new(at, context(request.door), &request.text, decision.unwrap_or(&forgotten))
+        };
+        let log = self.log.clone();
+        let written = match log.is_on_disk() {
+            true => tokio::task::spawn_blocking(move || log.append(entry))
+                .await
+                .unwrap_or(Ok(())),
+            false => log.append(entry),
+        };
+        if let Err(error) = written {
+            tracing::warn!(turn = %turn.id(), %error, "the log of tiers cannot be written");
+        }
+    }
+}
+
+/// A selector is a user's code: one that breaks down selects nothing.
+fn guarded<T>(turn: &TurnId, ask: impl FnOnce() -> T) -> Option<T> {
+    let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
+    if answer.is_none() {
+        tracing::error!(%turn, "the tier selector panicked");
+    }
+    answer
+}
+
+fn context(door: Door) -> &'static str {
+    match door {
+        Door::Scheduled => "scheduled",
+        Door::Subagent => "subagent",
+        _ => "user-message",
+    }
+}
+
+fn result(turn: &Turn, outcome: &TurnOutcome) -> RoutingResult {
+    let (spent, latency) = (outcome.spent(), turn.worked().as_millis());
+    RoutingResult {
+        status: status(&outcome.status).to_owned(),
+        escalated_to: turn.escalated_tier(),
+        model_calls: outcome.model_calls,
+        input_tokens: spent.usage.input,
+        output_tokens: spent.usage.output,
+        cost_micro_usd: spent.price(),
+        latency_ms: u64::try_from(latency).unwrap_or(u64::MAX),
+    }
+}
+
+fn status(status: &TurnStatus) -> &'static str {
+    match status {
+        TurnStatus::Answered => "answered",
+        TurnStatus::Partial(_) => "partial",
+        TurnStatus::Cancelled => "cancelled",
+        TurnStatus::Superseded => "superseded",
+        _ => "failed",
+    }
+}

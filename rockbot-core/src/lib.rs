@@ -12,6 +12,7 @@
 //! * [`user`]: what people say to an agent over a bus, and the client of their interfaces
 //! * [`subsystem`]: parts of a host, and what they need of each other
 //! * [`store`]: what an agent remembers
+//! * [`recall`]: what of it helps with a message
 //! * `files` (feature `files`): what stores in files have in common
 //! * [`text`]: long texts in pieces
 //! * [`search`]: finding texts by words
@@ -36,6 +37,7 @@ mod id;
 mod identity;
 mod loggable;
 pub mod messaging;
+pub mod recall;
 mod redact;
 pub mod rfc3339;
 pub mod search;

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Parts;
 use crate::messaging::{Message, MessageHandler, MessageRoute, SubscribeOptions};
+use crate::recall::ContextSource;
 use crate::tool::{Tool, ToolGuide};
 
 /// What the subsystems of a host declare: what they give and need, their tools, handlers and subscriptions.
@@ -17,6 +18,7 @@ pub struct Needs {
     wants: Vec<Want>,
     tools: Vec<Tool>,
     guides: Vec<Arc<dyn ToolGuide>>,
+    sources: Vec<Arc<dyn ContextSource>>,
     routes: Vec<MessageRoute>,
     subscriptions: Vec<(String, SubscribeOptions)>,
     taken: Vec<String>,
@@ -44,6 +46,7 @@ impl Needs {
             wants: Vec::new(),
             tools: Vec::new(),
             guides: Vec::new(),
+            sources: Vec::new(),
             routes: Vec::new(),
             subscriptions: Vec::new(),
             taken: Vec::new(),
@@ -90,6 +93,11 @@ impl Needs {
         self.guides.push(Arc::new(guide));
     }
 
+    /// Knows something that may help with a message.
+    pub fn context(&mut self, source: impl ContextSource) {
+        self.sources.push(Arc::new(source));
+    }
+
     /// Handles messages of type `M`.
     pub fn handle<M, H>(&mut self, handler: H)
     where
@@ -113,6 +121,7 @@ impl Needs {
             parts: self.parts,
             tools: self.tools,
             guides: self.guides,
+            sources: self.sources,
             routes: self.routes,
             subscriptions: self.subscriptions,
         }
@@ -132,6 +141,8 @@ pub struct Declared {
     pub tools: Vec<Tool>,
     /// Their guides to them.
     pub guides: Vec<Arc<dyn ToolGuide>>,
+    /// What they know that may help with messages.
+    pub sources: Vec<Arc<dyn ContextSource>>,
     /// Their handlers.
     pub routes: Vec<MessageRoute>,
     /// Their subscriptions: patterns, and how they are served.

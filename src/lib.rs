@@ -9,6 +9,9 @@ pub use rockbot_host as host;
 #[cfg(feature = "llm")]
 #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
 pub use rockbot_llm as llm;
+#[cfg(feature = "memory")]
+#[cfg_attr(docsrs, doc(cfg(feature = "memory")))]
+pub use rockbot_memory as memory;
 
 /// What most programs need, in one `use`: to ask an agent, to give it tools, and to handle messages over a bus.
 ///

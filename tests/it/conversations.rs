@@ -1,9 +1,7 @@
 //! Conversation memory on disk.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +12,8 @@ use rockbot_core::{Clock, Principal, SessionId, Timestamp};
 use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
 use rockbot_host::journal::Durability;
 use serde_json::{Value, json};
-use tempfile::TempDir;
+
+use crate::support::kill;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -545,48 +544,18 @@ async fn child() {
         window: 1_000_000,
         ..options()
     };
-    let memory = FileConversationMemory::open_with(std::env::var("FOLDER").unwrap(), options).unwrap();
-    let round = std::env::var("ROUND").unwrap();
-    println!("\nready");
+    let (folder, round) = kill::begin();
+    let memory = FileConversationMemory::open_with(folder, options).unwrap();
+    kill::ready();
     for at in 0.. {
         let (session, turn) = (format!("s{}", at % SESSIONS), format!("{round}-{at}"));
         let pair = vec![said(&turn), said(&turn)];
         memory.append(&me(), &session.as_str().into(), pair).await.unwrap();
-        println!("acknowledged {session} {turn}");
+        kill::acknowledge(&format!("{session} {turn}"));
         if at % 64 == 63 {
             memory.flush().await.unwrap();
         }
     }
-}
-
-/// What a child acknowledged before it was killed, by session.
-fn run_child(folder: &TempDir, round: usize) -> Vec<(String, String)> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "conversations::child",
-            "--exact",
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env("FOLDER", folder.path())
-        .env("ROUND", round.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line == "ready"), "the child ended by itself");
-    // Not a moment that any test relies on: wherever it falls is right.
-    std::thread::sleep(Duration::from_micros((round as u64 * 7919) % 9000));
-    // SIGKILL on Unix.
-    child.kill().unwrap();
-    let acknowledged = lines.filter_map(|line| {
-        let mut words = line.strip_prefix("acknowledged ")?.split(' ').map(ToOwned::to_owned);
-        Some((words.next()?, words.next()?))
-    });
-    let acknowledged = acknowledged.collect();
-    child.wait().unwrap();
-    acknowledged
 }
 
 /// Kills one process after the other in the same folder, and checks what they left together.
@@ -594,8 +563,9 @@ async fn kill_ten(first_round: usize) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for round in first_round..first_round + 10 {
-        for (session, turn) in run_child(&folder, round) {
-            expected.entry(session).or_default().push(turn);
+        for acknowledged in kill::kill("conversations::child", folder.path(), round) {
+            let (session, turn) = acknowledged.split_once(' ').unwrap();
+            expected.entry(session.to_owned()).or_default().push(turn.to_owned());
         }
     }
     let options = ConversationOptions {

@@ -1,6 +1,6 @@
 //! A folder of documents that one process holds.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,8 +9,11 @@ use super::draft::Draft;
 use super::error::FileError;
 use super::lines::{self, LineFile};
 use super::lock::FolderLock;
+use super::name::IdTooLong;
+use super::owner;
 use super::plain::open_plain;
 use super::system;
+use crate::Principal;
 
 /// How deep folders may be nested: a name of [`encode`](super::encode) needs 16, twice.
 const DEPTH: usize = 40;
@@ -35,6 +38,18 @@ pub struct Found {
     pub name: String,
     /// When it was last changed, where the system knows.
     pub modified: Option<SystemTime>,
+    /// How many bytes it has.
+    pub len: u64,
+}
+
+impl Found {
+    fn new(name: String, metadata: &Metadata) -> Self {
+        Self {
+            name,
+            modified: metadata.modified().ok(),
+            len: metadata.len(),
+        }
+    }
 }
 
 impl DataFolder {
@@ -213,6 +228,24 @@ impl DataFolder {
     ///
     /// Fails when the folder cannot be read. Nested ones that cannot be read are left out.
     pub fn list(&self, under: &str) -> Result<Vec<Found>, FileError> {
+        self.list_except(under, &|_| false)
+    }
+
+    /// The files of `principal`, as [`DataFolder::list`] has them: their names are relative to this folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder cannot be read.
+    pub fn list_of(&self, principal: &Principal) -> Result<Vec<Found>, FileError> {
+        match owner::folder_of(principal) {
+            Ok(folder) if folder.is_empty() => self.list_except("", &|name| name.starts_with('@')),
+            Ok(folder) => self.list(&folder),
+            // Nothing can be there.
+            Err(IdTooLong { .. }) => Ok(Vec::new()),
+        }
+    }
+
+    fn list_except(&self, under: &str, except: &dyn Fn(&str) -> bool) -> Result<Vec<Found>, FileError> {
         let mut found = Vec::new();
         let path = if under.is_empty() {
             Some(self.root.clone())
@@ -222,8 +255,25 @@ impl DataFolder {
         let Some(path) = path.filter(|path| under.is_empty() || is_folder(path)) else {
             return Ok(found);
         };
-        list(&path, under, DEPTH, &mut found).map_err(FileError::io("listed", &path))?;
+        list(&path, under, (DEPTH, except), &mut found).map_err(FileError::io("listed", &path))?;
         Ok(found)
+    }
+
+    /// What is known of the plain file `name` without reading it, unless there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is no plain file, or the system refuses.
+    pub fn find(&self, name: &str) -> Result<Option<Found>, FileError> {
+        let Some(path) = self.existing(name)? else {
+            return Ok(None);
+        };
+        match std::fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(Found::new(name.to_owned(), &metadata))),
+            Ok(_) => Err(FileError::NotPlain(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(FileError::io("read", &path)(error)),
+        }
     }
 
     /// The path of `name`, unless one of its folders is missing.
@@ -278,7 +328,12 @@ fn is_folder(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-fn list(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<Found>) -> io::Result<()> {
+fn list(
+    folder: &Path,
+    prefix: &str,
+    (depth, except): (usize, &dyn Fn(&str) -> bool),
+    found: &mut Vec<Found>,
+) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {
@@ -291,11 +346,11 @@ fn list(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<Found>) -> io
         };
         let kind = entry.file_type()?;
         if kind.is_file() {
-            let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-            found.push(Found { name, modified });
-        } else if kind.is_dir() && depth > 0 {
+            // One that is gone by now is not listed.
+            found.extend(entry.metadata().map(|metadata| Found::new(name, &metadata)));
+        } else if kind.is_dir() && depth > 0 && !except(&name) {
             // One that cannot be read keeps nobody from the others.
-            let _ = list(&entry.path(), &name, depth - 1, found);
+            let _ = list(&entry.path(), &name, (depth - 1, except), found);
         }
     }
     Ok(())

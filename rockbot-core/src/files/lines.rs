@@ -59,6 +59,14 @@ impl LineFile {
         Ok(())
     }
 
+    /// Whether this still is the file at its place, as it was left: nobody else removed, replaced or changed it.
+    pub fn is_current(&self) -> bool {
+        let (Ok(seen), Ok(ours)) = (std::fs::symlink_metadata(&self.path), self.file.metadata()) else {
+            return false;
+        };
+        system::is_same_file(&seen, &ours) && seen.len() == self.len
+    }
+
     /// How many bytes the file has.
     pub fn len(&self) -> u64 {
         self.len

@@ -166,6 +166,51 @@ fn what_is_damaged_is_kept_under_a_free_name() {
 }
 
 #[test]
+fn each_principal_has_its_files() {
+    let (_scratch, folder) = folder();
+    for name in ["a.json", "x/@/b.json", "@ann/a.json", "@ann/@bob/b.json"] {
+        folder.replace(name, b"x").unwrap();
+    }
+    let names = |principal: &str| {
+        let found = folder.list_of(&principal.into()).unwrap();
+        let mut names: Vec<_> = found.into_iter().map(|found| found.name).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("local"), ["a.json", "lock", "x/@/b.json"]);
+    assert_eq!(names("ann"), ["@ann/@bob/b.json", "@ann/a.json"]);
+    assert_eq!(names("bob"), [""; 0]);
+    assert_eq!(names(&"x".repeat(2000)), [""; 0]);
+}
+
+#[test]
+fn a_file_is_found_without_reading_it() {
+    let (_scratch, folder) = folder();
+    folder.replace("a/b.json", b"four").unwrap();
+    let found = folder.find("a/b.json").unwrap().unwrap();
+    assert_eq!((found.name.as_str(), found.len), ("a/b.json", 4));
+    assert_eq!(folder.list("a").unwrap(), [found]);
+    assert_eq!(folder.find("a/c.json").unwrap(), None);
+    assert!(folder.find("a").unwrap_err().is_damage());
+}
+
+#[test]
+fn a_log_knows_when_somebody_else_changed_it() {
+    let (_scratch, folder) = folder();
+    let path = folder.path().join("log");
+    let mut log = folder.lines("log").unwrap();
+    log.append(b"one\n").unwrap();
+    assert!(log.is_current());
+    folder.replace("log", b"two\n").unwrap();
+    assert!(cfg!(not(unix)) || !log.is_current(), "another file of the same length");
+    let log = folder.lines("log").unwrap();
+    std::fs::write(&path, "").unwrap();
+    assert!(!log.is_current());
+    std::fs::remove_file(&path).unwrap();
+    assert!(!log.is_current());
+}
+
+#[test]
 fn a_torn_line_is_never_glued_to_the_next_one() {
     let (_scratch, folder) = folder();
     std::fs::write(folder.path().join("log"), "\u{feff}one\r\n\r\n \ntwo\nto").unwrap();

@@ -1,6 +1,4 @@
 //! Long-term memory: facts that outlive their conversation.
-//!
-//! Search is not part of the store yet: it comes with the ranking, as an index that is kept beside the entries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,15 +7,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::memory_query::MemoryQuery;
 use super::per_principal::PerPrincipal;
 use super::{StoreError, StorePath};
 use crate::chat::Provenance;
+use crate::search::Ranked;
 use crate::{MemoryId, Principal, Timestamp};
 
 /// Remembers facts.
 #[async_trait]
 pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
-    /// The entry `id`.
+    /// The entry `id`, archived or not.
     ///
     /// # Errors
     ///
@@ -31,19 +31,140 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Fails when the memory cannot be written.
     async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError>;
 
-    /// Removes an entry and returns it.
+    /// Keeps an entry, unless a live one [says the same](MemoryEntry::says_the_same_as): then that one is
+    /// [reinforced](MemoryEntry::reinforce), and there is no second copy. Of several calls at once with the same words one adds.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError>;
+
+    /// Puts `after` in the place of `before`, if `before` still stands there as it is. Returns whether it did; never when
+    /// their ids differ.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    async fn replace(
+        &self,
+        principal: &Principal,
+        before: &MemoryEntry,
+        after: MemoryEntry,
+    ) -> Result<bool, StoreError>;
+
+    /// Removes an entry for good and returns it. [`LongTermMemoryExt::archive`] can be undone.
     ///
     /// # Errors
     ///
     /// Fails when the memory cannot be written.
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
 
-    /// All entries, in the order of their ids.
+    /// All entries, archived ones too, in the order of their ids.
     ///
     /// # Errors
     ///
     /// Fails when the memory cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError>;
+
+    /// The entries that `query` asks for, the best first.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    async fn search(
+        &self,
+        principal: &Principal,
+        query: &MemoryQuery,
+    ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
+        Ok(query.rank(self.list(principal).await?))
+    }
+}
+
+/// What follows from the operations of a [`LongTermMemory`].
+#[async_trait]
+pub trait LongTermMemoryExt: LongTermMemory {
+    /// Changes an entry, also while others do, and returns it as it is then; `None` when there is none. `change` may be
+    /// called several times, each time with an entry as it stands.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read or written, and when others are always faster.
+    async fn update(
+        &self,
+        principal: &Principal,
+        id: &MemoryId,
+        change: impl for<'e> Fn(&'e mut MemoryEntry) + Send + Sync,
+    ) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        for _ in 0..MOST_TRIES {
+            let Some(before) = self.get(principal, id).await? else {
+                return Ok(None);
+            };
+            let mut after = (*before).clone();
+            change(&mut after);
+            if self.replace(principal, &before, after.clone()).await? {
+                return Ok(Some(Arc::new(after)));
+            }
+        }
+        Err(StoreError {
+            context: format!("the memory `{id}` cannot be changed; try again"),
+            source: "somebody else changed it each time".into(),
+        })
+    }
+
+    /// Hides an entry from searches, and says why. It can still be read, and comes back with
+    /// [`LongTermMemoryExt::restore`]. Returns it as it is then; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`LongTermMemoryExt::update`] does.
+    async fn archive(
+        &self,
+        principal: &Principal,
+        id: &MemoryId,
+        reason: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        let archive = |entry: &mut MemoryEntry| {
+            entry.archived_at = Some(now);
+            entry.archive_reason = Some(reason.to_owned());
+        };
+        self.update(principal, id, archive).await
+    }
+
+    /// Undoes [`LongTermMemoryExt::archive`], and that another entry took the place of this one.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`LongTermMemoryExt::update`] does.
+    async fn restore(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        let restore = |entry: &mut MemoryEntry| {
+            (entry.archived_at, entry.archive_reason, entry.superseded_by) = (None, None, None);
+        };
+        self.update(principal, id, restore).await
+    }
+}
+
+impl<M: LongTermMemory + ?Sized> LongTermMemoryExt for M {}
+
+/// How often a change is tried while others change the same entry.
+const MOST_TRIES: usize = 100;
+
+/// What became of an entry that was to be remembered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Remembered {
+    /// It was new, and stands there now.
+    Added(Arc<MemoryEntry>),
+    /// This one said the same already.
+    Reinforced(Arc<MemoryEntry>),
+}
+
+impl Remembered {
+    /// The entry that stands there now.
+    pub fn entry(&self) -> &Arc<MemoryEntry> {
+        match self {
+            Self::Added(entry) | Self::Reinforced(entry) => entry,
+        }
+    }
 }
 
 /// A fact.
@@ -60,7 +181,7 @@ pub struct MemoryEntry {
     /// Words to find it by.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// When it was written first.
+    /// When it was learned first.
     #[serde(with = "crate::rfc3339")]
     pub created_at: Timestamp,
     /// When it was changed last.
@@ -72,6 +193,21 @@ pub struct MemoryEntry {
     /// How much it matters, from 0 to 1: 0.5 unless somebody says otherwise.
     #[serde(default = "medium")]
     pub importance_score: f64,
+    /// When it was learned last; `None` means [`created_at`](Self::created_at). Changing an entry is not learning it again.
+    #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub last_seen_at: Option<Timestamp>,
+    /// How often it was learned: once unless somebody says otherwise.
+    #[serde(default = "once")]
+    pub reinforcement_count: u32,
+    /// Since when it is hidden from searches.
+    #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<Timestamp>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_reason: Option<String>,
+    /// Which entry says better what this one said: it hides this one from searches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<MemoryId>,
     /// Where it came from: what was learned from untrusted text is not trusted.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
@@ -79,6 +215,103 @@ pub struct MemoryEntry {
 
 fn medium() -> f64 {
     0.5
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl MemoryEntry {
+    /// A fact of medium importance that was learned `now`, for the first time.
+    pub fn new(id: impl Into<MemoryId>, content: impl Into<String>, now: Timestamp, provenance: Provenance) -> Self {
+        Self {
+            id: id.into(),
+            content: content.into(),
+            category: None,
+            tags: Vec::new(),
+            created_at: now,
+            updated_at: None,
+            metadata: BTreeMap::new(),
+            importance_score: medium(),
+            last_seen_at: None,
+            reinforcement_count: once(),
+            archived_at: None,
+            archive_reason: None,
+            superseded_by: None,
+            provenance,
+        }
+    }
+
+    /// When it was learned last.
+    pub fn last_seen(&self) -> Timestamp {
+        self.last_seen_at.unwrap_or(self.created_at)
+    }
+
+    /// Whether searches find it: it is not archived, and none took its place.
+    pub fn is_live(&self) -> bool {
+        self.archived_at.is_none() && self.superseded_by.is_none()
+    }
+
+    /// What searches look at: the fact, its tags and its category.
+    pub fn searched_text(&self) -> String {
+        let category = self.category.as_ref().map_or("", StorePath::as_str);
+        [&self.content, &*self.tags.join("\n"), category].join("\n")
+    }
+
+    /// Whether `other` has the same words in the same order, whatever their case, the blanks between them and the
+    /// punctuation around them. A minus sign, a currency or a question mark is a difference.
+    ///
+    /// It is strict, since `was born in 1980` and `was born in 1981` are nearly the same words and not the same fact.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        let mut words = words(&self.content).peekable();
+        match words.peek() {
+            Some(_) => words.eq(self::words(&other.content)),
+            None => self.content == other.content,
+        }
+    }
+
+    /// Takes in that the same was learned once more, as `by`. The entry keeps its words and category; the earlier beginning,
+    /// the later moment, the higher importance and the higher trust hold; counts add up; tags and metadata are completed.
+    /// Nothing changes when `by` is trusted less: otherwise any web page could make a fact look well established.
+    pub fn reinforce(&mut self, by: &Self) {
+        if by.provenance.trust < self.provenance.trust {
+            return;
+        }
+        if by.provenance.trust > self.provenance.trust {
+            self.provenance = by.provenance.clone();
+        }
+        self.last_seen_at = Some(self.last_seen().max(by.last_seen()));
+        self.created_at = self.created_at.min(by.created_at);
+        self.reinforcement_count = self.reinforcement_count.saturating_add(by.reinforcement_count);
+        self.importance_score = self.importance_score.max(by.importance_score);
+        self.category = self.category.take().or_else(|| by.category.clone());
+        let new_tags: Vec<_> = by.tags.iter().filter(|tag| !self.tags.contains(tag)).cloned().collect();
+        self.tags.extend(new_tags);
+        for (name, value) in &by.metadata {
+            self.metadata.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+/// Punctuation that stands around words and does not change what is said.
+const AROUND_WORDS: [char; 10] = ['.', ',', ';', ':', '!', '"', '\'', '(', ')', '…'];
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split_whitespace().map(|word| word.trim_matches(AROUND_WORDS));
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+/// What is to be kept when `entry` is to be remembered among `known`: for authors of stores.
+pub fn remembered<'a>(known: impl IntoIterator<Item = &'a Arc<MemoryEntry>>, entry: MemoryEntry) -> Remembered {
+    let mut live = known.into_iter().filter(|known| known.is_live());
+    match live.find(|known| known.says_the_same_as(&entry)) {
+        None => Remembered::Added(Arc::new(entry)),
+        Some(twin) => {
+            let mut twin = (**twin).clone();
+            twin.reinforce(&entry);
+            Remembered::Reinforced(Arc::new(twin))
+        }
+    }
 }
 
 /// Long-term memory of a process: gone when it ends.
@@ -104,6 +337,32 @@ impl LongTermMemory for InMemoryLongTermMemory {
         self.entries
             .write(principal, |entries| entries.insert(entry.id.clone(), Arc::new(entry)));
         Ok(())
+    }
+
+    async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
+        Ok(self.entries.write(principal, |entries| {
+            let remembered = remembered(entries.values(), entry);
+            let entry = remembered.entry();
+            entries.insert(entry.id.clone(), entry.clone());
+            remembered
+        }))
+    }
+
+    async fn replace(
+        &self,
+        principal: &Principal,
+        before: &MemoryEntry,
+        after: MemoryEntry,
+    ) -> Result<bool, StoreError> {
+        Ok(self
+            .entries
+            .write(principal, |entries| match entries.get_mut(&after.id) {
+                Some(entry) if **entry == *before => {
+                    *entry = Arc::new(after);
+                    true
+                }
+                _ => false,
+            }))
     }
 
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
@@ -135,5 +394,47 @@ mod tests {
         assert_eq!(entry.provenance, super::super::unknown_provenance());
         let back: MemoryEntry = serde_json::from_str(&serde_json::to_string(&entry).unwrap()).unwrap();
         assert_eq!(back, entry);
+    }
+
+    #[test]
+    fn the_same_said_again() {
+        let says = |a: &str, b: &str| {
+            let entry = |content: &str| MemoryEntry::new("m", content, Timestamp::default(), Provenance::USER);
+            entry(a).says_the_same_as(&entry(b))
+        };
+        for (a, b) in [
+            ("Likes tea.", "likes  tea"),
+            ("\"Ærø\", he said", "ærø he said!"),
+            ("…", "…"),
+            ("", ""),
+        ] {
+            assert!(says(a, b) && says(b, a), "{a} | {b}");
+        }
+        for (a, b) in [
+            ("likes tea", "likes tea?"),
+            ("likes tea", "likes green tea"),
+            ("tea likes", "likes tea"),
+            ("it is 5 degrees", "it is -5 degrees"),
+            ("costs 5", "costs 5€"),
+            ("knows C", "knows C#"),
+            ("…", "..."),
+            ("", "."),
+        ] {
+            assert!(!says(a, b) && !says(b, a), "{a} | {b}");
+        }
+    }
+
+    #[test]
+    fn what_is_trusted_less_reinforces_nothing() {
+        let entry = |provenance| MemoryEntry::new("m", "likes tea", Timestamp::default(), provenance);
+        let mut trusted = entry(Provenance::USER);
+        trusted.reinforce(&entry(Provenance::TOOL));
+        assert_eq!(trusted, entry(Provenance::USER));
+        let mut untrusted = entry(Provenance::TOOL);
+        untrusted.reinforce(&entry(Provenance::USER));
+        assert_eq!(
+            (untrusted.provenance, untrusted.reinforcement_count),
+            (Provenance::USER, 2)
+        );
     }
 }

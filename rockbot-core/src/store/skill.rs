@@ -1,6 +1,4 @@
 //! Skills: what the agent has learned to do, written down for itself.
-//!
-//! Search is not part of the store: an index is kept beside it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::per_principal::PerPrincipal;
 use super::{StoreError, StorePath};
 use crate::chat::Provenance;
+use crate::search::{Bm25Ranker, Ranked};
 use crate::{Principal, Timestamp};
 
 /// Remembers skills by name.
@@ -44,6 +43,23 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Fails when the store cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<Skill>>, StoreError>;
+
+    /// The `limit` skills that fit `query` best, the best first; those that have no word of it are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the store cannot be read.
+    async fn search(
+        &self,
+        principal: &Principal,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Ranked<Arc<Skill>>>, StoreError> {
+        let skills = self.list(principal).await?;
+        let mut found = Bm25Ranker::default().rank_with_scores(skills, |skill| skill.searched_text().into(), query);
+        found.truncate(limit);
+        Ok(found)
+    }
 }
 
 /// Something that the agent knows how to do.
@@ -72,6 +88,18 @@ pub struct Skill {
     /// Where it came from: one written after reading untrusted text is not trusted itself.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
+}
+
+impl Skill {
+    /// What searches look at: the name and what the skill is for; how it is done only while nobody has written what for.
+    pub fn searched_text(&self) -> String {
+        let purpose = if self.summary.trim().is_empty() {
+            &self.content
+        } else {
+            &self.summary
+        };
+        format!("{}\n{purpose}", self.name)
+    }
 }
 
 /// Skills of a process: gone when it ends.

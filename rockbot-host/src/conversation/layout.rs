@@ -24,21 +24,7 @@ pub(super) struct Place {
 
 /// The name of a session's files, without their endings.
 pub(super) fn stem((principal, session): &Key) -> Result<String, IdTooLong> {
-    let session = files::encode(session.as_str())?;
-    let folder = folder(principal)?;
-    Ok(if folder.is_empty() {
-        session
-    } else {
-        format!("{folder}/{session}")
-    })
-}
-
-/// The folder of a principal's sessions. `@` is never in the name of a session, so no session can name it.
-pub(super) fn folder(principal: &Principal) -> Result<String, IdTooLong> {
-    Ok(match is_local(principal) {
-        true => String::new(),
-        false => format!("@{}", files::encode(principal.as_str())?),
-    })
+    files::name_of(principal, &files::encode(session.as_str())?)
 }
 
 /// Whether this is the principal whose sessions lie in the folder itself.
@@ -60,10 +46,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
         Some(stem) => (stem, Kind::Document),
         None => (name.strip_suffix(".jsonl")?, Kind::Log),
     };
-    let (principal, session) = match stem.strip_prefix('@') {
-        Some(rest) => other_principal(rest)?,
-        None => (Principal::default(), stem),
-    };
+    let (principal, session) = files::owner_of(stem)?;
     let ours = files::decode(session).map(SessionId::from);
     let is_ours = ours.is_some();
     // Only other programs' documents have other names, and they know one principal only.
@@ -74,14 +57,6 @@ pub(super) fn place(name: &str) -> Option<Place> {
         kind,
         is_ours,
     })
-}
-
-/// Splits `principal/session`. The name of a principal may itself be cut into folders, all but the last of which
-/// end with `+`.
-fn other_principal(name: &str) -> Option<(Principal, &str)> {
-    let (end, _) = name.match_indices('/').find(|(at, _)| !name[..*at].ends_with('+'))?;
-    let principal = Principal::from(files::decode(&name[..end])?);
-    (!is_local(&principal)).then(|| (principal, &name[end + 1..]))
 }
 
 #[cfg(test)]

@@ -216,10 +216,7 @@ impl Sessions {
     /// The sessions of `principal` that have files.
     fn list(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
-        let Ok(folder) = layout::folder(principal) else {
-            return Ok(Vec::new());
-        };
-        let found = self.shelf.folder.list(&folder).map_err(failed)?;
+        let found = self.shelf.folder.list_of(principal).map_err(failed)?;
         let places = found.iter().filter_map(|found| layout::place(&found.name));
         let own = places.filter(|place| place.key.0 == *principal);
         Ok(own

@@ -1,6 +1,8 @@
 //! What the integration tests share.
 
+pub(crate) mod files;
 pub(crate) mod journal;
+pub(crate) mod kill;
 pub(crate) mod log;
 pub(crate) mod metrics;
 

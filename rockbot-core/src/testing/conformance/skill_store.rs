@@ -14,6 +14,7 @@ pub async fn skill_store<S: SkillStore>(make: impl AsyncFn() -> S) {
     lists_skills_by_name(&make().await).await;
     keeps_names_apart(&make().await).await;
     keeps_principals_apart(&make().await).await;
+    finds_skills_by_name_and_purpose(&make().await).await;
 }
 
 async fn keeps_a_skill_whole(store: &impl SkillStore) {
@@ -67,6 +68,47 @@ async fn keeps_principals_apart(store: &impl SkillStore) {
         "nor listed"
     );
     check(store, &me, "web", Some("mine")).await;
+}
+
+async fn finds_skills_by_name_and_purpose(store: &impl SkillStore) {
+    let me = Principal::default();
+    for (name, summary, content) in [
+        ("mcp/email", "reads and sends mail", "open the inbox"),
+        ("web", "reads pages", "mail nobody"),
+        ("mcp/inbox-zero", "", "sort the letters"),
+    ] {
+        let skill = Skill {
+            summary: summary.to_owned(),
+            ..skill(name, content)
+        };
+        save(store, &me, skill).await;
+    }
+    let found = async |query, limit| {
+        let found = store.search(&me, query, limit).await.expect("the store can be read");
+        found
+            .iter()
+            .map(|hit| hit.item.name.as_str().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("email", 9).await,
+        ["mcp/email"],
+        "a name is searched by its words"
+    );
+    assert_eq!(
+        found("reads mail", 9).await,
+        ["mcp/email", "web"],
+        "the best comes first"
+    );
+    assert_eq!(found("reads mail", 1).await, ["mcp/email"]);
+    assert_eq!(
+        found("letters", 9).await,
+        ["mcp/inbox-zero"],
+        "how it is done counts while nothing says what for"
+    );
+    assert_eq!(found("inbox", 9).await, ["mcp/inbox-zero"], "and not otherwise");
+    assert!(delete(store, &me, "mcp/email").await, "there is a skill to delete");
+    assert_eq!(found("mail", 9).await, [""; 0], "what is deleted is not found");
 }
 
 fn path(text: &str) -> StorePath {

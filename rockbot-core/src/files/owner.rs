@@ -1,0 +1,74 @@
+//! Whose a file is: each principal's files lie in a folder of their own.
+
+use super::name::{IdTooLong, decode, encode};
+use crate::Principal;
+
+/// The folder of `principal`, relative to that of a store: none (the empty name) for `local`, `@{principal}` for others.
+///
+/// `@` is in no name of [`encode`], so nothing else can be named so.
+///
+/// # Errors
+///
+/// Fails when the principal is longer than [`MAX_ID_BYTES`](super::MAX_ID_BYTES).
+pub fn folder_of(principal: &Principal) -> Result<String, IdTooLong> {
+    Ok(match is_local(principal) {
+        true => String::new(),
+        false => format!("@{}", encode(principal.as_str())?),
+    })
+}
+
+/// The name of the file that is called `name` in the folder of `principal`.
+///
+/// ```
+/// use rockbot_core::files::{name_of, owner_of};
+///
+/// assert_eq!(name_of(&"local".into(), "a.json")?, "a.json");
+/// assert_eq!(name_of(&"Ann".into(), "a.json")?, "@%41nn/a.json");
+/// assert_eq!(owner_of("@%41nn/a.json"), Some(("Ann".into(), "a.json")));
+/// # Ok::<(), rockbot_core::files::IdTooLong>(())
+/// ```
+///
+/// # Errors
+///
+/// Fails as [`folder_of`] does.
+pub fn name_of(principal: &Principal, name: &str) -> Result<String, IdTooLong> {
+    let folder = folder_of(principal)?;
+    Ok(match folder.is_empty() {
+        true => name.to_owned(),
+        false => format!("{folder}/{name}"),
+    })
+}
+
+/// Whose the file `name` is, and what it is called in the folder of its owner: [`name_of`] the other way round. `None`
+/// when it lies in a folder that is nobody's.
+pub fn owner_of(name: &str) -> Option<(Principal, &str)> {
+    let Some(rest) = name.strip_prefix('@') else {
+        return Some((Principal::default(), name));
+    };
+    // The name of a principal may itself be cut into folders, all but the last of which end with `+`.
+    let (end, _) = rest.match_indices('/').find(|(at, _)| !rest[..*at].ends_with('+'))?;
+    let principal = Principal::from(decode(&rest[..end])?);
+    (!is_local(&principal)).then(|| (principal, &rest[end + 1..]))
+}
+
+/// Whether this is the principal whose files lie in the folder itself.
+pub(super) fn is_local(principal: &Principal) -> bool {
+    *principal == Principal::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_with_their_owner() {
+        for principal in ["local", "ann", "Ann", "", "@", "local/x", &"x".repeat(500)] {
+            let principal = Principal::from(principal);
+            let name = name_of(&principal, "a/b.json").unwrap();
+            assert_eq!(owner_of(&name), Some((principal, "a/b.json")), "{name}");
+        }
+        for name in ["@local/a", "@/a", "@ann", "@Ann/a", "@a+/a"] {
+            assert_eq!(owner_of(name), None, "{name}");
+        }
+    }
+}

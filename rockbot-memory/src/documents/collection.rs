@@ -1,0 +1,152 @@
+//! The documents of one principal in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::Timestamp;
+use rockbot_core::search::{Bm25Index, Ranked};
+
+use super::document::Document;
+use super::sheet::{Sheet, Stamp};
+
+/// How long nobody looks for changes after somebody did, at least.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// How much longer than a look took nobody looks again.
+const PAUSE_FACTOR: u32 = 20;
+
+/// The sheets of one principal, by file, and which of them counts for each key.
+#[derive(Debug)]
+pub(crate) struct Collection<D: Document> {
+    sheets: BTreeMap<String, Sheet<D>>,
+    /// The files of each key; the last one counts.
+    files: BTreeMap<D::Key, Vec<String>>,
+    index: Bm25Index<D::Key>,
+    /// Files that could not be read at the last look, as they were then.
+    pub(super) suspects: BTreeMap<String, Stamp>,
+    /// When somebody looked, and for how long that is enough.
+    looked: Option<(Timestamp, Duration)>,
+}
+
+impl<D: Document> Default for Collection<D> {
+    fn default() -> Self {
+        Self {
+            sheets: BTreeMap::new(),
+            files: BTreeMap::new(),
+            index: Bm25Index::default(),
+            suspects: BTreeMap::new(),
+            looked: None,
+        }
+    }
+}
+
+impl<D: Document> Collection<D> {
+    pub(crate) fn get(&self, key: &D::Key) -> Option<&Arc<D>> {
+        self.sheet(key).map(|sheet| &sheet.document)
+    }
+
+    /// All documents, in the order of their keys.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Arc<D>> {
+        self.files.keys().filter_map(|key| self.get(key))
+    }
+
+    /// The `limit` best of the documents that have a word of `query` and are admitted.
+    pub(crate) fn search(&self, query: &str, limit: usize, admits: impl Fn(&D) -> bool) -> Vec<Ranked<Arc<D>>> {
+        let mut asked = limit;
+        loop {
+            let hits = self.index.search(query, asked);
+            let is_all = hits.len() < asked;
+            let hits = hits.into_iter().filter_map(|hit| {
+                let item = self.get(&hit.item).filter(|document| admits(document))?.clone();
+                Some(Ranked { item, score: hit.score })
+            });
+            let found: Vec<_> = hits.take(limit).collect();
+            if is_all || found.len() == limit {
+                return found;
+            }
+            asked = asked.saturating_mul(8);
+        }
+    }
+
+    pub(super) fn sheet(&self, key: &D::Key) -> Option<&Sheet<D>> {
+        self.sheets.get(self.file_of(key)?)
+    }
+
+    /// The file that counts.
+    pub(super) fn file_of(&self, key: &D::Key) -> Option<&str> {
+        self.files.get(key)?.last().map(String::as_str)
+    }
+
+    /// All files with this key, the one that counts last.
+    pub(super) fn files_of(&self, key: &D::Key) -> Vec<String> {
+        self.files.get(key).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = (&String, &Sheet<D>)> {
+        self.sheets.iter()
+    }
+
+    pub(super) fn in_file(&self, file: &str) -> Option<&Sheet<D>> {
+        self.sheets.get(file)
+    }
+
+    pub(super) fn put(&mut self, file: &str, sheet: Sheet<D>) {
+        let key = sheet.document.key();
+        let before = self.get(&key).cloned();
+        if self.in_file(file).is_some_and(|known| known.document.key() != key) {
+            self.take(file);
+        }
+        self.sheets.insert(file.to_owned(), sheet);
+        let files = self.files.entry(key.clone()).or_default();
+        if !files.iter().any(|known| known == file) {
+            files.push(file.to_owned());
+        }
+        self.settle(&key, before.as_deref());
+    }
+
+    pub(super) fn take(&mut self, file: &str) {
+        let Some(sheet) = self.sheets.remove(file) else { return };
+        let key = sheet.document.key();
+        if let Some(files) = self.files.get_mut(&key) {
+            let before = (files.last().map(String::as_str) == Some(file)).then(|| sheet.document.clone());
+            files.retain(|known| known != file);
+            let before = before.or_else(|| self.get(&key).cloned());
+            self.settle(&key, before.as_deref());
+        }
+    }
+
+    /// Finds out which file counts, and keeps the index at it.
+    fn settle(&mut self, key: &D::Key, before: Option<&D>) {
+        let sheets = &self.sheets;
+        match self.files.get_mut(key) {
+            Some(files) if !files.is_empty() => {
+                files.sort_by_cached_key(|file| (sheets.get(file).map(Sheet::age), file.clone()));
+            }
+            _ => drop(self.files.remove(key)),
+        }
+        let now = self.get(key).cloned();
+        if now.as_deref() == before {
+            return;
+        }
+        match now.and_then(|document| document.searched_text()) {
+            Some(text) => self.index.insert(key.clone(), &text),
+            None => drop(self.index.remove(key)),
+        }
+    }
+
+    /// Whether nobody has looked for changes yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.looked.is_none()
+    }
+
+    /// Whether somebody should look for changes.
+    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
+        // When the clock was set back, nobody knows how long ago it was.
+        self.looked.is_none_or(|(at, pause)| now < at || now.since(at) >= pause)
+    }
+
+    pub(super) fn looked(&mut self, at: Timestamp, took: Duration) {
+        self.looked = Some((at, PAUSE.max(took * PAUSE_FACTOR)));
+    }
+}

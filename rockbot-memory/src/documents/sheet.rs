@@ -1,0 +1,79 @@
+//! A document as it stands in its file.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rockbot_core::files::{Found, without_bom};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::document::{Document, timestamp};
+
+/// A document, and what another program or a person wrote beside it.
+#[derive(Debug)]
+pub(super) struct Sheet<D> {
+    pub(super) document: Arc<D>,
+    /// Members that we do not know. They are kept, and decide nothing.
+    pub(super) other: Map<String, Value>,
+    /// As what the file was read; `None` when we wrote it and nobody has looked since.
+    pub(super) stamp: Option<Stamp>,
+}
+
+/// What tells a file from what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) modified: Option<SystemTime>,
+    len: u64,
+}
+
+impl From<&Found> for Stamp {
+    fn from(found: &Found) -> Self {
+        Self {
+            modified: found.modified,
+            len: found.len,
+        }
+    }
+}
+
+impl<D: Document> Sheet<D> {
+    /// Reads a file. `stem` is its name without the owner's folder and the ending.
+    pub(super) fn parse(json: &[u8], stem: &str, stamp: Stamp) -> serde_json::Result<Self> {
+        let mut other: Map<String, Value> = serde_json::from_slice(without_bom(json))?;
+        let mut members = Map::new();
+        for name in D::MEMBERS {
+            // Other programs write `null` for what is not there.
+            let member = other.remove(*name).filter(|member| !member.is_null());
+            members.extend(member.map(|member| ((*name).to_owned(), member)));
+        }
+        D::complete(&mut members, stem, timestamp(stamp.modified));
+        Ok(Self {
+            document: serde_json::from_value(Value::Object(members))?,
+            other,
+            stamp: Some(stamp),
+        })
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Members<'a, D> {
+            #[serde(flatten)]
+            document: &'a D,
+            #[serde(flatten)]
+            other: &'a Map<String, Value>,
+        }
+
+        serde_json::to_vec_pretty(&Members {
+            document: &*self.document,
+            other: &self.other,
+        })
+    }
+
+    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+        self.document == other.document && self.other == other.other
+    }
+
+    /// The greater, the newer.
+    pub(super) fn age(&self) -> (bool, Option<SystemTime>) {
+        (self.stamp.is_none(), self.stamp.and_then(|stamp| stamp.modified))
+    }
+}

@@ -1,0 +1,45 @@
+//! Processes that are killed while they write.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Runs the ignored test `child` as a process of its own in `folder`, kills it at some moment of round `round`, and returns
+/// what it [acknowledged](acknowledge), in order.
+pub(crate) fn kill(child: &str, folder: &Path, round: usize) -> Vec<String> {
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args([child, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("FOLDER", folder)
+        .env("ROUND", round.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert!(lines.any(|line| line == "ready"), "the child ended by itself");
+    // Not a moment that any test relies on: wherever it falls is right.
+    std::thread::sleep(Duration::from_micros((round as u64 * 7919) % 30_000));
+    // SIGKILL on Unix.
+    process.kill().unwrap();
+    let acknowledged = lines.filter_map(|line| Some(line.strip_prefix("acknowledged ")?.to_owned()));
+    let acknowledged = acknowledged.collect();
+    process.wait().unwrap();
+    acknowledged
+}
+
+/// In a child: its folder, and the round.
+pub(crate) fn begin() -> (PathBuf, String) {
+    (std::env::var("FOLDER").unwrap().into(), std::env::var("ROUND").unwrap())
+}
+
+/// In a child: it is about to write. What it prints before the test harness is lost in its line.
+pub(crate) fn ready() {
+    println!("\nready");
+}
+
+/// In a child: this is written.
+pub(crate) fn acknowledge(what: &str) {
+    println!("acknowledged {what}");
+}

@@ -3,7 +3,7 @@
 use rockbot::core::store::InMemoryWorkingMemory;
 use rockbot::core::tool::LargeResultPolicy;
 use rockbot::host::behavior::{ModelBehavior, ModelBehaviors};
-use rockbot::host::turn::{Evaluation, Nudges};
+use rockbot::host::turn::{ContextEconomy, Evaluation, Nudges};
 use rockbot::host::{AgentHostBuilder, Briefing};
 use rockbot::llm::KeywordTierSelector;
 
@@ -20,7 +20,7 @@ pub(crate) const TEXT_CALLS: &str = "text-calls";
 /// The policy that needs more than one model.
 pub(crate) const TIERS: &str = "tiers";
 
-pub(crate) static POLICIES: [Policy; 8] = [
+pub(crate) static POLICIES: [Policy; 9] = [
     Policy {
         name: "briefing",
         about: "tells the time and how to work",
@@ -65,6 +65,17 @@ pub(crate) static POLICIES: [Policy; 8] = [
                 ..LargeResultPolicy::default()
             };
             host.large_results(policy).working_memory(InMemoryWorkingMemory::new())
+        },
+    },
+    Policy {
+        name: "economy",
+        about: "results lose their middle beyond 8 000 bytes, requests their oldest parts beyond 6 000 tokens",
+        add: |host| {
+            let economy = ContextEconomy::default()
+                .with_max_result_len(8_000)
+                .with_watermark(6_000);
+            host.context_economy(economy)
+                .working_memory(InMemoryWorkingMemory::new())
         },
     },
     Policy {

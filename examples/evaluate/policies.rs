@@ -20,11 +20,20 @@ pub(crate) const TEXT_CALLS: &str = "text-calls";
 /// The policy that needs more than one model.
 pub(crate) const TIERS: &str = "tiers";
 
-pub(crate) static POLICIES: [Policy; 9] = [
+pub(crate) static POLICIES: [Policy; 10] = [
     Policy {
         name: "briefing",
         about: "tells the time and how to work",
-        add: |host| host.briefing(Briefing::full().with_time_zone("UTC")),
+        add: |host| host.briefing(briefing()),
+    },
+    Policy {
+        name: "task-list",
+        about: "the briefing, and tools to keep a list of what is to be done",
+        add: |host| {
+            let mut briefing = briefing();
+            briefing.task_list = true;
+            host.briefing(briefing)
+        },
     },
     Policy {
         name: "nudges",
@@ -93,6 +102,13 @@ pub(crate) static POLICIES: [Policy; 9] = [
         add: |host| host.tier_selector(KeywordTierSelector::default()),
     },
 ];
+
+/// The time and how to work.
+fn briefing() -> Briefing {
+    let mut briefing = Briefing::full().with_time_zone("UTC");
+    briefing.task_list = false;
+    briefing
+}
 
 /// All nudges, or none.
 fn nudges(on: bool) -> Nudges {

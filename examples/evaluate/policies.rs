@@ -3,7 +3,7 @@
 use rockbot::core::store::InMemoryWorkingMemory;
 use rockbot::core::tool::LargeResultPolicy;
 use rockbot::host::behavior::{ModelBehavior, ModelBehaviors};
-use rockbot::host::turn::{Evaluation, Nudges};
+use rockbot::host::turn::{ContextEconomy, Evaluation, Nudges};
 use rockbot::host::{AgentHostBuilder, Briefing};
 use rockbot::llm::KeywordTierSelector;
 
@@ -20,11 +20,20 @@ pub(crate) const TEXT_CALLS: &str = "text-calls";
 /// The policy that needs more than one model.
 pub(crate) const TIERS: &str = "tiers";
 
-pub(crate) static POLICIES: [Policy; 8] = [
+pub(crate) static POLICIES: [Policy; 10] = [
     Policy {
         name: "briefing",
         about: "tells the time and how to work",
-        add: |host| host.briefing(Briefing::full().with_time_zone("UTC")),
+        add: |host| host.briefing(briefing()),
+    },
+    Policy {
+        name: "task-list",
+        about: "the briefing, and tools to keep a list of what is to be done",
+        add: |host| {
+            let mut briefing = briefing();
+            briefing.task_list = true;
+            host.briefing(briefing)
+        },
     },
     Policy {
         name: "nudges",
@@ -68,6 +77,17 @@ pub(crate) static POLICIES: [Policy; 8] = [
         },
     },
     Policy {
+        name: "economy",
+        about: "results lose their middle beyond 8 000 bytes, requests their oldest parts beyond 6 000 tokens",
+        add: |host| {
+            let economy = ContextEconomy::default()
+                .with_max_result_len(8_000)
+                .with_watermark(6_000);
+            host.context_economy(economy)
+                .working_memory(InMemoryWorkingMemory::new())
+        },
+    },
+    Policy {
         name: TEXT_CALLS,
         about: "tools are called in plain text, for models or servers without native calls",
         add: |host| {
@@ -82,6 +102,13 @@ pub(crate) static POLICIES: [Policy; 8] = [
         add: |host| host.tier_selector(KeywordTierSelector::default()),
     },
 ];
+
+/// The time and how to work.
+fn briefing() -> Briefing {
+    let mut briefing = Briefing::full().with_time_zone("UTC");
+    briefing.task_list = false;
+    briefing
+}
 
 /// All nudges, or none.
 fn nudges(on: bool) -> Nudges {

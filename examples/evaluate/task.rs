@@ -148,8 +148,13 @@ impl Task {
     fn is_unwanted(&self, call: &SeenCall) -> bool {
         let is_expected = self.calls.iter().any(|expected| expected.tool == call.tool);
         let did_something = changes_something(&call.tool) && !call.is_error;
-        did_something || (self.kind.is_strict() && !is_expected)
+        did_something || (self.kind.is_strict() && !is_expected && !is_bookkeeping(&call.tool))
     }
+}
+
+/// What a host gives a model to keep a list with: that is nobody's tool.
+fn is_bookkeeping(tool: &str) -> bool {
+    ["task_create", "task_update"].contains(&tool)
 }
 
 impl Expected {

@@ -368,6 +368,14 @@ async fn a_briefing_tells_the_day_that_the_tasks_are_about() {
     assert!(told.contains("Tuesday, 10 March 2026, 09:00"), "{told}");
 }
 
+#[tokio::test]
+async fn a_list_of_tasks_is_no_wrong_tool() {
+    let list = ("task_create", json!({ "items": ["Look it up"] }));
+    let task = task("tool-cost");
+    let model = script(&[vec![list], right_calls(&task)].concat(), &right_words(&task));
+    assert_eq!(run(&task, &with("task-list"), &model).await.verdict, Ok(()));
+}
+
 fn arguments_of(words: &[&str]) -> Result<Arguments, String> {
     Arguments::parse(words.iter().map(|word| (*word).to_owned()))
 }

@@ -40,10 +40,10 @@ use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
 /// can do without.
 ///
 /// What [`briefing`](Self::briefing), [`evaluation`](Self::evaluation), [`nudges`](Self::nudges),
-/// [`large_results`](Self::large_results) and [`tier_selector`](Self::tier_selector) bring depends on the model, and each
-/// costs something. The example `evaluate` runs tasks against your model with each of them on and off; no figures for
-/// kinds of models have been taken yet. Nobody briefs, judges or selects a tier unless told to; of the nudges those are
-/// on that [`Nudges`] says.
+/// [`large_results`](Self::large_results), [`context_economy`](Self::context_economy) and
+/// [`tier_selector`](Self::tier_selector) bring depends on the model, and each costs something. The example `evaluate`
+/// runs tasks against your model with each of them on and off; no figures for kinds of models have been taken yet.
+/// Nobody briefs, judges or selects a tier unless told to; of the nudges those are on that [`Nudges`] says.
 ///
 /// For those who know the original's builder:
 ///

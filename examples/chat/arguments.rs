@@ -19,7 +19,8 @@ Options:
     --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: the setting
                      AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
     --yes            approve every tool call without asking
-    --trace          after each answer, print the turn from its journal
+    --trace          after each answer, print the turn from its journal: what happened, and why each message stood
+                     in what the model was shown
     --trace=TURN     print this turn from the journal, and end
     --help           print this
 

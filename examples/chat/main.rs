@@ -19,6 +19,7 @@ use rockbot::core::TurnId;
 use rockbot::core::config::Config;
 use rockbot::core::turn::ApprovalRequest;
 use rockbot::host::settings::HostSettings;
+use rockbot::llm::PriceTable;
 use rockbot::prelude::*;
 use terminal::Terminal;
 
@@ -80,7 +81,8 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
 fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
     let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
-    let models = ChatTiers::from_config_or_offline(&config)?;
+    let models = ModelGateway::from_config_or_offline(&config)?;
+    let prices = PriceTable::from_config(&config)?;
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
     }
@@ -89,6 +91,7 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let builder = AgentHost::builder("chat")
         .instructions(INSTRUCTIONS)
         .chat(models)
+        .prices(prices)
         .settings(&settings)
         .data_dir(data);
     Ok(tools

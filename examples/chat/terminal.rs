@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use rockbot::core::chat::{MicroUsd, Spent, Usage};
 use rockbot::core::turn::ApprovalRequest;
 use rockbot::prelude::*;
 use tokio::sync::mpsc;
@@ -100,12 +101,7 @@ impl Terminal {
             print(&format!("{}\n", clean(&outcome.text)));
         }
         self.shown.clear();
-        let (models, tools, usage) = (outcome.model_calls, outcome.calls.len(), outcome.usage);
-        let tokens = format!("tokens: {} in, {} out", usage.input, usage.output);
-        eprintln!(
-            "[model calls: {models}, tool calls: {tools}, {tokens}, turn: {}]",
-            outcome.turn
-        );
+        eprintln!("{}", summary(outcome));
         true
     }
 
@@ -120,6 +116,47 @@ impl Terminal {
             print("\n");
             self.shown.clear();
         }
+    }
+}
+
+/// What an answer took, in one line.
+fn summary(outcome: &TurnOutcome) -> String {
+    let (models, tools, turn) = (outcome.model_calls, outcome.calls.len(), &outcome.turn);
+    let tiers = outcome
+        .tiers
+        .iter()
+        .map(|(tier, spent)| format!("{}: {}", tier.name(), costs(spent)));
+    let costs = match outcome.tiers.len() {
+        0 | 1 => costs(&outcome.spent()),
+        _ => format!("{} ({})", costs(&outcome.spent()), tiers.collect::<Vec<_>>().join("; ")),
+    };
+    format!("[model calls: {models}, tool calls: {tools}, {costs}, turn: {turn}]")
+}
+
+/// Tokens and money. What nobody knows is not zero.
+pub(crate) fn costs(spent: &Spent) -> String {
+    let Usage {
+        input,
+        output,
+        cached,
+        reasoning,
+    } = spent.usage;
+    let part = |count: u64, name: &str| {
+        if count == 0 {
+            String::new()
+        } else {
+            format!(" ({count} {name})")
+        }
+    };
+    let tokens = format!(
+        "tokens: {input} in{}, {output} out{}",
+        part(cached, "cached"),
+        part(reasoning, "reasoning")
+    );
+    match spent.price() {
+        Some(price) => format!("{tokens}, cost: {price}"),
+        None if spent.cost > MicroUsd(0) => format!("{tokens}, cost: more than {}", spent.cost),
+        None => format!("{tokens}, cost: unknown"),
     }
 }
 

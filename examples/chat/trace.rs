@@ -1,56 +1,151 @@
-//! Printing a turn from its journal.
+//! Printing a turn from its journal: what happened, what was decided, and why the model was shown what it was shown.
+
+use std::sync::Arc;
 
 use rockbot::core::TurnId;
-use rockbot::core::turn::{RunRecord, RunState};
-use rockbot::host::turn::{RecordedEvent, TurnEvent};
+use rockbot::core::chat::{ChatMessage, ChatResponse, ContextReason, ModelTier, Role, Spent};
+use rockbot::core::turn::{RunRecord, RunState, StoredRun};
+use rockbot::host::turn::{AcceptedTurn, Purpose, RecordedEvent, Turn, TurnEvent, TurnStep};
 use rockbot::prelude::*;
 
-use super::terminal::{clean, cut};
+use super::terminal::{clean, costs, cut};
 
-/// Prints everything that the journal knows of a turn: what happened, and what was decided then.
+/// Prints everything that the journal knows of a turn.
 pub(crate) async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxError> {
     let Some(run) = host.trace(turn).await? else {
         return Err(format!("the journal knows no turn `{turn}`; it keeps them for a day").into());
     };
-    eprintln!(
-        "turn {turn} in session {}, message {}",
-        run.accepted.key.session, run.accepted.key.message
-    );
-    for record in &run.records {
-        let after = record.at.since(run.accepted.at).as_millis();
-        eprintln!("  {after:>6} ms  {}", describe(record));
-    }
-    match run.state {
-        RunState::Finished(_) => eprintln!("  ended"),
-        _ => eprintln!("  not ended"),
-    }
+    lines(&run)?.iter().for_each(|line| eprintln!("{line}"));
     Ok(())
 }
 
-fn describe(record: &RunRecord) -> String {
-    let Ok(RecordedEvent { event, steps }) = serde_json::from_str(record.body.get()) else {
-        return format!("cannot be read: {}", clean(record.body.get()));
+/// What the journal knows of a turn, line by line.
+fn lines(run: &StoredRun) -> Result<Vec<String>, BoxError> {
+    let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get())?;
+    let mut replay = Replay {
+        turn: Turn::new(accepted.request, accepted.policy, run.accepted.at),
+        shown: Vec::new(),
+        is_aside: false,
     };
-    let steps: Vec<_> = steps.iter().map(|step| cut(&format!("{step:?}"))).collect();
-    let arrow = if steps.is_empty() { "" } else { " → " };
-    format!("{}{arrow}{}", happened(&event), steps.join(", "))
+    let key = &run.accepted.key;
+    let mut lines = vec![format!(
+        "turn {} in session {}, message {}",
+        run.accepted.run, key.session, key.message
+    )];
+    for record in &run.records {
+        let after = record.at.since(run.accepted.at).as_millis();
+        let told = replay.tell(record);
+        lines.extend(told.into_iter().enumerate().map(|(index, line)| match index {
+            0 => format!("  {after:>6} ms  {line}"),
+            _ => format!("               {line}"),
+        }));
+    }
+    lines.push(match run.state {
+        RunState::Finished(_) => "  ended".to_owned(),
+        _ => "  not ended".to_owned(),
+    });
+    Ok(lines)
 }
 
-fn happened(event: &TurnEvent) -> String {
-    match event {
-        TurnEvent::Started { context, .. } => format!("started with {} messages", context.len()),
-        TurnEvent::ModelAnswered { response, .. } if response.tool_calls.is_empty() => {
-            format!("the model said: {}", cut(&response.text))
+/// The turn as it was, record by record.
+struct Replay {
+    turn: Turn,
+    /// What the last request showed to the model.
+    shown: Vec<Arc<ChatMessage>>,
+    /// Whether it was a question aside, which goes to a cheap model.
+    is_aside: bool,
+}
+
+impl Replay {
+    /// What happened and was decided, and then the requests that this led to.
+    fn tell(&mut self, record: &RunRecord) -> Vec<String> {
+        let Ok(RecordedEvent { event, steps }) = serde_json::from_str(record.body.get()) else {
+            return vec![format!("cannot be read: {}", clean(record.body.get()))];
+        };
+        let decided: Vec<_> = steps.iter().map(|step| cut(&format!("{step:?}"))).collect();
+        let arrow = if decided.is_empty() { "" } else { " → " };
+        let mut lines = vec![format!("{}{arrow}{}", self.happened(&event), decided.join(", "))];
+        self.turn.replay(&event, &steps, record.at);
+        for step in &steps {
+            if let TurnStep::AskModel(purpose) = step {
+                lines.extend(self.request(purpose));
+            }
         }
-        TurnEvent::ModelAnswered { response, .. } => {
-            let calls = response
-                .tool_calls
-                .iter()
-                .map(|call| format!("{} {}", call.name, cut(&call.arguments)));
-            format!("the model wants {}", calls.collect::<Vec<_>>().join(", "))
+        lines
+    }
+
+    fn happened(&self, event: &TurnEvent) -> String {
+        match event {
+            TurnEvent::Started { context, .. } => format!("started with {} messages", context.len()),
+            TurnEvent::ModelAnswered { response, .. } => {
+                let tier = match self.is_aside {
+                    true => ModelTier::Low,
+                    false => self.turn.tier().unwrap_or_default(),
+                };
+                format!("{} [{}, {}]", said(response), tier.name(), costs(&Spent::on(response)))
+            }
+            TurnEvent::ToolStarted { call } => format!("call {call} starts"),
+            TurnEvent::ToolReturned(response) => format!("{} returned: {}", response.tool_name, cut(&response.content)),
+            other => cut(&format!("{other:?}")),
         }
-        TurnEvent::ToolStarted { call } => format!("call {call} starts"),
-        TurnEvent::ToolReturned(response) => format!("{} returned: {}", response.tool_name, cut(&response.content)),
-        other => cut(&format!("{other:?}")),
+    }
+
+    /// The messages of a request, those that the last one did not have; each with its place, reason and source.
+    fn request(&mut self, purpose: &Purpose) -> Vec<String> {
+        self.is_aside = purpose.is_aside();
+        if self.is_aside {
+            return vec!["a question aside, which the conversation does not show".to_owned()];
+        }
+        let messages = self.turn.messages_for(purpose);
+        let same = |(one, other): &(&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
+        let known = messages.iter().zip(&self.shown).take_while(same).count();
+        let mut turns = 0;
+        let mut lines = vec![format!("a request with {} messages:", messages.len())];
+        if known > 0 {
+            lines.push(format!("    1 to {known} as before"));
+        }
+        for (index, message) in messages.iter().enumerate() {
+            let is_past = message.why() == ContextReason::History;
+            turns += u32::from(is_past && message.role == Role::User);
+            if index >= known {
+                let why = match is_past {
+                    true => format!("history, turn {turns}"),
+                    false => message.why().to_string(),
+                };
+                lines.push(format!(
+                    "    {} {why} ({}): {}",
+                    index + 1,
+                    source(message),
+                    words(message)
+                ));
+            }
+        }
+        self.shown = messages;
+        lines
+    }
+}
+
+fn said(response: &ChatResponse) -> String {
+    match response.tool_calls.is_empty() {
+        true => format!("the model said: {}", cut(&response.text)),
+        false => format!("the model wants {}", calls(&response.to_message())),
+    }
+}
+
+fn calls(message: &ChatMessage) -> String {
+    let calls = message.tool_calls.iter();
+    let calls = calls.map(|call| format!("{} {}", call.name, cut(&call.arguments)));
+    calls.collect::<Vec<_>>().join(", ")
+}
+
+/// Who wrote it.
+fn source(message: &ChatMessage) -> &str {
+    message.content.first().map_or("model", |part| &part.provenance.source)
+}
+
+fn words(message: &ChatMessage) -> String {
+    match message.tool_calls.is_empty() {
+        true => cut(&message.text()),
+        false => calls(message),
     }
 }

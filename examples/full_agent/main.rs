@@ -19,8 +19,10 @@ use std::time::Duration;
 use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
+use rockbot::core::config::Config;
 use rockbot::core::store::InMemoryFeedbackStore;
 use rockbot::host::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
+use rockbot::llm::{KeywordTierSelector, PriceTable};
 use rockbot::prelude::*;
 use terminal::Terminal;
 
@@ -57,8 +59,13 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
     let folder = arguments.data.join("agent");
     profile::seed(&folder)?;
     let [take_note, read_notes] = notes::tools(&arguments.data);
+    let config = Config::from_env();
     let host = AgentHost::builder("full-agent")
-        .chat(ChatTiers::from_env_or_offline()?)
+        // The models, and what stands in front of them: permits, retries, fallback models, time limits.
+        .chat(ModelGateway::from_config_or_offline(&config)?)
+        .prices(PriceTable::from_config(&config)?)
+        // What a message deserves; the host notes its decisions in `tier-routing-log.jsonl`.
+        .tier_selector(KeywordTierSelector::from_file(folder.join("tier-selector.json")))
         .data_dir(&arguments.data)
         .profile(AgentProfileOptions::new(folder), DefaultSystemPromptBuilder)
         .tool(take_note)

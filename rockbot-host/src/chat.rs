@@ -37,6 +37,11 @@ impl ChatDoor {
         self.client.model_of(tier)
     }
 
+    /// Whether no call is under way, as far as the client keeps count.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.client.is_idle()
+    }
+
     /// Asks once. A panic of the client or of a layer is an error like any other.
     pub(crate) async fn ask(&self, request: ChatCall) -> Result<ChatResponse, ChatError> {
         let answer = match &self.stack {

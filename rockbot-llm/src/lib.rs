@@ -48,6 +48,6 @@ pub use gateway::{
 };
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
-pub use settings::{LlmConfigError, LlmSettings, TierSettings};
+pub use settings::{GatewaySettings, LlmConfigError, LlmSettings, TierSettings};
 pub use tier::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

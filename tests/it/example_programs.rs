@@ -152,6 +152,44 @@ async fn the_full_agent_answers_and_keeps_what_is_in_its_folder() {
     assert!(soul.with_file_name("directives.md").exists());
 }
 
+/// What the chat prints on standard error.
+async fn told_by_the_chat(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("chat", arguments, folder.path()).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+#[tokio::test]
+async fn the_chat_says_what_an_answer_took() {
+    let told = told_by_the_chat(&["What is 6 * 7?"]).await;
+    let expected = "[model calls: 3, tool calls: 1, tokens: 0 in, 0 out, cost: $0.000000, turn: ";
+    assert!(told.lines().any(|line| line.starts_with(expected)), "{told}");
+}
+
+#[tokio::test]
+async fn the_trace_says_why_each_message_was_shown_to_the_model() {
+    let told = told_by_the_chat(&["--trace", "What is 6 * 7?"]).await;
+    let lines: Vec<_> = told.lines().map(str::trim).collect();
+    let expected = [
+        "a request with 2 messages:",
+        "1 instructions (host): You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.",
+        "2 user's message (user): What is 6 * 7?",
+        "a request with 4 messages:",
+        "1 to 2 as before",
+        r#"3 model's answer (model): calculate {"expression":"6 * 7"}"#,
+        "4 tool result (tool): 42",
+        "a question aside, which the conversation does not show",
+    ];
+    let mut rest = lines.iter();
+    for line in expected {
+        assert!(
+            rest.any(|told| *told == line),
+            "`{line}` is not where it should be in {told}"
+        );
+    }
+}
+
 /// The full agent as a service, and the person at its terminal.
 struct Service {
     child: Child,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
+use rockbot_core::chat::{ChatCall, ChatClient};
 use rockbot_core::messaging::{
     Bus, DeadLetterReason, DeadLetters, Message, MessageContext, MessageEnvelope, MessagePublisher, Reach,
     SubscribeOptions,
@@ -15,8 +15,10 @@ use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::turn::TurnRequest;
 use rockbot_core::user::UserMessage;
+use rockbot_core::{BoxError, CallContext};
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::{AgentHost, AgentHostBuilder, BuildError, HostState, StartError};
+use rockbot_llm::ModelGateway;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
@@ -761,4 +763,38 @@ async fn a_subsystem_finds_the_agent_of_its_host() {
     let host = AgentHost::in_memory().chat(model).build().unwrap();
     let agent = host.parts().get::<rockbot_host::Agent>().unwrap();
     assert_eq!(agent.ask("s", "hi").await.unwrap().text, "Hello.");
+}
+
+#[tokio::test]
+async fn it_is_idle_when_no_turn_works_and_no_model_is_asked() {
+    let (send, mut handle) = mock_tool("send");
+    let model = ScriptedModel::new().calls("send", json!({})).says("Done.").hangs();
+    let gateway = ModelGateway::new(model);
+    let host = host()
+        .chat(gateway.clone())
+        .tool(send.needs_approval())
+        .build()
+        .unwrap();
+    let agent = host.parts().get::<rockbot_host::Agent>().unwrap();
+    assert!(agent.is_idle());
+
+    let parked = agent.run(TurnRequest::new("s", "1", "Send it.")).await.unwrap();
+    assert!(agent.is_idle(), "a turn that waits for a person does not work");
+    agent.decide(agent.approvals()[0].approve()).await.unwrap();
+    let call = handle.next_call().await;
+    assert!(!agent.is_idle());
+    call.respond("sent");
+    agent.outcome(&parked.turn).await.unwrap();
+    assert!(agent.is_idle());
+
+    // Somebody else asks through the same gateway.
+    let call = ChatCall {
+        request: Arc::default(),
+        deltas: None,
+        cx: CallContext::new("other"),
+    };
+    let asking = tokio::spawn(async move { gateway.chat(call).await });
+    settle().await;
+    assert!(!agent.is_idle());
+    asking.abort();
 }

@@ -23,6 +23,12 @@ pub trait ChatClient: Send + Sync + 'static {
     /// Fails with a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError>;
 
+    /// Whether no call is under way, as far as the client keeps count: work that can wait may begin. True unless
+    /// implemented; a gateway keeps count.
+    fn is_idle(&self) -> bool {
+        true
+    }
+
     /// The id of the model that is asked for `tier`, where it is known: a host may treat models differently.
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         let _ = tier;
@@ -34,6 +40,10 @@ pub trait ChatClient: Send + Sync + 'static {
 impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         (**self).chat(call).await
+    }
+
+    fn is_idle(&self) -> bool {
+        (**self).is_idle()
     }
 
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::ContextReason;
 use crate::context::Trust;
 use crate::{CallId, ToolName};
 
@@ -40,6 +41,9 @@ pub struct ChatMessage {
     /// The reasoning of an assistant's message; some models want it back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
+    /// Why it stands in what a model is shown, where that is more than its role tells; see [`ChatMessage::why`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ContextReason>,
 }
 
 /// A piece of a message's text.
@@ -158,6 +162,7 @@ impl ChatMessage {
             tool_calls: Vec::new(),
             tool_call_id: None,
             reasoning: None,
+            reason: None,
         }
     }
 

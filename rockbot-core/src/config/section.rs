@@ -66,6 +66,16 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// How a setting of this name is called, for messages that it is missing: `LLM.Prices.model.Input`.
+    pub fn path(&self, name: &str) -> String {
+        let known = self.config.known();
+        let names = (1..=self.route.len()).map(|end| {
+            let written = known.get(&self.route[..end]).or_else(|| self.route.get(end - 1));
+            written.cloned().unwrap_or_default()
+        });
+        names.chain([name.to_owned()]).collect::<Vec<_>>().join(".")
+    }
+
     /// The names that stand in this section, in lower case and in order.
     pub fn names(&self) -> Vec<String> {
         let below = self.config.settings.range(self.route.clone()..);

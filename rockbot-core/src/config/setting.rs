@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{ConfigError, Value, parse_time_span};
 use crate::Secret;
+use crate::chat::MicroUsd;
 
 /// One setting. It displays as its name and place, never as its value.
 #[derive(Clone)]
@@ -151,6 +152,18 @@ impl FromSetting for Duration {
 
     fn from_value(value: &Value) -> Option<Self> {
         parse_time_span(value.as_text()?)
+    }
+}
+
+/// From dollars.
+impl FromSetting for MicroUsd {
+    const EXPECTED: &'static str = "an amount in US dollars such as `0.50`";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        let dollars: f64 = value.as_number()?.trim().parse().ok()?;
+        (0.0..=1e9)
+            .contains(&dollars)
+            .then(|| Self((dollars * 1e6).round() as u64))
     }
 }
 

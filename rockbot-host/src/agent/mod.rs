@@ -184,6 +184,13 @@ impl Agent {
         Ok(self.memory().sessions(&Principal::default()).await?)
     }
 
+    /// Whether no turn works or waits for its session, and no call of a model is under way, as far as the chat client
+    /// [keeps count](rockbot_core::chat::ChatClient::is_idle): work that can wait may begin. Turns that wait for a person
+    /// do not count.
+    pub fn is_idle(&self) -> bool {
+        self.turns.engine().is_idle()
+    }
+
     fn memory(&self) -> &Arc<dyn ConversationMemory> {
         &self.turns.engine().memory
     }

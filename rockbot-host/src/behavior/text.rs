@@ -36,6 +36,10 @@ impl ChatClient for Behaving {
         }
     }
 
+    fn is_idle(&self) -> bool {
+        self.native.is_idle()
+    }
+
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.native.model_of(tier)
     }

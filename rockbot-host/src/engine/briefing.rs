@@ -2,7 +2,7 @@
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use rockbot_core::chat::{ChatMessage, Provenance, Role};
+use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
 use rockbot_core::{Clock, Timestamp};
 
 /// What every turn begins with, besides the agent's instructions and the conversation.
@@ -85,11 +85,13 @@ impl Briefer {
 
     /// The messages, in their order.
     pub(super) fn messages(&self, clock: &dyn Clock, steps: Option<u32>) -> impl Iterator<Item = ChatMessage> {
+        let host = |text, reason| ChatMessage::text_of(Role::User, text, Provenance::HOST).because(reason);
         let method = steps.filter(|_| self.briefing.working_method);
         let method = method.map(|steps| working_method(steps, self.briefing.task_list));
+        let method = method.map(|text| host(text, ContextReason::WorkingMethod));
         let time = self.briefing.date_time.then(|| self.date_time(clock.now()));
-        let host = |text| ChatMessage::text_of(Role::User, text, Provenance::HOST);
-        method.into_iter().chain(time).map(host)
+        let time = time.map(|text| host(text, ContextReason::DateTime));
+        method.into_iter().chain(time)
     }
 
     fn date_time(&self, now: Timestamp) -> String {

@@ -1,6 +1,6 @@
 //! What the model is shown at the start of a turn.
 
-use rockbot_core::chat::{ChatMessage, OutputSchema, Provenance, Role};
+use rockbot_core::chat::{ChatMessage, ContextReason, OutputSchema, Provenance, Role};
 use rockbot_core::store::{ConversationTurn, StoreError};
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
@@ -21,7 +21,7 @@ impl TurnEngine {
         let has_tools = !tools.view().is_empty();
         let mut context = self.context(request, tools.view(), has_tools.then_some(steps)).await?;
         if let Some(prompt) = &behavior.additional_system_prompt {
-            context.insert(1, ChatMessage::system(&**prompt));
+            context.insert(1, ChatMessage::system(&**prompt).because(ContextReason::ModelBehavior));
         }
         Ok(TurnEvent::Started {
             context,
@@ -62,7 +62,7 @@ fn message(entry: ConversationTurn) -> ChatMessage {
         Role::System => (Role::Assistant, Provenance::HOST),
         role => (role, Provenance::MODEL),
     };
-    ChatMessage::text_of(role, entry.content, provenance)
+    ChatMessage::text_of(role, entry.content, provenance).because(ContextReason::History)
 }
 
 fn shape(output: &OutputSchema) -> ChatMessage {
@@ -70,5 +70,5 @@ fn shape(output: &OutputSchema) -> ChatMessage {
         "Give the answer to the next message as JSON that fits this schema, and nothing else: {}",
         output.schema
     );
-    ChatMessage::text_of(Role::User, text, Provenance::HOST)
+    ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::Shape)
 }

@@ -294,6 +294,12 @@ impl TurnEngine {
         self.lock().get(turn).cloned()
     }
 
+    /// Whether no turn works here and no model is asked.
+    pub(crate) fn is_idle(&self) -> bool {
+        let works = |live: &Arc<LiveTurn>| matches!(live.news(), News::Working);
+        self.driver.chat.is_idle() && !self.lock().values().any(works)
+    }
+
     /// Whether the turn is one of this host's, of the last day.
     pub(crate) async fn knows(&self, turn: &TurnId) -> Result<bool, JournalError> {
         Ok(self.find(turn).is_some() || self.driver.journal.read(turn).await?.is_some())

@@ -1,8 +1,13 @@
 //! The section `AgentHost`.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
 
-use rockbot_core::config::{Config, ConfigError, FromSetting, Value};
+use rockbot_core::chat::MicroUsd;
+use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
+use rockbot_core::turn::Budget;
+
+use super::interval;
 
 /// How long a turn may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +30,15 @@ pub struct AgentHostSettings {
     /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: how much of what stays of a result is its beginning, in
     /// percent. Default 60.
     pub tool_result_head_percent: u8,
+    /// `MaxToolCalls`: how many tool calls may run in a turn. Default 200.
+    pub max_tool_calls: NonZeroU32,
+    /// `MaxTurnTime`: how long a turn may work. Default 10 minutes.
+    pub max_turn_time: Duration,
+    /// `MaxTurnTokens`: how many tokens a turn may spend. Default: no limit.
+    pub max_turn_tokens: Option<NonZeroU64>,
+    /// `MaxTurnCost`: how much money a turn may spend, in US dollars. Default: no limit. The host needs to know the
+    /// prices of its models then.
+    pub max_turn_cost: Option<MicroUsd>,
 }
 
 impl Default for AgentHostSettings {
@@ -36,6 +50,10 @@ impl Default for AgentHostSettings {
             tool_result_max_chars: 0,
             tool_result_stash_watermark_tokens: 30_000,
             tool_result_head_percent: 60,
+            max_tool_calls: NonZeroU32::new(200).expect("200 is not zero"),
+            max_turn_time: Budget::default().max_wall_clock,
+            max_turn_tokens: None,
+            max_turn_cost: None,
         }
     }
 }
@@ -55,7 +73,32 @@ impl AgentHostSettings {
             tool_result_head_percent: section
                 .get::<Percent>("ToolResultStashHeadTailRatio")?
                 .map_or(default.tool_result_head_percent, |percent| percent.0),
+            max_tool_calls: section.get_or("MaxToolCalls", default.max_tool_calls)?,
+            max_turn_time: interval(&section, "MaxTurnTime", default.max_turn_time)?,
+            max_turn_tokens: section.get("MaxTurnTokens")?,
+            max_turn_cost: cost(&section, "MaxTurnCost")?,
         })
+    }
+
+    pub(super) fn budget(&self) -> Budget {
+        Budget {
+            max_model_calls: self.max_tool_iterations.get(),
+            max_tool_calls: self.max_tool_calls.get(),
+            max_wall_clock: self.max_turn_time,
+            max_tokens: self.max_turn_tokens.map(NonZeroU64::get),
+            max_cost: self.max_turn_cost,
+        }
+    }
+}
+
+/// With no money at all there would be no answers.
+fn cost(section: &Section<'_>, name: &str) -> Result<Option<MicroUsd>, ConfigError> {
+    let Some(setting) = section.setting(name) else {
+        return Ok(None);
+    };
+    match setting.read()? {
+        MicroUsd(0) => Err(setting.invalid("an amount above zero in US dollars such as `0.50`")),
+        amount => Ok(Some(amount)),
     }
 }
 

@@ -20,9 +20,9 @@
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
-//! | `AgentHost` | `MaxToolIterations` is [`Budget::max_model_calls`](rockbot_core::turn::Budget::max_model_calls), those of completion and follow-up are the [`Evaluation`], those of tool results the [`ContextEconomy`] |
+//! | `AgentHost` | all of it: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
 //! | `ModelBehaviors` | all of it: see [`behavior`](crate::behavior) |
-//! | `LLM` | read by `rockbot-llm` |
+//! | `LLM` | read by `rockbot-llm`: models, and the gateway in front of them |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
 //! | `RabbitMq`, `Memory`, `Skills`, `Dream`, `Feedback` | checked, and wait for their part |
 //!
@@ -142,12 +142,9 @@ impl HostSettings {
         })
     }
 
-    /// What a turn may spend: `AgentHost.MaxToolIterations` model calls, and else the default.
+    /// What a turn may spend, as the section `AgentHost` says.
     pub fn budget(&self) -> Budget {
-        Budget {
-            max_model_calls: self.agent_host.max_tool_iterations.get(),
-            ..Budget::default()
-        }
+        self.agent_host.budget()
     }
 
     /// When something of a conversation is left out.

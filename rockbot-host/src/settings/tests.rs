@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use rockbot_core::ExposeSecret;
+use rockbot_core::chat::MicroUsd;
 
 use super::*;
 use crate::journal::FileTurnJournal;
@@ -75,6 +76,31 @@ fn long_results_and_requests_are_what_the_file_says() {
     check_error(
         r#"{ "AgentHost": { "ToolResultStashHeadTailRatio": 60 } }"#,
         "`AgentHost.ToolResultStashHeadTailRatio` in `agent.json`: expected a number from 0 to 1, found a number",
+    );
+}
+
+#[test]
+fn what_a_turn_may_spend_is_a_setting() {
+    let settings = read(
+        r#"{ "AgentHost": {
+            "MaxToolIterations": 3, "MaxToolCalls": 4, "MaxTurnTime": "00:02:00", "MaxTurnTokens": 5000, "MaxTurnCost": 0.25
+        } }"#,
+    );
+    let expected = Budget {
+        max_model_calls: 3,
+        max_tool_calls: 4,
+        max_wall_clock: Duration::from_secs(120),
+        max_tokens: Some(5_000),
+        max_cost: Some(MicroUsd(250_000)),
+    };
+    assert_eq!(settings.unwrap().budget(), expected);
+    check_error(
+        r#"{ "AgentHost": { "MaxTurnCost": 0 } }"#,
+        "`AgentHost.MaxTurnCost` in `agent.json`: expected an amount above zero in US dollars such as `0.50`, found a number",
+    );
+    check_error(
+        r#"{ "AgentHost": { "MaxTurnCost": "a lot" } }"#,
+        "`AgentHost.MaxTurnCost` in `agent.json`: expected an amount in US dollars such as `0.50`, found text",
     );
 }
 

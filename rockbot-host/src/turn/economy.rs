@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, Overflow, Provenance, Role, ToolCall, Usage};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Provenance, Role, ToolCall, Usage};
 use rockbot_core::store::StorePath;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 use rockbot_core::{CallId, ToolName, loggable};
@@ -404,7 +404,7 @@ impl Turn {
                 .rev()
                 .for_each(|(call, key)| text.push_str(&line(call, key)));
             text.push_str(&gone(*past, steps));
-            ChatMessage::text_of(Role::User, text, Provenance::HOST)
+            ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::StashRegistry)
         })
     }
 }

@@ -4,14 +4,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rockbot_core::chat::{MicroUsd, Pricing, Usage};
+use rockbot_core::config::Config;
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::settings::{GatewaySettings, LlmConfigError};
 
 /// What models cost per million tokens, by the beginnings of their names.
 ///
 /// The longest name in the table that the model's name begins with counts, with the vendor's segment or without it: a
-/// date or a `-latest` may follow a name, another number may not. Names are not case-sensitive. The default table
-/// holds list prices of well-known models; they change, so take a file of your own where money matters.
+/// date or a `-latest` may follow a name, another number may not. Names are not case-sensitive.
+///
+/// The default table holds list prices of well-known models from memory, as of autumn 2025, checked against no price
+/// list. Take them for a rough idea, and say your own where money matters, such as under a
+/// [`Budget::max_cost`](rockbot_core::turn::Budget::max_cost): with [`PriceTable::from_config`], [`PriceTable::from_file`]
+/// or [`PriceTable::with_price`]. A price that a provider reports with its answer goes before the table.
 ///
 /// ```
 /// use rockbot_core::chat::{MicroUsd, Usage};
@@ -130,6 +137,23 @@ impl PriceTable {
     pub fn with(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
+    }
+
+    /// With this price of `model`.
+    #[must_use]
+    pub fn with_price(mut self, model: &str, price: Price) -> Self {
+        self.0.insert(model.to_lowercase(), price);
+        self
+    }
+
+    /// The built-in table, with the prices that the section `LLM` of `config` names. [`settings`](crate::settings) says
+    /// how.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a setting is no price, and when the file of prices cannot be used.
+    pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
+        Ok(GatewaySettings::from_config(config)?.prices)
     }
 
     /// The price of `model`, if the table has one.

@@ -1,6 +1,7 @@
 //! The one way to the models: who may ask when, how often and how long, and what is counted.
 
 mod breaker;
+mod configured;
 mod deltas;
 mod fallback;
 mod part;
@@ -38,7 +39,7 @@ use crate::accounting::Meter;
 /// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order: a call that waits to be
 /// tried again holds no permit, and no time counts that a call waits for one. [`ModelGateway::builder`] takes others,
 /// in any order, and any tower layer; and each of them fits a stack of tower layers elsewhere, such as
-/// `AgentHostBuilder::chat_layer`. Copies share everything.
+/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] takes what a configuration says. Copies share everything.
 ///
 /// ```
 /// use rockbot_core::chat::Ledger;
@@ -121,6 +122,10 @@ impl ModelGateway {
 
 #[async_trait]
 impl ChatClient for ModelGateway {
+    fn is_idle(&self) -> bool {
+        Self::is_idle(self)
+    }
+
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.0.first.model_of(tier)
     }

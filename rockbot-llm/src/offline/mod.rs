@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rockbot_core::CallId;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, FinishReason,
-    Role, ToolCall,
+    MicroUsd, Role, ToolCall,
 };
 
 use self::choose::{Choice, choose};
@@ -51,6 +51,7 @@ impl ChatClient for OfflineModel {
         }
         let answer = ChatResponse {
             model: Some("offline".into()),
+            cost: Some(MicroUsd(0)),
             ..answer(&call.request)
         };
         if let Some(sink) = &call.deltas {

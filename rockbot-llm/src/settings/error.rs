@@ -3,6 +3,8 @@
 use rockbot_core::config::ConfigError;
 use std::fmt;
 
+use crate::accounting::PriceTableError;
+
 /// Settings that a model client cannot be built from.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -43,6 +45,15 @@ pub enum LlmConfigError {
         /// Where the model would be set.
         setting: String,
     },
+    /// A model has only one of its two prices.
+    #[error("{setting} is not set: a price needs both `Input` and `Output`, in US dollars for a million tokens")]
+    NoPrice {
+        /// Where the price would be set.
+        setting: String,
+    },
+    /// The file of prices cannot be used.
+    #[error(transparent)]
+    Prices(#[from] PriceTableError),
     /// A header cannot be sent.
     #[error("the header `{name}` cannot be sent: its name or its value has characters that no header has")]
     InvalidHeader {

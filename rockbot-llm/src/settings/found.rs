@@ -6,10 +6,30 @@ use rockbot_core::chat::ModelTier;
 use rockbot_core::config::{Config, Section};
 use rockbot_core::{ExposeSecret, Secret, config};
 
-use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, LlmConfigError, TierSettings};
+use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, GatewaySettings, LlmConfigError, TierSettings};
 use crate::openai::{SettingNames, base_url, is_key, is_loopback};
 
-/// What is set for a tier.
+/// Which model something is set for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Slot {
+    Tier(ModelTier),
+    /// A model for when others fail, under this name.
+    Fallback(String),
+}
+
+impl Slot {
+    const BALANCED: Self = Self::Tier(ModelTier::Balanced);
+
+    /// The names of its section in `LLM`, as variables have them.
+    fn variables(&self) -> String {
+        match self {
+            Self::Tier(tier) => tier.name().to_owned(),
+            Self::Fallback(name) => format!("Fallbacks__{name}"),
+        }
+    }
+}
+
+/// What is set for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Field {
     Endpoint,
@@ -28,8 +48,8 @@ impl Field {
         }
     }
 
-    fn variable(self, tier: ModelTier) -> String {
-        format!("ROCKBOT_LLM__{}__{}", tier.name(), self.name()).to_ascii_uppercase()
+    fn variable(self, slot: &Slot) -> String {
+        format!("ROCKBOT_LLM__{}__{}", slot.variables(), self.name()).to_ascii_uppercase()
     }
 
     fn openai_variable(self) -> &'static str {
@@ -64,7 +84,9 @@ impl Setting {
 /// All settings that were found, before it is decided which count.
 #[derive(Default)]
 pub(super) struct Found {
-    settings: BTreeMap<(ModelTier, Field, Origin), Setting>,
+    settings: BTreeMap<(Slot, Field, Origin), Setting>,
+    /// The names of models for when others fail, in order.
+    fallbacks: Vec<String>,
 }
 
 impl Found {
@@ -78,23 +100,38 @@ impl Found {
                     ModelTier::Balanced => balanced(&section, &llm, field),
                     ModelTier::Low | ModelTier::High => section.setting(field.name()),
                 };
-                let origin = |setting: &config::Setting| match setting.is_variable() {
-                    true => Origin::Ours,
-                    false => Origin::File,
-                };
-                found.add(tier, field, setting.map(|setting| (origin(setting), setting)))?;
+                found.add(
+                    &Slot::Tier(tier),
+                    field,
+                    setting.map(|setting| (origin(setting), setting)),
+                )?;
             }
         }
+        found.read_fallbacks(&llm)?;
         for field in Field::ALL {
             let setting = config.variable(field.openai_variable());
-            found.add(
-                ModelTier::Balanced,
-                field,
-                setting.map(|setting| (Origin::OpenAi, setting)),
-            )?;
+            found.add(&Slot::BALANCED, field, setting.map(|setting| (Origin::OpenAi, setting)))?;
         }
+        GatewaySettings::read(&llm)?;
         llm.check_unknown()?;
         Ok(found)
+    }
+
+    fn read_fallbacks(&mut self, llm: &Section<'_>) -> Result<(), LlmConfigError> {
+        let all = llm.section("Fallbacks")?;
+        for name in all.names() {
+            let section = all.section(&name)?;
+            if !section.is_set() {
+                continue;
+            }
+            let slot = Slot::Fallback(name.clone());
+            for field in Field::ALL {
+                let setting = section.setting(field.name());
+                self.add(&slot, field, setting.map(|setting| (origin(setting), setting)))?;
+            }
+            self.fallbacks.push(name);
+        }
+        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -103,39 +140,40 @@ impl Found {
 
     fn add(
         &mut self,
-        tier: ModelTier,
+        slot: &Slot,
         field: Field,
         setting: Option<(Origin, &config::Setting)>,
     ) -> Result<(), LlmConfigError> {
         if let Some((origin, setting)) = setting {
             let (name, value) = (setting.to_string(), setting.read()?);
-            self.settings.insert((tier, field, origin), Setting { name, value });
+            self.settings
+                .insert((slot.clone(), field, origin), Setting { name, value });
         }
         Ok(())
     }
 
     /// The setting that counts, among the origins that `is_allowed`.
-    fn find(&self, tier: ModelTier, field: Field, is_allowed: impl Fn(Origin) -> bool) -> Option<(Origin, &Setting)> {
-        let range = (tier, field, Origin::File)..=(tier, field, Origin::Ours);
+    fn find(&self, slot: &Slot, field: Field, is_allowed: impl Fn(Origin) -> bool) -> Option<(Origin, &Setting)> {
+        let range = (slot.clone(), field, Origin::File)..=(slot.clone(), field, Origin::Ours);
         let mut newest_first = self.settings.range(range).rev();
         let ((_, _, origin), setting) = newest_first.find(|((_, _, origin), _)| is_allowed(*origin))?;
         Some((*origin, setting))
     }
 
     pub(super) fn balanced(&self) -> Result<TierSettings, LlmConfigError> {
-        const TIER: ModelTier = ModelTier::Balanced;
-        let endpoint = self.find(TIER, Field::Endpoint, |_| true);
+        let slot = &Slot::BALANCED;
+        let endpoint = self.find(slot, Field::Endpoint, |_| true);
         let text = endpoint.map_or(DEFAULT_ENDPOINT, |(_, setting)| setting.text());
         let is_openai = is_openai(text);
         // A key goes only where it was meant to go.
-        let key = self.find(TIER, Field::ApiKey, |origin| match endpoint {
+        let key = self.find(slot, Field::ApiKey, |origin| match endpoint {
             Some((Origin::OpenAi, _)) => origin != Origin::File,
             Some((Origin::File | Origin::Ours, _)) => origin != Origin::OpenAi || is_openai,
             None => true,
         });
-        let model = self.find(TIER, Field::ModelId, |_| true);
+        let model = self.find(slot, Field::ModelId, |_| true);
         let default_model = is_openai.then_some(DEFAULT_MODEL);
-        self.tier(TIER, text, [endpoint, key, model].map(setting), default_model)
+        self.model(slot, text, [endpoint, key, model].map(setting), default_model)
     }
 
     /// A tier beside Balanced: nothing when nothing is set, else what it lacks is Balanced's.
@@ -144,7 +182,18 @@ impl Found {
         tier: ModelTier,
         balanced: &TierSettings,
     ) -> Result<Option<TierSettings>, LlmConfigError> {
-        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(tier, field, |_| true)));
+        self.beside_balanced(&Slot::Tier(tier), balanced)
+    }
+
+    /// The models for when others fail, in the order of their names: what they lack is Balanced's.
+    pub(super) fn fallbacks(&self, balanced: &TierSettings) -> Result<Vec<TierSettings>, LlmConfigError> {
+        let slots = self.fallbacks.iter().cloned().map(Slot::Fallback);
+        let models = slots.filter_map(|slot| self.beside_balanced(&slot, balanced).transpose());
+        models.collect()
+    }
+
+    fn beside_balanced(&self, slot: &Slot, balanced: &TierSettings) -> Result<Option<TierSettings>, LlmConfigError> {
+        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(slot, field, |_| true)));
         if endpoint.is_none() && key.is_none() && model.is_none() {
             return Ok(None);
         }
@@ -155,21 +204,21 @@ impl Found {
         // Balanced's key goes to Balanced's endpoint only.
         let key = key.or(balanced_key.as_ref().filter(|_| endpoint.is_none()));
         let text = endpoint.map_or(balanced.endpoint.as_str(), Setting::text);
-        self.tier(tier, text, [endpoint, key, model], None).map(Some)
+        self.model(slot, text, [endpoint, key, model], None).map(Some)
     }
 
-    /// The checked settings of a tier, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
+    /// The checked settings of a model, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
     /// endpoint comes down to, whoever set it.
-    fn tier(
+    fn model(
         &self,
-        tier: ModelTier,
+        slot: &Slot,
         endpoint: &str,
         settings: [Option<&Setting>; 3],
         default_model: Option<&str>,
     ) -> Result<TierSettings, LlmConfigError> {
         let name = |field: Field| match settings[field as usize] {
             Some(setting) => setting.name.clone(),
-            None => self.to_set(tier, field),
+            None => self.to_set(slot, field),
         };
         let [_, key, model] = settings;
         let Some(url) = base_url(endpoint) else {
@@ -200,11 +249,11 @@ impl Found {
     }
 
     /// What to tell people to set: the family of variables that they use already.
-    fn to_set(&self, tier: ModelTier, field: Field) -> String {
+    fn to_set(&self, slot: &Slot, field: Field) -> String {
         let uses_openai = self.settings.keys().all(|(_, _, origin)| *origin == Origin::OpenAi);
-        match tier == ModelTier::Balanced && uses_openai {
+        match *slot == Slot::BALANCED && uses_openai {
             true => field.openai_variable().to_owned(),
-            false => field.variable(tier),
+            false => field.variable(slot),
         }
     }
 }
@@ -220,6 +269,13 @@ fn balanced<'a>(own: &Section<'a>, flat: &Section<'a>, field: Field) -> Option<&
     match (own, flat) {
         (Some(own), Some(flat)) if flat.is_later_than(own) => Some(flat),
         _ => own.or(flat),
+    }
+}
+
+fn origin(setting: &config::Setting) -> Origin {
+    match setting.is_variable() {
+        true => Origin::Ours,
+        false => Origin::File,
     }
 }
 

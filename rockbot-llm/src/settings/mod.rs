@@ -1,4 +1,5 @@
-//! Settings of the model tiers: the section `LLM` of a [`Config`], and the variables that OpenAI's own tools know.
+//! Settings of the models and of the gateway in front of them: the section `LLM` of a [`Config`], and the variables that
+//! OpenAI's own tools know.
 //!
 //! Each setting is looked for in this order:
 //!
@@ -13,6 +14,21 @@
 //! `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another endpoint that a file or a
 //! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. A flat `LLM.ApiKey` of a file never goes to
 //! a `LLM.Balanced.Endpoint` of the same file.
+//!
+//! `LLM.Fallbacks.{name}` holds `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another one fails, in
+//! the order of the names; what it lacks is Balanced's. How models are asked stands beside the tiers, see
+//! [`GatewaySettings`]:
+//!
+//! | setting | default |
+//! |---|---|
+//! | `LLM.Gateway.Permits.Low`, `….Balanced`, `….High` | 8, 4 and 2 calls of the tier at a time |
+//! | `LLM.Gateway.Permits.Total` | no limit for all tiers together; 1 is one call at a time |
+//! | `LLM.Gateway.MaxWaiting`, `LLM.Gateway.MaxWait` | 1000 calls may wait for a permit, for `00:05:00` |
+//! | `LLM.Gateway.Retries` | 3 |
+//! | `LLM.Gateway.CallTimeout` | `00:10:00` for a whole answer; `00:00:00` is no limit, here and below |
+//! | `LLM.Gateway.FirstPieceTimeout`, `LLM.Gateway.PauseTimeout` | none until the first piece, `00:02:00` between pieces |
+//! | `LLM.PriceFile` | a file of prices, as [`PriceTable::from_file`](crate::PriceTable::from_file) reads it |
+//! | `LLM.Prices.{model}.Input`, `….Cached`, `….Output` | US dollars for a million tokens; over the file, and that over the built-in table |
 //!
 //! ```
 //! use rockbot_core::config::Config;
@@ -31,6 +47,7 @@
 
 mod error;
 mod found;
+mod gateway;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +60,7 @@ use rockbot_core::chat::ModelTier;
 use rockbot_core::config::Config;
 
 pub use self::error::LlmConfigError;
+pub use self::gateway::GatewaySettings;
 
 use self::found::Found;
 use crate::openai::{OpenAiChat, SettingNames};
@@ -62,6 +80,8 @@ pub struct LlmSettings {
     pub low: Option<TierSettings>,
     /// A model for hard work; without it Balanced does it.
     pub high: Option<TierSettings>,
+    /// Models for when one fails, in order: `LLM.Fallbacks`.
+    pub fallbacks: Vec<TierSettings>,
 }
 
 /// The settings of one model.
@@ -143,6 +163,7 @@ impl LlmSettings {
         Ok(Self {
             low: found.beside(ModelTier::Low, &balanced)?,
             high: found.beside(ModelTier::High, &balanced)?,
+            fallbacks: found.fallbacks(&balanced)?,
             balanced,
         })
     }

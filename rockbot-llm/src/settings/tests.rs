@@ -1,8 +1,10 @@
 use std::io::Write;
+use std::time::Duration;
 
 use rockbot_core::ExposeSecret;
 
 use super::*;
+use crate::{PermitLimits, PriceTable, TimeLimit};
 
 const SECRET: &str = "sk-very-secret";
 
@@ -271,11 +273,140 @@ fn a_misspelt_variable_is_not_passed_over() {
         ),
         (
             "ROCKBOT_LLM__MEDIUM__ENDPOINT",
-            "known here: `ApiKey`, `Balanced`, `Endpoint`, `High`, `Low`, `ModelId`",
+            "known here: `ApiKey`, `Balanced`, `Endpoint`, `Fallbacks`, `Gateway`, `High`, `Low`, `ModelId`, `PriceFile`, \
+             `Prices`",
         ),
         ("rockbot_llm__low__api_key", "did you mean `ApiKey`?"),
     ] {
         let expected = format!("{name} is not a setting; {advice}");
         check_error(None, &[("OPENAI_API_KEY", "sk-1234"), (name, SECRET)], &expected);
     }
+}
+
+/// The models for when others fail, as `endpoint key model`.
+fn fallbacks(file: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    read(Some(file), variables)
+        .unwrap()
+        .fallbacks
+        .iter()
+        .map(describe)
+        .collect()
+}
+
+#[test]
+fn fallbacks_are_asked_in_the_order_of_their_names_and_lack_nothing_that_balanced_has() {
+    let file = r#"{ "LLM": {
+        "Balanced": { "Endpoint": "https://a.test/v1", "ApiKey": "key-a", "ModelId": "a" },
+        "Fallbacks": {
+            "2": { "Endpoint": "http://localhost:8080/v1", "ModelId": "local" },
+            "1": { "ModelId": "b" },
+            "3": { "ModelId": null }
+        }
+    } }"#;
+    // Balanced's key stays with Balanced's endpoint.
+    let expected = ["https://a.test/v1 key-a b", "http://localhost:8080/v1 - local"];
+    assert_eq!(fallbacks(file, &[]), expected);
+    let other = [("ROCKBOT_LLM__FALLBACKS__1__MODELID", "c")];
+    assert_eq!(fallbacks(file, &other)[0], "https://a.test/v1 key-a c");
+    check_error(
+        Some(r#"{ "LLM": { "ApiKey": "k", "Fallbacks": { "x": { "Endpoint": "https://b.test" } } } }"#),
+        &[],
+        "ROCKBOT_LLM__FALLBACKS__X__APIKEY is not set",
+    );
+}
+
+fn gateway(json: &str) -> Result<GatewaySettings, String> {
+    let config = Config::new().with_text("agent.json", json).unwrap();
+    GatewaySettings::from_config(&config).map_err(|error| error.to_string())
+}
+
+#[test]
+fn how_models_are_asked_is_a_setting() {
+    let default = gateway("{}").unwrap();
+    assert_eq!(
+        (default.permits, default.time_limit),
+        (PermitLimits::default(), TimeLimit::default())
+    );
+    assert_eq!((default.retry.retries, default.prices), (3, PriceTable::default()));
+
+    let all = gateway(
+        r#"{ "LLM": { "Gateway": {
+            "Permits": { "Low": 5, "Balanced": 3, "High": 2, "Total": 6 }, "MaxWaiting": 9, "MaxWait": "00:00:30",
+            "Retries": 0, "CallTimeout": "00:01:30", "FirstPieceTimeout": "00:00:20", "PauseTimeout": "00:00:00"
+        } } }"#,
+    )
+    .unwrap();
+    let permits = PermitLimits {
+        low: 5,
+        balanced: 3,
+        high: 2,
+        total: 6,
+        max_waiting: 9,
+        max_wait: Duration::from_secs(30),
+        ..PermitLimits::default()
+    };
+    let time_limit = TimeLimit {
+        call: Duration::from_secs(90),
+        first: Duration::from_secs(20),
+        pause: Duration::ZERO,
+    };
+    assert_eq!(
+        (all.permits, all.time_limit, all.retry.retries),
+        (permits, time_limit, 0)
+    );
+}
+
+#[test]
+fn prices_of_the_section_go_over_those_of_the_file_and_those_over_the_table() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let prices = r#"{ "models": { "gpt-4.1": { "input": 7, "output": 7 }, "mine": { "input": 7, "output": 7 } } }"#;
+    file.write_all(prices.as_bytes()).unwrap();
+    let json = serde_json::json!({ "LLM": {
+        "PriceFile": file.path(),
+        "Prices": { "mine": { "Input": 1.5, "Output": 2 }, "vendor/Other-1.5": { "Input": 0, "Output": 0 } }
+    } });
+    let prices = gateway(&json.to_string()).unwrap().prices;
+    let input = |model| {
+        prices
+            .price_of(model)
+            .map(|price| (price.input.as_dollars(), price.cached.as_dollars()))
+    };
+    assert_eq!(input("gpt-4.1"), Some((7.0, 7.0)));
+    assert_eq!(input("mine"), Some((1.5, 1.5)));
+    assert_eq!(input("vendor/other-1.5"), Some((0.0, 0.0)));
+    assert_eq!(
+        input("gpt-4.1-mini"),
+        PriceTable::default().price_of("gpt-4.1-mini").map(|_| (0.4, 0.1))
+    );
+}
+
+#[test]
+fn what_is_wrong_with_the_gateway_is_named() {
+    let check = |json: &str, expected: &str| assert_eq!(gateway(json).unwrap_err(), expected);
+    check(
+        r#"{ "LLM": { "Gateway": { "Permits": { "Low": 0 } } } }"#,
+        "`LLM.Gateway.Permits.Low` in `agent.json`: expected a whole number from 1 to 4294967295, found a number",
+    );
+    check(
+        r#"{ "LLM": { "Gateway": { "CallTimeout": 90 } } }"#,
+        "`LLM.Gateway.CallTimeout` in `agent.json`: expected a time span such as `00:05:00`, found a number",
+    );
+    check(
+        r#"{ "LLM": { "Prices": { "mine": { "Input": 1 } } } }"#,
+        "LLM.Prices.mine.Output is not set: a price needs both `Input` and `Output`, in US dollars for a million tokens",
+    );
+    check(
+        r#"{ "LLM": { "Prices": { "mine": { "Input": -1, "Output": 1 } } } }"#,
+        "`LLM.Prices.mine.Input` in `agent.json`: expected an amount in US dollars such as `0.50`, found a number",
+    );
+    check(
+        r#"{ "LLM": { "PriceFile": "no/such/file" } }"#,
+        "the prices in `no/such/file` cannot be read: check the path and its permissions",
+    );
+    // Also by those who ask for the models alone.
+    check_error(
+        Some(r#"{ "LLM": { "ApiKey": "k", "Gateway": { "Retries": "many" } } }"#),
+        &[],
+        "`LLM.Gateway.Retries`",
+    );
 }

@@ -103,6 +103,10 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
         Ok(native(response, answer))
     }
 
+    fn is_idle(&self) -> bool {
+        self.client.is_idle()
+    }
+
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.client.model_of(tier)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rockbot_core::chat::{ChatMessage, ContentPart, Provenance, Role, ToolCall};
+use rockbot_core::chat::{ChatMessage, ContentPart, ContextReason, Provenance, Role, ToolCall};
 use rockbot_core::tool::{ToolError, ToolErrorCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -135,7 +135,7 @@ pub(in crate::turn) fn closing(reminder: Option<&str>, tasks: &TaskList) -> Opti
         (None, false) => HEADING.to_owned(),
         (Some(reminder), false) => format!("{reminder}\n\n{HEADING}"),
     };
-    let mut message = ChatMessage::text_of(Role::User, host, Provenance::HOST);
+    let mut message = ChatMessage::text_of(Role::User, host, Provenance::HOST).because(ContextReason::Reminder);
     if !tasks.0.is_empty() {
         message.content.push(ContentPart {
             text: tasks.shown(),

@@ -1,0 +1,117 @@
+//! How models are asked: limits, times, prices.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use rockbot_core::chat::MicroUsd;
+use rockbot_core::config::{Config, ConfigError, Section};
+
+use super::LlmConfigError;
+use crate::accounting::{Price, PriceTable};
+use crate::gateway::{PermitLimits, RetryPolicy, TimeLimit};
+
+/// How models are asked, whichever they are: `LLM.Gateway`, `LLM.Prices` and `LLM.PriceFile`.
+///
+/// ```
+/// use rockbot_core::config::Config;
+/// use rockbot_llm::GatewaySettings;
+///
+/// let config = Config::new().with_text("agent.json", r#"{ "LLM": {
+///     "Gateway": { "Permits": { "Total": 1 }, "CallTimeout": "00:01:30" },
+///     "Prices": { "our-model": { "Input": 1, "Cached": 0.1, "Output": 4.5 } }
+/// } }"#)?;
+/// let settings = GatewaySettings::from_config(&config)?;
+/// assert_eq!(settings.permits.total, 1);
+/// assert_eq!(settings.prices.price_of("our-model").expect("it is set").output.as_dollars(), 4.5);
+/// # Ok::<_, rockbot_llm::LlmConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct GatewaySettings {
+    /// How many calls may run, and how many may wait how long.
+    pub permits: PermitLimits,
+    /// How often a call is tried again.
+    pub retry: RetryPolicy,
+    /// How long a call may take.
+    pub time_limit: TimeLimit,
+    /// What models cost.
+    pub prices: PriceTable,
+}
+
+impl GatewaySettings {
+    /// The settings in the section `LLM` of `config`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when one of them is not what it must be, and when the file of prices cannot be read.
+    pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
+        Self::read(&config.section("LLM")?)
+    }
+
+    pub(super) fn read(llm: &Section<'_>) -> Result<Self, LlmConfigError> {
+        let gateway = llm.section("Gateway")?;
+        Ok(Self {
+            permits: permits(&gateway)?,
+            retry: RetryPolicy {
+                retries: gateway.get_or("Retries", RetryPolicy::default().retries)?,
+                ..RetryPolicy::default()
+            },
+            time_limit: time_limit(&gateway)?,
+            prices: prices(llm)?,
+        })
+    }
+}
+
+fn permits(gateway: &Section<'_>) -> Result<PermitLimits, ConfigError> {
+    let (section, default) = (gateway.section("Permits")?, PermitLimits::default());
+    let permits = |name: &str, default: usize| {
+        let count: Option<NonZeroU32> = section.get(name)?;
+        Ok::<_, ConfigError>(count.map_or(default, |count| count.get() as usize))
+    };
+    Ok(PermitLimits {
+        low: permits("Low", default.low)?,
+        balanced: permits("Balanced", default.balanced)?,
+        high: permits("High", default.high)?,
+        total: permits("Total", default.total)?,
+        max_waiting: gateway.get_or("MaxWaiting", default.max_waiting)?,
+        max_wait: gateway.get_or("MaxWait", default.max_wait)?,
+        ..default
+    })
+}
+
+fn time_limit(gateway: &Section<'_>) -> Result<TimeLimit, ConfigError> {
+    let default = TimeLimit::default();
+    Ok(TimeLimit {
+        call: gateway.get_or("CallTimeout", default.call)?,
+        first: gateway.get_or("FirstPieceTimeout", default.first)?,
+        pause: gateway.get_or("PauseTimeout", default.pause)?,
+    })
+}
+
+fn prices(llm: &Section<'_>) -> Result<PriceTable, LlmConfigError> {
+    let mut prices = PriceTable::default();
+    if let Some(path) = llm.get::<PathBuf>("PriceFile")? {
+        prices = prices.with(PriceTable::from_file(path)?);
+    }
+    let all = llm.section("Prices")?;
+    for model in all.names() {
+        prices = prices.with_price(&model, price(&all.section(&model)?)?);
+    }
+    Ok(prices)
+}
+
+/// Without `Cached`, cached tokens cost what others do.
+fn price(section: &Section<'_>) -> Result<Price, LlmConfigError> {
+    let needed = |name: &'static str| {
+        let amount: Option<MicroUsd> = section.get(name)?;
+        amount.ok_or_else(|| LlmConfigError::NoPrice {
+            setting: section.path(name),
+        })
+    };
+    let input = needed("Input")?;
+    Ok(Price {
+        input,
+        cached: section.get_or("Cached", input)?,
+        output: needed("Output")?,
+    })
+}

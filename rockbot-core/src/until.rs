@@ -11,6 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 /// `stop` is polled at first and whenever it asks to be, not each time that `future` is: a cancellation or a
 /// deadline that hardly ever comes costs a busy future next to nothing. When both end at once, `stop` counts.
 ///
+/// A large `future` is better given as `pin!(future)`: one that is moved in takes its room twice.
+///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {

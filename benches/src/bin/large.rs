@@ -1,6 +1,7 @@
 //! What a large tool result takes: the peak of memory over one turn, journal on disk included, and over a search in it.
 //!
-//! Usage: `large [MEGABYTES] [FORM]` (10; `sections`, `lines` or `one-line`). Prints one JSON line. Peaks are bytes that
+//! Usage: `large [MEGABYTES] [FORM]` (10; `sections`, `headings`, `lines` or `one-line`). Prints one JSON line, and fails
+//! when the fact in the middle is not found or a peak reaches four times the result. Peaks are bytes that
 //! were allocated over what stood before the turn, as multiples of the result; `rss` is the same by the kernel.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -58,7 +59,7 @@ fn text(bytes: usize, form: &str) -> String {
     let (mut text, mut line) = (String::with_capacity(bytes + 200), 0);
     let mut told = false;
     while text.len() < bytes {
-        if form == "sections" && line % 100 == 0 {
+        if form == "sections" && line % 100 == 0 || form == "headings" {
             text.push_str(&format!("\n## Part {}\n\n", line / 100));
         }
         text.push_str(&format!(
@@ -115,6 +116,8 @@ async fn main() {
         "rss": (process_usage().1 - rss) * 1048576.0 / bytes as f64, "found": found,
     });
     println!("{line}");
+    assert!(found, "the fact was not found");
+    assert!(peaks.iter().all(|peak| *peak < 4.0), "too much memory");
 }
 
 fn argument(index: usize) -> Option<String> {

@@ -71,16 +71,17 @@ pub(crate) struct Said {
 impl LiveTurn {
     /// A turn whose message nobody serves.
     pub(crate) fn new(request: Arc<TurnRequest>, progress: ProgressSink) -> Arc<Self> {
-        Self::serving(request, progress, None)
+        Self::serving(request.turn_id(), request, progress, None)
     }
 
     pub(crate) fn serving(
+        id: TurnId,
         request: Arc<TurnRequest>,
         progress: ProgressSink,
         slot: Option<Arc<ReplySlot>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            id: request.turn_id(),
+            id,
             request,
             progress,
             slot,

@@ -175,7 +175,6 @@ impl TurnEngine {
         progress: ProgressSink,
         slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
-        let _accepting = Accepting::enter(&self.accepting, request.turn_id()).await;
         let decision = self.driver.router.as_ref().and_then(|router| router.select(&request));
         let policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
         let request = Arc::new(request);
@@ -185,13 +184,14 @@ impl TurnEngine {
             policy,
         };
         let run = accepted.to_run(self.driver.clock.now()).map_err(unwritable)?;
+        let _accepting = Accepting::enter(&self.accepting, run.run.clone()).await;
         let acceptance = self.driver.journal.accept(&run, &self.owner, LEASE).await?;
         let accepted = |is_mine| {
             if let Some(slot) = &slot {
                 slot.accept(is_mine);
             }
         };
-        let live = LiveTurn::serving(request, progress, slot.clone());
+        let live = LiveTurn::serving(run.run.clone(), request, progress, slot.clone());
         match acceptance {
             Acceptance::New(claim) => {
                 live.routed(decision);
@@ -214,7 +214,7 @@ impl TurnEngine {
             // Somebody runs it, or a crash interrupted it; whoever runs it has its reply sent, too.
             _ => {
                 accepted(false);
-                self.rejoin(live).await
+                Box::pin(self.rejoin(live)).await
             }
         }
     }
@@ -223,7 +223,7 @@ impl TurnEngine {
     async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Entry {
         self.enlist(live);
         if live.request().busy == BusyPolicy::Supersede {
-            self.supersede_parked(live.request()).await;
+            Box::pin(self.supersede_parked(live.request())).await;
         }
         self.sessions.enter(live, live.request().busy)
     }

@@ -61,7 +61,7 @@ impl TurnEngine {
         self: &Arc<Self>,
         id: &TurnId,
         progress: ProgressSink,
-    ) -> Result<Option<(Arc<LiveTurn>, Turn)>, TurnError> {
+    ) -> Result<Option<(Arc<LiveTurn>, Box<Turn>)>, TurnError> {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(None);
         };
@@ -80,7 +80,7 @@ impl TurnEngine {
         Ok(Some((live, begun)))
     }
 
-    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Turn, entry: Entry) {
+    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, entry: Entry) {
         let recovered = self.driver.halt.run_until_cancelled(self.first_of(&turn, &live)).await;
         let Some(first) = recovered else {
             // Nothing is known of its calls yet, so the next process asks again.
@@ -92,14 +92,14 @@ impl TurnEngine {
 
     /// The turn as its journal tells it, and the right to go on with it. A turn whose journal cannot be read is
     /// ended with an honest reply.
-    pub(super) async fn take_over(&self, id: &TurnId) -> Result<Option<(Claim, Turn)>, TurnError> {
+    pub(super) async fn take_over(&self, id: &TurnId) -> Result<Option<(Claim, Box<Turn>)>, TurnError> {
         let journal = &self.driver.journal;
         let Some(claim) = journal.claim(id, &self.owner, LEASE).await? else {
             return Ok(None);
         };
         let run = journal.read(id).await?.ok_or_else(|| TurnError::NotFound(id.clone()))?;
         match Turn::from_run(&run) {
-            Ok(turn) => Ok(Some((claim, turn))),
+            Ok(turn) => Ok(Some((claim, Box::new(turn)))),
             Err(error) => {
                 tracing::warn!(turn = %id, %error, "an interrupted turn cannot be resumed");
                 self.end_unreadable(claim, &run).await;

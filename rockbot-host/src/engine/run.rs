@@ -38,7 +38,7 @@ impl TurnEngine {
         at: Timestamp,
         entry: Entry,
     ) {
-        let turn = Turn::new(live.request().clone(), policy, at);
+        let turn = Box::new(Turn::new(live.request().clone(), policy, at));
         self.run_seated(live, claim, turn, entry, None).await;
     }
 
@@ -47,7 +47,7 @@ impl TurnEngine {
         self: &Arc<Self>,
         live: Arc<LiveTurn>,
         claim: Claim,
-        turn: Turn,
+        turn: Box<Turn>,
         entry: Entry,
         first: Option<First>,
     ) {
@@ -58,8 +58,9 @@ impl TurnEngine {
                 drop(seat);
             }
             Seated::Unwanted => self.run(&live, claim, turn, Some(unwanted(&live))).await,
-            Seated::Joined(running) => self.join(&live, claim, turn, &running).await,
-            Seated::Halted => self.leave_or_end(&live, claim, turn).await,
+            // Boxed, since every turn's future has room for what hardly any does.
+            Seated::Joined(running) => Box::pin(self.join(&live, claim, turn, &running)).await,
+            Seated::Halted => Box::pin(self.leave_or_end(&live, claim, turn)).await,
         }
         leaving.disarm();
     }
@@ -94,7 +95,7 @@ impl TurnEngine {
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
         mut claim: Claim,
-        mut turn: Turn,
+        mut turn: Box<Turn>,
         mut first: Option<First>,
     ) {
         loop {
@@ -193,7 +194,13 @@ impl TurnEngine {
     }
 
     /// Ends a turn whose message joined another one, with that one's reply.
-    pub(super) async fn join(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Turn, running: &LiveTurn) {
+    pub(super) async fn join(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        claim: Claim,
+        turn: Box<Turn>,
+        running: &LiveTurn,
+    ) {
         let Some(theirs) = running.reply().await else {
             return self.leave_or_end(live, claim, turn).await;
         };
@@ -255,7 +262,7 @@ impl TurnEngine {
     }
 
     /// Leaves a turn where it is, or ends it when it was cancelled.
-    async fn leave_or_end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Turn) {
+    async fn leave_or_end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Box<Turn>) {
         if let Some(claim) = self.halted(live, claim).await {
             self.run(live, claim, turn, Some(unwanted(live))).await;
         }

@@ -75,7 +75,7 @@ impl TurnService {
             return self.through_layers(turn).await;
         };
         let slot = Arc::clone(&serving.slot);
-        let ended = SLOT.scope(slot, self.through_layers(turn)).await;
+        let ended = SLOT.scope(slot, Box::pin(self.through_layers(turn))).await;
         match &ended {
             Ok(outcome) if outcome.is_final() => serving.reply(outcome).await,
             Err(error @ TurnError::Layer(_)) if !self.is_parked(&serving.request) => serving.fail(error).await,

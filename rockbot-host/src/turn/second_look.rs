@@ -122,7 +122,8 @@ impl Turn {
             changed: self.so_far.mutating_calls > 0,
         };
         let may = self.second_look.reprompts < self.policy.evaluation.max_completion_reprompts;
-        match evaluate::trigger(&answer).filter(|_| may && self.may_look()) {
+        let may = may && self.may_look();
+        match may.then(|| evaluate::trigger(&answer)).flatten() {
             Some(trigger) => vec![TurnStep::AskModel(Purpose::Evaluate(trigger))],
             None => self.follow_up(settled),
         }

@@ -20,11 +20,12 @@ mod usage;
 mod wire;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Response, Url};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
@@ -173,8 +174,8 @@ impl OpenAiChat {
         }
     }
 
-    async fn read_whole(&self, response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
-        let body = self.collect(Vec::new(), response).await?;
+    async fn read_whole(&self, mut response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
+        let body = self.collect(Bytes::new(), &mut response).await?;
         answer.whole(&body)
     }
 
@@ -186,7 +187,7 @@ impl OpenAiChat {
         self.check_size(size)?;
         if first.trim_ascii_start().starts_with(b"{") {
             // The server does not stream; it sent the answer whole.
-            let body = self.collect(first.into(), response).await?;
+            let body = self.collect(first, &mut response).await?;
             return answer.whole(&body);
         }
         let mut fold = StreamFold::new(answer, self.limits.event);
@@ -207,14 +208,22 @@ impl OpenAiChat {
         fold.finish()
     }
 
-    async fn collect(&self, mut body: Vec<u8>, mut response: Response) -> Result<Vec<u8>, Fault> {
+    /// Reads what follows `first`. A body that came in one piece, as most do, is not copied.
+    async fn collect(&self, first: Bytes, response: &mut Response) -> Result<Bytes, Fault> {
         let announced = response.content_length().unwrap_or(0);
         self.check_size(usize::try_from(announced).unwrap_or(usize::MAX))?;
-        while let Some(bytes) = next(&mut response).await? {
-            self.check_size(body.len() + bytes.len())?;
-            body.extend_from_slice(&bytes);
+        let mut body = BytesMut::new();
+        let mut last = first;
+        while let Some(bytes) = next(response).await? {
+            self.check_size(body.len() + last.len() + bytes.len())?;
+            body.extend_from_slice(&last);
+            last = bytes;
         }
-        Ok(body)
+        if body.is_empty() {
+            return Ok(last);
+        }
+        body.extend_from_slice(&last);
+        Ok(body.freeze())
     }
 
     fn check_size(&self, size: usize) -> Result<(), Fault> {
@@ -264,7 +273,7 @@ impl ChatClient for OpenAiChat {
                 () = sleep_until(deadline) => self.timed_out(&cx),
             }
         };
-        until(self.ask(call, deadline), stop).await.unwrap_or_else(Err)
+        until(pin!(self.ask(call, deadline)), stop).await.unwrap_or_else(Err)
     }
 }
 

@@ -124,16 +124,18 @@ fn is_set_up(text: &str) -> bool {
 
 /// The syntax that GPT models write when they forget that they call.
 fn leaks_syntax(text: &str) -> bool {
-    ["to=multi_tool_use.", "to=functions."]
-        .iter()
-        .any(|syntax| text.contains(syntax))
+    // Every answer is looked at, and hardly any has an equals sign.
+    text.match_indices('=').any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + 1..]);
+        before.ends_with("to") && (after.starts_with("multi_tool_use.") || after.starts_with("functions."))
+    })
 }
 
 /// Three Chinese characters, or kanji, in a row.
 fn has_cjk(text: &str) -> bool {
     let is_cjk = |character: char| matches!(character, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
-    text.split(|character| !is_cjk(character))
-        .any(|run| run.chars().nth(2).is_some())
+    let mut runs = text.split(|character| !is_cjk(character));
+    !text.is_ascii() && runs.any(|run| run.chars().nth(2).is_some())
 }
 
 /// Whether a text says that something was done, in the words that models use.

@@ -33,6 +33,7 @@ mod settings;
 mod spending;
 mod support;
 mod task_list;
+mod telemetry;
 mod tidy;
 mod tiers;
 mod tool_surface;

@@ -3,6 +3,7 @@
 pub(crate) mod journal;
 pub(crate) mod log;
 pub(crate) mod metrics;
+pub(crate) mod spans;
 
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,7 @@
 //! Logs and metrics. The libraries only speak of what happens; this program chooses who listens.
 
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rockbot::host::telemetry::describe_metrics;
 use rockbot::prelude::*;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
@@ -10,11 +11,16 @@ const MILLISECONDS: [f64; 10] = [
     1.0, 5.0, 25.0, 100.0, 250.0, 1_000.0, 5_000.0, 15_000.0, 60_000.0, 300_000.0,
 ];
 
+/// The same for what is measured in seconds, and for tokens: as OpenTelemetry recommends.
+const SECONDS: [f64; 10] = [0.02, 0.08, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 40.96, 81.92];
+const TOKENS: [f64; 8] = [16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0];
+
 /// Logs as JSON lines to standard error, as much as the environment's `RUST_LOG` says.
 ///
-/// Each line has its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `execute_tool`. They
-/// carry the sender's `traceparent`, so the lines of one request are found in all programs that it went through. An
-/// OpenTelemetry layer would join below with a further `.with(…)`, and take that field for the span's remote parent.
+/// Each line has its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `chat` and `execute_tool`.
+/// The first two carry the sender's `traceparent`, so the lines of one request are found in all programs that it went
+/// through. An OpenTelemetry layer would join below with a further `.with(…)`, and take that field for the span's remote
+/// parent. `rockbot::host::telemetry` has a table of all spans and metrics.
 pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
     let targets = match std::env::var("RUST_LOG") {
         Ok(text) => text
@@ -31,9 +37,15 @@ pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Collects metrics from now on. Rendered they are what Prometheus reads; dots in names become `_`.
+/// Collects metrics from now on, with what they mean. Rendered they are what Prometheus reads; dots in names become `_`.
 pub(crate) fn metrics() -> Result<PrometheusHandle, BoxError> {
-    Ok(PrometheusBuilder::new()
+    let metrics = PrometheusBuilder::new()
         .set_buckets(&MILLISECONDS)?
-        .install_recorder()?)
+        .set_buckets_for_metric(Matcher::Full("gen_ai.client.operation.duration".to_owned()), &SECONDS)?
+        .set_buckets_for_metric(Matcher::Full("gen_ai.client.token.usage".to_owned()), &TOKENS)?
+        .set_buckets_for_metric(Matcher::Full("rockbot.agent.context.tokens".to_owned()), &TOKENS)?
+        .set_buckets_for_metric(Matcher::Prefix("rockbot.agent.turn.tokens".to_owned()), &TOKENS)?
+        .install_recorder()?;
+    describe_metrics();
+    Ok(metrics)
 }

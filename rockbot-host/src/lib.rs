@@ -18,6 +18,7 @@ pub mod profile;
 pub mod routing;
 mod session;
 pub mod settings;
+pub mod telemetry;
 pub mod tool;
 pub mod turn;
 mod users;

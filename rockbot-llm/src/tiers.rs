@@ -139,6 +139,10 @@ impl ChatClient for ChatTiers {
         self.client_of(tier).model_of(tier)
     }
 
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.client_of(tier).provider_of(tier)
+    }
+
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = call.request.tier.unwrap_or_default();
         let answer = self.client_of(tier).chat(call).await;

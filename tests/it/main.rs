@@ -35,6 +35,7 @@ mod skills;
 mod spending;
 mod support;
 mod task_list;
+mod telemetry;
 mod tidy;
 mod tiers;
 mod tool_surface;

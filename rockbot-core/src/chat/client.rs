@@ -34,6 +34,12 @@ pub trait ChatClient: Send + Sync + 'static {
         let _ = tier;
         None
     }
+
+    /// The provider that is asked first for `tier`, where it is known, as OpenTelemetry names it, such as `openai`.
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        let _ = tier;
+        None
+    }
 }
 
 #[async_trait]
@@ -48,6 +54,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         (**self).model_of(tier)
+    }
+
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        (**self).provider_of(tier)
     }
 }
 

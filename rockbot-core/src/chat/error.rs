@@ -73,6 +73,28 @@ pub enum ChatErrorKind {
 }
 
 impl ChatErrorKind {
+    /// The kind in journals, metrics and traces, such as `rate_limited`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::ContextOverflow => "context_overflow",
+            Self::ContentFiltered => "content_filtered",
+            Self::Auth => "auth",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::TimedOut => "timed_out",
+            Self::CutStream => "cut_stream",
+            Self::Unreachable => "unreachable",
+            Self::NotFound => "not_found",
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidResponse => "invalid_response",
+            Self::Saturated => "saturated",
+            Self::Cancelled => "cancelled",
+            Self::NotConfigured => "not_configured",
+            Self::Other => "other",
+        }
+    }
+
     /// Whether the same request may succeed a little later.
     pub fn retry_helps(self) -> bool {
         matches!(

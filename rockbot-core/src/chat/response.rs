@@ -24,6 +24,19 @@ pub enum FinishReason {
     Other,
 }
 
+impl FinishReason {
+    /// The reason in journals and traces, such as `tool_calls`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// What an answer cost, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -85,6 +98,12 @@ pub struct ChatResponse {
     /// The model that answered, as the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
+    /// The provider that answered, as OpenTelemetry names it, such as `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Arc<str>>,
+    /// The provider's name for this answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Arc<str>>,
 }
 
 impl ChatResponse {

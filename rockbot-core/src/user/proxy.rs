@@ -1,9 +1,11 @@
 //! The client of an interface: a terminal, a web page, a chat channel.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use metrics::{Counter, Histogram, counter, histogram};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::{AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, UserFeedback, UserMessage};
 use crate::messaging::{
@@ -26,11 +28,32 @@ use crate::{IdSource as _, RandomIds, SessionId};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// What is sent and replied is measured as `rockbot.userproxy.messages_sent` and `rockbot.userproxy.replies_received`
+/// (counters; of replies, the final ones), and `rockbot.userproxy.roundtrip.duration` (histogram, milliseconds).
 #[derive(Debug)]
 pub struct UserProxy {
     id: Arc<str>,
     bus: Arc<dyn Bus>,
     client: RequestClient,
+    meters: OnceLock<Meters>,
+}
+
+#[derive(Debug)]
+struct Meters {
+    sent: Counter,
+    received: Counter,
+    roundtrip: Histogram,
+}
+
+impl Meters {
+    fn new() -> Self {
+        Self {
+            sent: counter!("rockbot.userproxy.messages_sent"),
+            received: counter!("rockbot.userproxy.replies_received"),
+            roundtrip: histogram!("rockbot.userproxy.roundtrip.duration"),
+        }
+    }
 }
 
 impl UserProxy {
@@ -39,7 +62,12 @@ impl UserProxy {
         let id = id.into();
         let topic = format!("user.response.{id}.{}", RandomIds.next_id());
         let client = RequestClient::new(Arc::clone(&bus), Arc::clone(&id)).with_reply_topic(topic);
-        Self { id, bus, client }
+        Self {
+            id,
+            bus,
+            client,
+            meters: OnceLock::new(),
+        }
     }
 
     /// Waiting up to `limit` for each reply.
@@ -95,7 +123,11 @@ impl UserProxy {
             _ => true,
         };
         let topic = topic_of::<UserMessage>()?;
+        let (meters, sent) = (self.meters.get_or_init(Meters::new), Instant::now());
+        meters.sent.increment(1);
         let answer = self.client.call_until(topic, message, is_final).await?;
+        meters.received.increment(1);
+        meters.roundtrip.record(sent.elapsed().as_secs_f64() * 1000.0);
         Ok(answer.payload()?)
     }
 

@@ -43,4 +43,8 @@ impl ChatClient for Behaving {
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.native.model_of(tier)
     }
+
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.native.provider_of(tier)
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use rockbot_core::messaging::{DeliveryHandler, Disposition};
+use tokio::time::Instant;
 
 use super::group::Group;
 use super::queue::Item;
@@ -45,10 +46,7 @@ impl Consumer {
     pub(super) async fn work(self: Arc<Self>, handler: Arc<dyn DeliveryHandler>) {
         while let Some(item) = self.group.next(&self).await {
             let delivery = item.delivery.clone();
-            let running = Running {
-                group: &self.group,
-                item: Some(item),
-            };
+            let running = Running::begin(&self.group, item);
             let verdict = AssertUnwindSafe(handler.handle(delivery)).catch_unwind().await;
             running.settle(verdict.unwrap_or_else(|panic| Disposition::retry(describe(&*panic))));
         }
@@ -59,11 +57,22 @@ impl Consumer {
 struct Running<'a> {
     group: &'a Group,
     item: Option<Item>,
+    began: Instant,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    fn begin(group: &'a Group, item: Item) -> Self {
+        group.meters().begin();
+        Self {
+            group,
+            item: Some(item),
+            began: Instant::now(),
+        }
+    }
+
     fn settle(mut self, verdict: Disposition) {
         if let Some(item) = self.item.take() {
+            self.group.meters().end(Some(&verdict), self.began.elapsed());
             self.group.settle(item, verdict);
         }
     }
@@ -72,6 +81,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if let Some(item) = self.item.take() {
+            self.group.meters().end(None, self.began.elapsed());
             self.group.abandon(item);
         }
     }

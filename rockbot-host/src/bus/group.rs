@@ -11,6 +11,7 @@ use tokio::time::{self, Instant};
 
 use super::consumer::Consumer;
 use super::dead_letters::DeadLetterStore;
+use super::meters::{ProcessMeters, TEMPORARY};
 use super::queue::{Item, Next, Queue};
 
 /// A subscription, shared by the bus and its workers.
@@ -28,6 +29,7 @@ pub(super) struct Group {
     /// Tells that every message is done.
     idle: Notify,
     dead_letters: Arc<DeadLetterStore>,
+    meters: ProcessMeters,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +53,10 @@ impl Group {
         options: SubscribeOptions,
         dead_letters: Arc<DeadLetterStore>,
     ) -> Self {
+        let meters = match options.ephemeral {
+            true => ProcessMeters::new(TEMPORARY),
+            false => ProcessMeters::new(&pattern.to_string()),
+        };
         let capacity = options.capacity.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             name: name.into(),
@@ -62,7 +68,16 @@ impl Group {
             wake: Notify::new(),
             idle: Notify::new(),
             dead_letters,
+            meters,
         }
+    }
+
+    pub(super) fn meters(&self) -> &ProcessMeters {
+        &self.meters
+    }
+
+    pub(super) fn is_ephemeral(&self) -> bool {
+        self.options.ephemeral
     }
 
     pub(super) fn name(&self) -> &str {

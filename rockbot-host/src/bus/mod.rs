@@ -7,6 +7,7 @@
 mod consumer;
 mod dead_letters;
 mod group;
+mod meters;
 mod queue;
 mod routes;
 mod seats;
@@ -135,7 +136,7 @@ impl MessagePublisher for InProcessBus {
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
         // A publisher that never has to wait must not keep other tasks from running.
         coop::consume_budget().await;
-        let options = &self.shared.options;
+        let (options, began) = (&self.shared.options, time::Instant::now());
         self.shared.check(&envelope)?;
         let route = self.shared.routes.find(topic)?;
         let mut reach = Reach::Nobody;
@@ -153,6 +154,7 @@ impl MessagePublisher for InProcessBus {
         if reach == Reach::Nobody && self.shared.is_closed() {
             return Err(BusError::Closed);
         }
+        route.meters.record(began.elapsed());
         Ok(reach)
     }
 }

@@ -7,13 +7,18 @@ use arc_swap::ArcSwap;
 use rockbot_core::messaging::{TopicError, check_topic};
 
 use super::group::Group;
+use super::meters::{NOBODY, PublishMeters, TEMPORARY};
+use crate::telemetry::MeterBook;
 
 /// How many topics are remembered. Programs may make up topics without end, such as one for each reply.
 const REMEMBERED: usize = 1024;
 
 /// The subscriptions of a bus, found by topic.
 #[derive(Debug, Default)]
-pub(super) struct Routes(ArcSwap<Table>);
+pub(super) struct Routes {
+    table: ArcSwap<Table>,
+    meters: MeterBook<PublishMeters>,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -26,12 +31,13 @@ struct Table {
 pub(super) struct Route {
     pub(super) topic: Arc<str>,
     pub(super) groups: Vec<Arc<Group>>,
+    pub(super) meters: Arc<PublishMeters>,
 }
 
 impl Routes {
     /// Replaces the subscriptions. They are asked in this order.
     pub(super) fn replace(&self, groups: Vec<Arc<Group>>) {
-        self.0.store(Arc::new(Table {
+        self.table.store(Arc::new(Table {
             groups,
             known: RwLock::default(),
         }));
@@ -43,13 +49,13 @@ impl Routes {
     ///
     /// Fails when it is not a topic.
     pub(super) fn find(&self, topic: &str) -> Result<Arc<Route>, TopicError> {
-        let table = self.0.load();
+        let table = self.table.load();
         // The map is whole at every moment, so a panic elsewhere cannot have left it half changed.
         if let Some(route) = table.known.read().unwrap_or_else(PoisonError::into_inner).get(topic) {
             return Ok(Arc::clone(route));
         }
         check_topic(topic)?;
-        let route = Arc::new(table.resolve(topic));
+        let route = Arc::new(table.resolve(topic, &self.meters));
         let mut known = table.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
             known.clear();
@@ -60,16 +66,23 @@ impl Routes {
 
     #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
-        self.0.load().known.read().unwrap().len()
+        self.table.load().known.read().unwrap().len()
     }
 }
 
 impl Table {
-    fn resolve(&self, topic: &str) -> Route {
+    fn resolve(&self, topic: &str, meters: &MeterBook<PublishMeters>) -> Route {
         let groups = self.groups.iter().filter(|group| group.matches(topic));
+        let groups: Vec<_> = groups.cloned().collect();
+        let destination = match groups.iter().all(|group| group.is_ephemeral()) {
+            false => topic,
+            true if groups.is_empty() => NOBODY,
+            true => TEMPORARY,
+        };
         Route {
             topic: topic.into(),
-            groups: groups.cloned().collect(),
+            groups,
+            meters: meters.of(destination, PublishMeters::new),
         }
     }
 }

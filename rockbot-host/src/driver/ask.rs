@@ -49,7 +49,12 @@ impl Drive<'_> {
                 () = sleep_until(deadline) => Some(late),
             }
         };
-        let event = match until(pin!(driver.chat.ask(call)), stop).await {
+        let answer = {
+            // Pinned here: a turn carries the call and the way to its end once then, not twice.
+            let (asking, stop) = (pin!(driver.chat.ask(call)), pin!(stop));
+            until(asking, stop).await
+        };
+        let event = match answer {
             Ok(answer) => self.answered(answer, self.turn.tier_of(purpose.is_aside())),
             Err(Some(event)) => event,
             Err(None) => return Ok(()),

@@ -123,7 +123,7 @@ impl<'a> Drive<'a> {
             TurnStep::Compact(_) => self.compact().await,
             TurnStep::CallTools(group) => self.call(&group).await,
             TurnStep::Count(mark) => {
-                metrics::counter!(format!("rockbot.agent.{}", mark.name())).increment(1);
+                metrics::counter!(mark.name()).increment(1);
                 Ok(())
             }
             TurnStep::Emit(note) => {

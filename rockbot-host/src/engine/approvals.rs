@@ -116,8 +116,8 @@ impl TurnEngine {
         live.open_mailbox();
         self.enlist(&live);
         let entry = self.sessions.enter(&live, BusyPolicy::Queue);
-        let engine = self.clone();
-        self.spawn(async move {
+        let (engine, span) = (self.clone(), self.span(&live));
+        self.spawn_in(span, async move {
             engine
                 .run_seated(live, claim, turn, entry, Some(First::Steps(steps)))
                 .await

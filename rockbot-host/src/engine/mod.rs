@@ -9,11 +9,13 @@ mod briefing;
 mod context;
 mod error;
 mod live;
+mod meters;
 mod prefix;
 mod reply;
 mod resume;
 mod run;
 mod service;
+mod span;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -25,7 +27,7 @@ use std::time::Duration;
 use rockbot_core::chat::ModelTier;
 use rockbot_core::store::{ConversationLog, ConversationMemory};
 use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
-use rockbot_core::{TurnId, loggable, turn::JournalError};
+use rockbot_core::{TurnId, turn::JournalError};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -46,6 +48,7 @@ use crate::driver::TurnDriver;
 use crate::profile::SystemPrompt;
 use crate::session::{Entry, Sessions};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
+use meters::TurnMeters;
 use prefix::PrefixWatch;
 
 /// How long this process may stay silent about a turn before another one may take it over. It writes at every
@@ -64,6 +67,8 @@ pub(crate) struct TurnEngine {
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
     pub(crate) owner: String,
+    agent: Arc<str>,
+    meters: TurnMeters,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) live: Mutex<HashMap<TurnId, Arc<LiveTurn>>>,
     /// The turns whose acceptance is being written: the same message again waits for it.
@@ -101,6 +106,8 @@ pub(crate) struct Equipment {
     pub(crate) policy: PolicySnapshot,
     /// How this process is named in claims.
     pub(crate) owner: String,
+    /// The agent's name.
+    pub(crate) agent: Arc<str>,
 }
 
 impl TurnEngine {
@@ -116,6 +123,8 @@ impl TurnEngine {
             replies: equipment.replies,
             policy: equipment.policy,
             owner: equipment.owner,
+            agent: equipment.agent,
+            meters: TurnMeters::default(),
             sessions: Arc::default(),
             live: Mutex::default(),
             accepting: watch::Sender::default(),
@@ -199,7 +208,7 @@ impl TurnEngine {
                 // Not before: the next message of the session is let in by this, and must find this one there.
                 accepted(true);
                 let (engine, task_live) = (self.clone(), live.clone());
-                let span = span(&live);
+                let span = self.span(&live);
                 self.spawn_in(span, async move {
                     engine.run_new(task_live, claim, policy, run.at, entry).await;
                 });
@@ -358,18 +367,6 @@ impl Drop for Accepting<'_> {
     fn drop(&mut self) {
         self.turns.send_if_modified(|turns| turns.remove(&self.turn));
     }
-}
-
-/// The span of a turn: within the one in which its message was accepted. `traceparent` is that of the message's
-/// sender, for a subscriber that joins traces.
-fn span(live: &LiveTurn) -> Span {
-    let request = live.request();
-    tracing::info_span!(
-        "invoke_agent",
-        turn = %live.id(),
-        session = %loggable(request.session.as_str()),
-        traceparent = request.trace.as_deref(),
-    )
 }
 
 /// The outcome as the journal keeps it; one that cannot be read is an honest failure.

@@ -8,7 +8,7 @@ use rockbot_core::TurnId;
 use rockbot_core::tool::{Recovery, ToolInvokeResponse};
 use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
 
-use super::{LEASE, LiveTurn, TurnEngine, TurnError, span};
+use super::{LEASE, LiveTurn, TurnEngine, TurnError};
 use crate::driver::{First, context};
 use crate::session::Entry;
 use crate::turn::policy::{outcome_unknown, uncertain};
@@ -74,7 +74,7 @@ impl TurnEngine {
         } else {
             let entry = self.sessions.enter(&live, BusyPolicy::Queue);
             let (engine, live) = (self.clone(), live.clone());
-            let span = span(&live);
+            let span = self.span(&live);
             self.spawn_in(span, async move { engine.run_resumed(live, claim, turn, entry).await });
         }
         Ok(Some((live, begun)))

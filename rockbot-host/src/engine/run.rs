@@ -11,7 +11,7 @@ use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
 use serde_json::value::to_raw_value;
 
 use super::reply::{Served, unanswered};
-use super::{LiveTurn, News, ReplySender, TurnEngine};
+use super::{LiveTurn, News, ReplySender, TurnEngine, span};
 use crate::driver::First;
 use crate::session::{Entry, Seat};
 use crate::turn::{PolicySnapshot, Turn, TurnEvent};
@@ -153,11 +153,13 @@ impl TurnEngine {
                 joined.ended().await;
             }
         }
-        self.conclude(live, claim, outcome).await;
+        self.conclude(live, claim, turn, outcome).await;
     }
 
     /// Writes the end of a turn down and tells those who wait.
-    async fn conclude(&self, live: &LiveTurn, claim: Claim, outcome: Arc<TurnOutcome>) {
+    async fn conclude(&self, live: &LiveTurn, claim: Claim, turn: &Turn, outcome: Arc<TurnOutcome>) {
+        span::ended(&outcome);
+        self.meters.record(&outcome, turn.worked());
         let Some(replies) = self.replies.as_ref().filter(|_| live.request().reply_to.is_some()) else {
             self.finish(claim, &outcome).await;
             self.strike(live.id());
@@ -210,7 +212,7 @@ impl TurnEngine {
             false => theirs.status.clone(),
         };
         let outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
-        self.conclude(live, claim, Arc::new(outcome)).await;
+        self.conclude(live, claim, &turn, Arc::new(outcome)).await;
     }
 
     pub(super) async fn finish(&self, claim: Claim, outcome: &TurnOutcome) {

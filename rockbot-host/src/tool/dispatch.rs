@@ -16,10 +16,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::meters::{MeterBook, Meters};
+use super::meters::Meters;
+use super::span::{Watched, span};
 use super::tasks::task_tools;
 use crate::isolate::{Isolate, Isolated, message};
 use crate::layer::{Layers, Stack, call};
+use crate::telemetry::MeterBook;
 use crate::turn::CallFacts;
 use crate::turn::tasks::TaskList;
 
@@ -53,6 +55,7 @@ impl Default for ToolLimits {
 pub struct ToolDispatcher {
     guard: Arc<Guard>,
     stack: Option<Stack<ToolInvocation, ToolInvokeResponse>>,
+    captures_content: bool,
 }
 
 impl ToolDispatcher {
@@ -79,7 +82,17 @@ impl ToolDispatcher {
         let stack = layers.around(&guard, |guard, invocation: ToolInvocation| async move {
             Ok::<_, BoxError>(guard.call(invocation.request, &invocation.cx).await)
         });
-        Self { guard, stack }
+        Self {
+            guard,
+            stack,
+            captures_content: false,
+        }
+    }
+
+    /// With spans that hold arguments and results, if `captures_content`.
+    pub(crate) fn capture_content(mut self, captures_content: bool) -> Self {
+        self.captures_content = captures_content;
+        self
     }
 
     /// The tools.
@@ -99,17 +112,16 @@ impl ToolDispatcher {
 
     /// Calls a tool. Never fails: a failure is a response with `is_error`.
     pub async fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
-        // Names and ids are the model's own words.
-        let span = tracing::info_span!(
-            "execute_tool",
-            tool_name = %loggable(request.tool_name.as_str()),
-            tool_call_id = %loggable(request.tool_call_id.as_str()),
-        );
+        let span = span(&request);
         // Most calls are short, and nobody looks: moving them into a span would cost as much as they do.
         if span.is_disabled() {
             return self.through_layers(request, cx).await;
         }
-        self.through_layers(request, cx).instrument(span).await
+        let watched = Watched::begin(span, self.captures_content, &request);
+        let calling = self.through_layers(request, cx).instrument(watched.span.clone());
+        let response = calling.await;
+        watched.end(&response);
+        response
     }
 
     async fn through_layers(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
@@ -180,7 +192,7 @@ struct Guard {
     table: ArcSwap<Table>,
     /// Held by who makes a new table: two made at once would give a tool twice its places.
     rebuilding: Mutex<()>,
-    meters: MeterBook,
+    meters: MeterBook<Meters>,
 }
 
 #[derive(Debug, Default)]
@@ -291,7 +303,7 @@ impl Guard {
         let message = format!("there is no tool `{name}`. The tools are: {}", names.join(", "));
         let response = request.fail(&ToolError::new(ToolErrorCode::ToolNotFound, message));
         self.meters
-            .of(&ToolName::from("_unknown"))
+            .of("_unknown", Meters::new)
             .record(&response, started.elapsed());
         response
     }
@@ -346,7 +358,7 @@ impl Guard {
             entry: entry.clone(),
             time_limit: registration.hints.time_limit.unwrap_or(self.time_limit),
             permits: registration.hints.max_concurrency.map(places),
-            meters: self.meters.of(&registration.name),
+            meters: self.meters.of(registration.name.as_str(), Meters::new),
         }
     }
 }

@@ -1,16 +1,10 @@
 //! Counting and timing tool calls under the seed's metric names.
 
-use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, histogram};
-use rockbot_core::ToolName;
 use rockbot_core::tool::{ToolErrorCode, ToolInvokeResponse};
-use std::sync::{Mutex, OnceLock, PoisonError};
-
-/// How many tools have series of their own; the calls of further ones are counted together, as `_other`. Names
-/// come from outside, and a metrics store must not grow with them.
-const MAX_SERIES: usize = 512;
 
 /// The meters of one tool, one pair for each status.
 #[derive(Debug)]
@@ -28,7 +22,7 @@ struct Pair {
 const STATUSES: [&str; 4] = ["success", "error", "timeout", "cancelled"];
 
 impl Meters {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             statuses: Default::default(),
@@ -53,27 +47,5 @@ impl Meters {
             calls: counter!("rockbot.tool.invocations", "tool_name" => name.clone(), "status" => status),
             duration: histogram!("rockbot.tool.invoke.duration", "tool_name" => name, "status" => status),
         }
-    }
-}
-
-/// The meters of all tools of a host, kept over changes of the registry.
-#[derive(Debug, Default)]
-pub(super) struct MeterBook(Mutex<HashMap<ToolName, std::sync::Arc<Meters>>>);
-
-impl MeterBook {
-    /// The meters of `tool`.
-    pub(super) fn of(&self, tool: &ToolName) -> std::sync::Arc<Meters> {
-        // No code that can panic runs under the lock.
-        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(meters) = book.get(tool) {
-            return meters.clone();
-        }
-        let key = if book.len() < MAX_SERIES {
-            tool.clone()
-        } else {
-            ToolName::from("_other")
-        };
-        let new = || std::sync::Arc::new(Meters::new(key.as_str()));
-        book.entry(key.clone()).or_insert_with(new).clone()
     }
 }

@@ -4,6 +4,7 @@ mod dispatch;
 mod guides;
 mod meters;
 mod serve;
+mod span;
 mod tasks;
 
 pub use dispatch::{ToolDispatcher, ToolLimits};

@@ -143,7 +143,7 @@ pub enum TurnStep {
     },
 }
 
-/// Something that is counted. Its name as a metric is `rockbot.agent.` and [`Mark::name`].
+/// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -165,16 +165,16 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// Its name.
+    /// Its name as a metric.
     pub fn name(self) -> &'static str {
         match self {
-            Self::CompletionComplete => "completion_check.complete",
-            Self::CompletionIncomplete => "completion_check.incomplete",
-            Self::CompletionSkipped => "completion_check.skipped",
-            Self::FollowUpTriggered => "follow_up.triggered",
-            Self::FollowUpNone => "follow_up.none",
-            Self::FollowUpSkipped => "follow_up.skipped",
-            Self::ContextCompacted => "context.compacted",
+            Self::CompletionComplete => "rockbot.agent.completion_check.complete",
+            Self::CompletionIncomplete => "rockbot.agent.completion_check.incomplete",
+            Self::CompletionSkipped => "rockbot.agent.completion_check.skipped",
+            Self::FollowUpTriggered => "rockbot.agent.follow_up.triggered",
+            Self::FollowUpNone => "rockbot.agent.follow_up.none",
+            Self::FollowUpSkipped => "rockbot.agent.follow_up.skipped",
+            Self::ContextCompacted => "rockbot.agent.context.compacted",
         }
     }
 }

@@ -577,7 +577,7 @@ impl Turn {
         }
     }
 
-    /// How long it worked.
+    /// How long it worked so far, in all processes; waiting for its session or for a person does not count.
     pub(crate) fn worked(&self) -> Duration {
         self.worked
     }

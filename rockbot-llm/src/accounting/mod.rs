@@ -23,6 +23,7 @@ use crate::gateway::{ChatPart, layer_of};
 /// | `rockbot.llm.request.duration` | histogram, milliseconds | `tier`, `status` |
 /// | `rockbot.llm.token.input`, `rockbot.llm.token.output` | counters | `tier` |
 /// | `rockbot.llm.cost.usd` | gauge that only rises, dollars; with a ledger only | `tier` |
+/// | `rockbot.llm.cost.per_request` | histogram, dollars; with a ledger only | `tier` |
 ///
 /// Inside of a [`Retry`](crate::Retry) each attempt counts, outside of it each call. A call that is dropped counts as
 /// cancelled.
@@ -42,6 +43,7 @@ struct TierMeters {
     input: Counter,
     output: Counter,
     cost: Gauge,
+    cost_of_one: Histogram,
 }
 
 const STATUSES: [&str; 4] = ["success", "error", "timeout", "cancelled"];
@@ -82,7 +84,9 @@ impl ChatPart for Meter {
             meters.input.increment(usage.input);
             meters.output.increment(usage.output);
             if let (Some(ledger), Some(cx)) = (&self.0.ledger, cx) {
-                meters.cost.increment(ledger.enter(&cx, tier, answer).cost.as_dollars());
+                let cost = ledger.enter(&cx, tier, answer).cost.as_dollars();
+                meters.cost.increment(cost);
+                meters.cost_of_one.record(cost);
             }
         }
         answer
@@ -108,6 +112,7 @@ impl TierMeters {
             input: counter!("rockbot.llm.token.input", "tier" => tier.name()),
             output: counter!("rockbot.llm.token.output", "tier" => tier.name()),
             cost: gauge!("rockbot.llm.cost.usd", "tier" => tier.name()),
+            cost_of_one: histogram!("rockbot.llm.cost.per_request", "tier" => tier.name()),
         }
     }
 
@@ -219,6 +224,8 @@ mod tests {
             seen.insert(format!("{} {}", key.name(), labels.join(" ")), value);
         }
         let expected = [
+            ("rockbot.llm.cost.per_request Balanced", "1 values"),
+            ("rockbot.llm.cost.per_request Low", "0 values"),
             ("rockbot.llm.cost.usd Balanced", "$6"),
             ("rockbot.llm.cost.usd Low", "$0"),
             ("rockbot.llm.permit.wait Balanced", "3 values"),

@@ -130,6 +130,10 @@ impl ChatClient for ModelGateway {
         self.0.first.model_of(tier)
     }
 
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.0.first.provider_of(tier)
+    }
+
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let _under_way = UnderWay::begin(&self.0.calls);
         let cx = call.cx.clone();

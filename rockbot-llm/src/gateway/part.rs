@@ -69,6 +69,10 @@ impl ChatClient for Around {
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.next.model_of(tier)
     }
+
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.next.provider_of(tier)
+    }
 }
 
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<ChatResponse, ChatError>> + Send + 'a>>;

@@ -145,10 +145,11 @@ impl OpenAiChatBuilder {
             ids: self.ids,
             report: Reporter {
                 endpoint: shown(&base),
-                model: self.model,
+                model: self.model.into(),
                 names: self.names,
                 secrets: secrets.collect(),
             },
+            provider: provider_of(&base).into(),
             url: chat_url(base),
         })
     }
@@ -201,6 +202,29 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
+}
+
+/// Who serves `base`, as OpenTelemetry names providers. Whoever else speaks OpenAI's language counts as `openai`.
+fn provider_of(base: &Url) -> &'static str {
+    const PROVIDERS: [(&str, &str); 10] = [
+        ("openai.azure.com", "azure.ai.openai"),
+        ("services.ai.azure.com", "azure.ai.inference"),
+        ("openrouter.ai", "openrouter"),
+        ("deepseek.com", "deepseek"),
+        ("groq.com", "groq"),
+        ("mistral.ai", "mistral_ai"),
+        ("perplexity.ai", "perplexity"),
+        ("x.ai", "x_ai"),
+        ("anthropic.com", "anthropic"),
+        ("generativelanguage.googleapis.com", "gcp.gemini"),
+    ];
+    let host = base.host_str().unwrap_or_default();
+    let is_of = |domain: &str| {
+        let rest = host.strip_suffix(domain);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let known = PROVIDERS.into_iter().find(|(domain, _)| is_of(domain));
+    known.map_or("openai", |(_, provider)| provider)
 }
 
 fn chat_url(mut base: Url) -> Url {

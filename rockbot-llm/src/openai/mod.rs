@@ -73,6 +73,7 @@ pub struct OpenAiChat {
     retry: RetryPolicy,
     ids: Arc<dyn IdSource>,
     report: Reporter,
+    provider: Arc<str>,
 }
 
 /// How long and how large things may become.
@@ -136,6 +137,10 @@ impl OpenAiChat {
             Some(_) if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,
             _ => self.read_whole(response, answer).await,
         };
+        let read = read.map(|answer| ChatResponse {
+            provider: Some(self.provider.clone()),
+            ..answer
+        });
         read.map_err(|fault| {
             let error = self.report.unusable(&fault);
             match fault {
@@ -260,7 +265,11 @@ fn has_type(response: &Response, expected: &[u8]) -> bool {
 #[async_trait]
 impl ChatClient for OpenAiChat {
     fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some(self.model().into())
+        Some(self.report.model.clone())
+    }
+
+    fn provider_of(&self, _: ModelTier) -> Option<Arc<str>> {
+        Some(self.provider.clone())
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatError, ChatErrorKind};
@@ -41,7 +42,7 @@ impl Default for SettingNames {
 pub(super) struct Reporter {
     /// The endpoint without anything that could be secret.
     pub(super) endpoint: String,
-    pub(super) model: String,
+    pub(super) model: Arc<str>,
     pub(super) names: SettingNames,
     /// Texts that must not be shown.
     pub(super) secrets: Vec<Secret>,

@@ -70,6 +70,7 @@ pub(super) struct Assembler<'a> {
     usage: Option<Usage>,
     cost: Option<MicroUsd>,
     model: Option<Arc<str>>,
+    id: Option<Arc<str>>,
 }
 
 /// What was said so far, and who is told.
@@ -110,6 +111,7 @@ impl<'a> Assembler<'a> {
             usage: None,
             cost: None,
             model: None,
+            id: None,
         }
     }
 
@@ -172,6 +174,8 @@ impl<'a> Assembler<'a> {
             usage: self.usage,
             cost: self.cost,
             model: self.model,
+            provider: None,
+            id: self.id,
         })
     }
 
@@ -182,6 +186,9 @@ impl<'a> Assembler<'a> {
         }
         if let (None, Some(model)) = (&self.model, &answer.model) {
             self.model = Some(Arc::from(&*model.0));
+        }
+        if let (None, Some(id)) = (&self.id, answer.id.as_ref().filter(|id| !id.0.is_empty())) {
+            self.id = Some(Arc::from(&*id.0));
         }
         if let Some((usage, cost)) = answer.usage.and_then(read_usage) {
             self.usage = Some(usage);

@@ -73,7 +73,16 @@ async fn whole(body: &str) -> Result<ChatResponse, ChatError> {
 }
 
 async fn check_whole(body: &str, expected: ChatResponse) {
+    let expected = from_openai(expected);
     assert_eq!(whole(body).await.unwrap(), expected, "{body}");
+}
+
+/// The answer as a client gives it, who knows its server.
+fn from_openai(answer: ChatResponse) -> ChatResponse {
+    ChatResponse {
+        provider: Some("openai".into()),
+        ..answer
+    }
 }
 
 /// The answer that `events` fold to, fed in `pieces`.
@@ -125,7 +134,7 @@ async fn a_request_goes_where_the_endpoint_says_with_the_key_and_the_headers() {
 #[tokio::test]
 async fn a_whole_answer_is_read_with_all_that_belongs_to_it() {
     check_whole(
-        r#"{"model":"m-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"yes",
+        r#"{"id":"chatcmpl-1","model":"m-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"yes",
            "refusal":null,"reasoning_content":"hm","reasoning":"hm","tool_calls":[]}}],
            "usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":3},
            "completion_tokens_details":{"reasoning_tokens":2}}}"#,
@@ -141,6 +150,7 @@ async fn a_whole_answer_is_read_with_all_that_belongs_to_it() {
                 reasoning: 2,
             }),
             model: Some("m-1".into()),
+            id: Some("chatcmpl-1".into()),
             ..ChatResponse::text("yes")
         },
     )
@@ -381,7 +391,7 @@ async fn an_answer_beyond_the_limit_is_refused() {
 /// A stream that has everything: two interleaved calls, a split name, reasoning in pieces, usage at the end.
 const RECORDED: &str = concat!(
     "\u{feff}: OPENROUTER PROCESSING\r\n\r\n",
-    "data: {\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\r\n\r\n",
+    "data: {\"id\":\"gen-1\",\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\r\n\r\n",
     "data:{\"choices\":[{\"delta\":{\"content\":\"<thi\"}}]}\n\n",
     "data: {\"choices\":[{\"delta\":{\"content\":\"nk>größer\"}}]}\n\n",
     "event: delta\ndata: {\"choices\":[{\"delta\":\ndata: {\"content\":\"</think>\\n Grüße \\ud83d\\ude00 🙂\"}}]}\n\n",
@@ -411,6 +421,7 @@ fn recorded() -> ChatResponse {
             ..Usage::default()
         }),
         model: Some("m-1".into()),
+        id: Some("gen-1".into()),
         ..ChatResponse::calls([
             tool_call("a", "add", r#"{"x":1}"#),
             tool_call("b", "get_time", r#"{"zone":"é"}"#),
@@ -564,7 +575,8 @@ fn a_piece_that_belongs_to_no_call_for_certain_is_an_error() {
 async fn pieces_reach_the_sink_as_they_come() {
     let server = Server::start([Reply::stream(RECORDED)]).await;
     let (call, deltas) = streamed();
-    assert_eq!(client(&server).build().unwrap().chat(call).await.unwrap(), recorded());
+    let expected = from_openai(recorded());
+    assert_eq!(client(&server).build().unwrap().chat(call).await.unwrap(), expected);
     let expected = ["reasoning größer", "text Grüße 😀 🙂", "call a add", "call b get_time"];
     assert_eq!(*deltas.lock().unwrap(), expected);
     let request = server.requests().remove(0);
@@ -582,7 +594,7 @@ async fn a_server_that_does_not_stream_is_understood() {
         let (call, deltas) = streamed();
         assert_eq!(
             client(&server).build().unwrap().chat(call).await.unwrap(),
-            ChatResponse::text("yes")
+            from_openai(ChatResponse::text("yes"))
         );
         assert_eq!(*deltas.lock().unwrap(), ["text yes"]);
     }
@@ -605,7 +617,7 @@ async fn a_stream_that_breaks_off_is_tried_again_after_a_reset() {
         client.retry.random = || 0.0;
         assert_eq!(
             client.build().unwrap().chat(call).await.unwrap(),
-            ChatResponse::text("so")
+            from_openai(ChatResponse::text("so"))
         );
         assert_eq!(*deltas.lock().unwrap(), ["text so", "reset", "text so"]);
     }
@@ -758,4 +770,23 @@ async fn a_wait_before_a_retry_can_be_cancelled() {
     }
     cancellation.cancel();
     assert_eq!(asking.await.unwrap().unwrap_err().kind(), ChatErrorKind::Cancelled);
+}
+
+#[test]
+fn a_provider_is_known_by_its_host() {
+    let check = |endpoint: &str, expected: &str| {
+        let client = OpenAiChat::builder(endpoint, "m").build().unwrap();
+        assert_eq!(
+            client.provider_of(ModelTier::Low).as_deref(),
+            Some(expected),
+            "{endpoint}"
+        );
+    };
+    check("https://api.openai.com/v1", "openai");
+    check("https://mine.openai.azure.com/openai/v1", "azure.ai.openai");
+    check("https://openrouter.ai/api/v1", "openrouter");
+    check("https://api.x.ai/v1", "x_ai");
+    // Only their language is known.
+    check("https://notx.ai/v1", "openai");
+    check("http://localhost:11434/v1", "openai");
 }

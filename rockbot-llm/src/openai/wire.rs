@@ -17,6 +17,8 @@ pub(super) struct WireAnswer<'a> {
     #[serde(default, borrow)]
     pub(super) model: Option<WireText<'a>>,
     #[serde(default, borrow)]
+    pub(super) id: Option<WireText<'a>>,
+    #[serde(default, borrow)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(default, borrow)]
     pub(super) error: Option<&'a RawValue>,

@@ -110,6 +110,10 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.client.model_of(tier)
     }
+
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.client.provider_of(tier)
+    }
 }
 
 /// The answer with its calls as native ones.

@@ -287,8 +287,9 @@ impl AgentHostBuilder {
         };
         let engine = Arc::new(TurnEngine::new(Equipment {
             driver: TurnDriver {
-                chat: ChatDoor::new(chat, self.chat_layers),
-                tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers),
+                chat: ChatDoor::new(chat, self.chat_layers).capture_content(self.captures_content),
+                tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers)
+                    .capture_content(self.captures_content),
                 large: LargeResults {
                     policy: self.large_results,
                     memory: parts.get::<dyn WorkingMemory>(),
@@ -308,6 +309,7 @@ impl AgentHostBuilder {
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),
+            agent: identity.name().clone(),
         }));
         let turns = TurnService::new(engine.clone(), self.turn_layers);
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);

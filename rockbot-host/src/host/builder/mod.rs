@@ -88,6 +88,7 @@ pub struct AgentHostBuilder {
     routing_log: Option<RoutingLog>,
     ledger: Ledger,
     limits: ToolLimits,
+    captures_content: bool,
     large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -155,6 +156,7 @@ impl AgentHostBuilder {
             routing_log: None,
             ledger: Ledger::new(()),
             limits: ToolLimits::default(),
+            captures_content: false,
             large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -344,6 +346,14 @@ impl AgentHostBuilder {
     /// chunks with; without a working memory the model reads its beginning.
     pub fn large_results(mut self, policy: LargeResultPolicy) -> Self {
         self.large_results = policy;
+        self
+    }
+
+    /// Whether spans hold what is said: messages to and from models, arguments and results of tools. Whoever can read
+    /// the traces can then read the conversations. Default: they do not; [`telemetry`](crate::telemetry) says what they
+    /// hold.
+    pub fn capture_content(mut self, captures_content: bool) -> Self {
+        self.captures_content = captures_content;
         self
     }
 

@@ -1,7 +1,13 @@
-//! Asking models: the user's layers, then the client, with panics caught.
+//! Asking models: the user's layers, then the client, with panics caught; each call with its span and its metrics.
+
+mod content;
+mod meters;
+mod span;
 
 use std::fmt;
+use std::future::{Future as _, poll_fn};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -9,11 +15,15 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 
 use crate::layer::{Layers, Stack, call};
+use meters::{ChatMeters, Model};
+use span::Watched;
 
 /// The one way to a model.
 pub(crate) struct ChatDoor {
     client: Arc<dyn ChatClient>,
     stack: Option<Stack<ChatCall, ChatResponse>>,
+    meters: ChatMeters,
+    captures_content: bool,
 }
 
 impl fmt::Debug for ChatDoor {
@@ -29,7 +39,18 @@ impl ChatDoor {
         let stack = layers.around(&Arc::new(client.clone()), |client, call: ChatCall| async move {
             client.chat(call).await.map_err(BoxError::from)
         });
-        Self { client, stack }
+        Self {
+            client,
+            stack,
+            meters: ChatMeters::default(),
+            captures_content: false,
+        }
+    }
+
+    /// With spans that say what was asked and answered, if `captures_content`.
+    pub(crate) fn capture_content(mut self, captures_content: bool) -> Self {
+        self.captures_content = captures_content;
+        self
     }
 
     /// The id of the model that is asked for `tier`, where it is known.
@@ -42,8 +63,23 @@ impl ChatDoor {
         self.client.is_idle()
     }
 
-    /// Asks once. A panic of the client or of a layer is an error like any other.
-    pub(crate) async fn ask(&self, request: ChatCall) -> Result<ChatResponse, ChatError> {
+    /// Asks once, however often layers and gateways try. A panic of theirs is an error like any other.
+    pub(crate) async fn ask(&self, mut request: ChatCall) -> Result<ChatResponse, ChatError> {
+        let tier = request.request.tier.unwrap_or_default();
+        let model = Model {
+            provider: self.client.provider_of(tier),
+            asked: self.client.model_of(tier),
+            answered: None,
+        };
+        let watched = Watched::begin(&self.meters, self.captures_content, model, &mut request);
+        let mut asking = pin!(self.isolated(request));
+        // Entered by hand: moving the call into a span would double what every turn has to carry.
+        let answer = poll_fn(|cx| watched.span.in_scope(|| asking.as_mut().poll(cx))).await;
+        watched.end(&answer);
+        answer
+    }
+
+    async fn isolated(&self, request: ChatCall) -> Result<ChatResponse, ChatError> {
         let answer = match &self.stack {
             None => AssertUnwindSafe(self.client.chat(request)).catch_unwind().await,
             Some(stack) => {

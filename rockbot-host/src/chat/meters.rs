@@ -1,0 +1,109 @@
+//! Measuring model calls under OpenTelemetry's names, and how large contexts are under the original's.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use metrics::{Histogram, Label, histogram};
+use rockbot_core::chat::Usage;
+use rockbot_core::context::Door;
+
+/// How many models have series of their own; further ones share `_other`. Servers say which model answered, and a
+/// metrics store must not grow with what they say.
+const MAX_SERIES: usize = 64;
+
+/// The meters of all model calls of a host.
+#[derive(Debug, Default)]
+pub(super) struct ChatMeters {
+    answers: Mutex<Vec<(Model, Arc<Answers>)>>,
+    contexts: [OnceLock<Histogram>; SESSION_KINDS.len()],
+}
+
+/// Who was asked, and who answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Model {
+    pub(super) provider: Option<Arc<str>>,
+    pub(super) asked: Option<Arc<str>>,
+    pub(super) answered: Option<Arc<str>>,
+}
+
+/// The meters of one model's answers.
+#[derive(Debug)]
+struct Answers {
+    duration: Histogram,
+    input: Histogram,
+    output: Histogram,
+}
+
+const SESSION_KINDS: [&str; 4] = ["session", "patrol", "subagent", "unknown"];
+
+const DURATION: &str = "gen_ai.client.operation.duration";
+
+impl ChatMeters {
+    /// Measures an answer.
+    pub(super) fn answered(&self, model: Model, took: Duration, usage: Option<Usage>) {
+        let answers = self.of(model);
+        answers.duration.record(took.as_secs_f64());
+        if let Some(usage) = usage {
+            answers.input.record(usage.input as f64);
+            answers.output.record(usage.output as f64);
+        }
+    }
+
+    /// Measures a call without an answer.
+    pub(super) fn failed(model: &Model, took: Duration, error: &'static str) {
+        let error = Label::from_static_parts("error.type", error);
+        let labels: Vec<_> = model.labels().chain([error]).collect();
+        histogram!(DURATION, labels).record(took.as_secs_f64());
+    }
+
+    /// Measures how large the context of a call was, as the provider counts.
+    pub(super) fn context(&self, door: Door, tokens: u64) {
+        let kind = match door {
+            Door::User | Door::Bus => 0,
+            Door::Scheduled => 1,
+            Door::Subagent => 2,
+            _ => 3,
+        };
+        let new = || histogram!("rockbot.agent.context.tokens", "rockbot.session.kind" => SESSION_KINDS[kind]);
+        self.contexts[kind].get_or_init(new).record(tokens as f64);
+    }
+
+    fn of(&self, mut model: Model) -> Arc<Answers> {
+        // Whole at every moment: a panic of a recorder cannot have left it half changed.
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !answers.iter().any(|(known, _)| *known == model) && answers.len() >= MAX_SERIES {
+            model.answered = Some("_other".into());
+        }
+        if let Some((_, known)) = answers.iter().find(|(known, _)| *known == model) {
+            return known.clone();
+        }
+        let new = Arc::new(Answers::new(&model));
+        answers.push((model, new.clone()));
+        new
+    }
+}
+
+impl Model {
+    fn labels(&self) -> impl Iterator<Item = Label> {
+        let names = ["gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model"];
+        let values = [&self.provider, &self.asked, &self.answered];
+        let known = names.into_iter().zip(values);
+        let known = known.filter_map(|(name, value)| Some(Label::new(name, value.clone()?)));
+        std::iter::once(Label::from_static_parts("gen_ai.operation.name", "chat")).chain(known)
+    }
+}
+
+impl Answers {
+    fn new(model: &Model) -> Self {
+        let tokens = |kind| {
+            let kind = Label::from_static_parts("gen_ai.token.type", kind);
+            let labels: Vec<_> = model.labels().chain([kind]).collect();
+            histogram!("gen_ai.client.token.usage", labels)
+        };
+        Self {
+            duration: histogram!(DURATION, model.labels().collect::<Vec<_>>()),
+            input: tokens("input"),
+            output: tokens("output"),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The span and the meters of one model call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatResponse, DeltaSink, Usage};
+use rockbot_core::context::Door;
+use rockbot_core::loggable;
+use tokio::time::Instant;
+use tracing::Span;
+use tracing::field::{Empty, display};
+
+use super::content;
+use super::meters::{ChatMeters, Model};
+
+/// A model call that is watched. One that is dropped counts as cancelled.
+pub(super) struct Watched<'a> {
+    meters: &'a ChatMeters,
+    captures_content: bool,
+    model: Model,
+    door: Door,
+    pub(super) span: Span,
+    began: Instant,
+    first_chunk: Option<FirstChunk>,
+    has_ended: bool,
+}
+
+impl<'a> Watched<'a> {
+    /// Begins to watch `call` of `model`.
+    pub(super) fn begin(meters: &'a ChatMeters, captures_content: bool, model: Model, call: &mut ChatCall) -> Self {
+        let span = span(&model, call);
+        let mut watched = Self {
+            meters,
+            captures_content,
+            model,
+            door: call.cx.door(),
+            span,
+            began: Instant::now(),
+            first_chunk: None,
+            has_ended: false,
+        };
+        // Nobody sees what is not recorded: then pieces of answers go their way undisturbed.
+        if !watched.span.is_disabled() {
+            watched.first_chunk = call.deltas.take().map(|deltas| {
+                let (first, deltas) = FirstChunk::watch(deltas);
+                call.deltas = Some(deltas);
+                first
+            });
+            if captures_content {
+                watched
+                    .span
+                    .record("gen_ai.input.messages", content::input(&call.request));
+            }
+        }
+        watched
+    }
+
+    /// The call has ended.
+    pub(super) fn end(mut self, answer: &Result<ChatResponse, ChatError>) {
+        self.has_ended = true;
+        match answer {
+            Ok(response) => self.answered(response),
+            Err(error) => self.failed(error.kind().name()),
+        }
+    }
+
+    fn answered(&mut self, response: &ChatResponse) {
+        let model = Model {
+            // A fallback may have answered.
+            provider: response.provider.as_ref().or(self.model.provider.as_ref()).cloned(),
+            asked: self.model.asked.clone(),
+            answered: response.model.clone(),
+        };
+        if let Some(usage) = response.usage {
+            self.meters.context(self.door, usage.input);
+        }
+        if !self.span.is_disabled() {
+            self.describe(&model, response);
+        }
+        self.meters.answered(model, self.began.elapsed(), response.usage);
+    }
+
+    fn describe(&self, model: &Model, response: &ChatResponse) {
+        let span = &self.span;
+        let note = |field: &'static str, text: Option<&str>| {
+            if let Some(text) = text {
+                span.record(field, display(loggable(text)));
+            }
+        };
+        note("gen_ai.provider.name", model.provider.as_deref());
+        note("gen_ai.response.model", model.answered.as_deref());
+        note("gen_ai.response.id", response.id.as_deref());
+        let reasons = format_args!(r#"["{}"]"#, response.finish.name());
+        span.record("gen_ai.response.finish_reasons", display(reasons));
+        response.usage.iter().for_each(|usage| note_usage(span, *usage));
+        if let Some(at) = self.first_chunk.as_ref().and_then(FirstChunk::at) {
+            let after: Duration = at - self.began;
+            span.record("gen_ai.response.time_to_first_chunk", after.as_secs_f64());
+        }
+        if self.captures_content {
+            span.record("gen_ai.output.messages", content::output(response));
+        }
+    }
+
+    fn failed(&self, error: &'static str) {
+        self.span.record("error.type", error);
+        self.span.record("otel.status_code", "ERROR");
+        ChatMeters::failed(&self.model, self.began.elapsed(), error);
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.failed("cancelled");
+        }
+    }
+}
+
+/// The span of a call, without what only its end knows. It has a name of its own besides the one that is fixed.
+fn span(model: &Model, call: &ChatCall) -> Span {
+    let asked = model.asked.as_deref();
+    tracing::info_span!(
+        "chat",
+        otel.name = asked.map(|model| format!("chat {}", loggable(model))),
+        otel.kind = "client",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = model.provider.as_deref(),
+        gen_ai.request.model = asked,
+        gen_ai.request.stream = call.deltas.is_some(),
+        gen_ai.response.model = Empty,
+        gen_ai.response.id = Empty,
+        gen_ai.response.finish_reasons = Empty,
+        gen_ai.response.time_to_first_chunk = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.input.messages = Empty,
+        gen_ai.output.messages = Empty,
+        error.type = Empty,
+    )
+}
+
+fn note_usage(span: &Span, usage: Usage) {
+    span.record("gen_ai.usage.input_tokens", usage.input);
+    span.record("gen_ai.usage.output_tokens", usage.output);
+    span.record("gen_ai.usage.cache_read.input_tokens", usage.cached);
+    span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning);
+}
+
+/// When the first piece of an answer came; of the answer that counts, when one was taken back.
+struct FirstChunk(Arc<Mutex<Option<Instant>>>);
+
+impl FirstChunk {
+    /// The same sink, watched.
+    fn watch(deltas: DeltaSink) -> (Self, DeltaSink) {
+        let first = Self(Arc::default());
+        let watched = Self(first.0.clone());
+        let sink = DeltaSink::new(move |delta| {
+            watched.saw(&delta);
+            deltas.send(delta);
+        });
+        (first, sink)
+    }
+
+    fn saw(&self, delta: &ChatDelta<'_>) {
+        let mut at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match delta {
+            ChatDelta::Reset => *at = None,
+            _ => {
+                at.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    fn at(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,53 @@
+//! The span of a turn.
+
+use rockbot_core::chat::ChatErrorKind;
+use rockbot_core::loggable;
+use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
+use tracing::Span;
+use tracing::field::Empty;
+
+use super::{LiveTurn, TurnEngine, meters};
+
+impl TurnEngine {
+    /// The span of a turn: within the one in which its message was accepted. `traceparent` is that of the message's
+    /// sender, for a subscriber that joins traces.
+    pub(super) fn span(&self, live: &LiveTurn) -> Span {
+        let request = live.request();
+        tracing::info_span!(
+            "invoke_agent",
+            otel.name = format!("invoke_agent {}", self.agent),
+            otel.kind = "internal",
+            otel.status_code = Empty,
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.agent.name = &*self.agent,
+            gen_ai.conversation.id = %loggable(request.session.as_str()),
+            turn = %live.id(),
+            status = Empty,
+            traceparent = request.trace.as_deref(),
+            error.type = Empty,
+        )
+    }
+}
+
+/// Notes on the span of a turn how it ended.
+pub(super) fn ended(outcome: &TurnOutcome) {
+    let span = Span::current();
+    span.record("status", meters::name_of(&outcome.status));
+    if let TurnStatus::Failed(failure) = outcome.status {
+        span.record("error.type", name_of(failure));
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+fn name_of(failure: TurnFailure) -> &'static str {
+    match failure {
+        TurnFailure::Model(kind) => ChatErrorKind::name(kind),
+        TurnFailure::NoAnswer => "no_answer",
+        TurnFailure::Output => "output",
+        TurnFailure::ToolsTimedOut => "tools_timed_out",
+        TurnFailure::Interrupted => "interrupted",
+        TurnFailure::UnknownVersion => "unknown_version",
+        TurnFailure::Storage => "storage",
+        _ => "internal",
+    }
+}

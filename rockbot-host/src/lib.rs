@@ -24,6 +24,7 @@ pub mod turn;
 mod users;
 
 pub use agent::{Agent, TurnStream};
+pub use driver::ContextBudget;
 pub use engine::{Briefing, Resumed, TurnCall, TurnError, TurnService};
 pub use host::{AgentHost, AgentHostBuilder, BuildError, HostState, NotReady, StartError};
 pub use layer::Stack;

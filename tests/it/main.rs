@@ -25,6 +25,7 @@ mod long_term_memory;
 mod nudges;
 mod parallel;
 mod pipeline;
+mod recall;
 mod remote_tools;
 mod restart;
 mod second_look;

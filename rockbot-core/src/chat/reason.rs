@@ -15,6 +15,8 @@ pub enum ContextReason {
     Instructions,
     /// What models of this kind are told besides.
     ModelBehavior,
+    /// What the agent knows that may help with the message.
+    Recalled,
     /// An earlier part of the conversation.
     History,
     /// The shape that the answer must have.
@@ -44,6 +46,7 @@ impl fmt::Display for ContextReason {
         f.write_str(match self {
             Self::Instructions => "instructions",
             Self::ModelBehavior => "model behavior",
+            Self::Recalled => "recalled",
             Self::History => "history",
             Self::Shape => "shape of the answer",
             Self::WorkingMethod => "working method",

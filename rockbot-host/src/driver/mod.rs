@@ -5,6 +5,7 @@
 
 mod ask;
 mod call;
+mod knowledge;
 mod large;
 mod stash;
 mod windows;
@@ -19,6 +20,8 @@ use rockbot_core::{CallContext, Clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use knowledge::ContextBudget;
+pub(crate) use knowledge::{Gathered, Knowledge};
 pub(crate) use large::LargeResults;
 pub(crate) use windows::Windows;
 
@@ -35,6 +38,7 @@ pub(crate) struct TurnDriver {
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
     pub(crate) windows: Windows,
+    pub(crate) knowledge: Knowledge,
     /// Who chooses the tier of turns whose message names none; without it that is the balanced one.
     pub(crate) router: Option<TierRouter>,
     /// What answers cost.
@@ -121,6 +125,7 @@ impl<'a> Drive<'a> {
         match step {
             TurnStep::AskModel(purpose) => self.ask(&purpose).await,
             TurnStep::Compact(_) => self.compact().await,
+            TurnStep::Gather(about) => self.recall(about).await,
             TurnStep::CallTools(group) => self.call(&group).await,
             TurnStep::Count(mark) => {
                 metrics::counter!(mark.name()).increment(1);

@@ -1,15 +1,19 @@
 //! What the model is shown at the start of a turn.
 
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputSchema, Provenance, Role};
+use rockbot_core::recall::ContextQuery;
 use rockbot_core::store::{ConversationTurn, StoreError};
-use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
+use crate::driver::Gathered;
 use crate::turn::{Turn, TurnEvent};
 
 /// How many entries of the conversation the model is shown.
 const CONTEXT_TURNS: usize = 20;
+
+/// How many of the user's earlier messages are searched by.
+const EARLIER: usize = 3;
 
 impl TurnEngine {
     /// How a turn begins: what its model is shown.
@@ -19,39 +23,48 @@ impl TurnEngine {
         let behavior = self.behavior(turn.tier());
         let steps = turn.policy().budget.max_model_calls;
         let has_tools = !tools.view().is_empty();
-        let mut context = self.context(request, tools.view(), has_tools.then_some(steps)).await?;
-        if let Some(prompt) = &behavior.additional_system_prompt {
-            context.insert(1, ChatMessage::system(&**prompt).because(ContextReason::ModelBehavior));
-        }
+        let past = self
+            .memory
+            .recent(&request.principal, &request.session, CONTEXT_TURNS)
+            .await?;
+        let known = self.known(request, &past).await;
+        let instructions = self.prompt.current();
+        self.prefix.look(&instructions, tools.view().json());
+        let behavior_prompt = behavior.additional_system_prompt.as_deref();
+        let behavior_prompt =
+            behavior_prompt.map(|text| ChatMessage::system(text).because(ContextReason::ModelBehavior));
+
+        // What stays the same comes first, so that providers can keep it cached.
+        let mut context = Vec::with_capacity(past.len() + 8);
+        context.push(ChatMessage::system(&*instructions));
+        context.extend(known.instructions);
+        context.extend(behavior_prompt);
+        context.extend(past.into_iter().map(message));
+        context.extend(request.output.as_ref().map(shape));
+        context.extend(known.data);
+        let steps = has_tools.then_some(steps);
+        context.extend(self.briefer.messages(&*self.driver.clock, steps));
+        context.push(ChatMessage::user(&*request.text));
         Ok(TurnEvent::Started {
             context,
+            recalled: known.recalled,
             has_tools,
             tool_bytes: tools.view().json().len(),
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
         })
     }
 
-    /// The instructions, the conversation so far, the briefing and the message. What stays the same comes first, so
-    /// that providers can keep it cached.
-    async fn context(
-        &self,
-        request: &TurnRequest,
-        tools: &ToolView,
-        steps: Option<u32>,
-    ) -> Result<Vec<ChatMessage>, StoreError> {
-        let past = self
-            .memory
-            .recent(&request.principal, &request.session, CONTEXT_TURNS)
-            .await?;
-        let instructions = self.prompt.current();
-        self.prefix.look(&instructions, tools.json());
-        let mut messages = Vec::with_capacity(past.len() + 5);
-        messages.push(ChatMessage::system(&*instructions));
-        messages.extend(past.into_iter().map(message));
-        messages.extend(request.output.as_ref().map(shape));
-        messages.extend(self.briefer.messages(&*self.driver.clock, steps));
-        messages.push(ChatMessage::user(&*request.text));
-        Ok(messages)
+    /// What the agent knows that may help with the message.
+    async fn known(&self, request: &TurnRequest, past: &[ConversationTurn]) -> Gathered {
+        let knowledge = &self.driver.knowledge;
+        if knowledge.is_empty() {
+            return Gathered::default();
+        }
+        let said = past.iter().rev().filter(|entry| entry.role == Role::User);
+        let earlier = said.take(EARLIER).map(|entry| entry.content.clone()).collect();
+        let (principal, session) = (request.principal.clone(), request.session.clone());
+        let query = ContextQuery::new(principal, session, request.turn_id(), &*request.text);
+        knowledge.gather(&query.with_earlier(earlier)).await
     }
 }
 

@@ -265,13 +265,11 @@ impl Turn {
     }
 
     fn part<'a>(&'a self, index: usize, message: &'a ChatMessage) -> Part<'a> {
-        let by_host = || message.content.iter().any(|part| part.provenance == Provenance::HOST);
-        // The last message of those that the turn began with is the request.
-        let is_past = index + 1 < self.begun_with;
+        let is_past = index < self.begun_with && message.why() == ContextReason::History;
         match (message.role, &message.tool_call_id) {
             (Role::Tool, Some(call)) => self.result(call),
             (Role::Assistant, _) if is_past => Part::Past { by_user: false },
-            (Role::User, _) if is_past && !by_host() => Part::Past { by_user: true },
+            (Role::User, _) if is_past => Part::Past { by_user: true },
             (Role::Assistant, _) if !message.tool_calls.is_empty() => Part::Step,
             _ => Part::Fixed,
         }

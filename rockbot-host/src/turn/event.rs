@@ -26,6 +26,9 @@ pub enum TurnEvent {
         /// How many bytes the definitions of the tools have.
         #[serde(default, skip_serializing_if = "is_default")]
         tool_bytes: usize,
+        /// What the agent knew that may help.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        recalled: Vec<Recalled>,
         /// What stands at the end of each request in which the model may call tools.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reminder: Option<String>,
@@ -46,6 +49,11 @@ pub enum TurnEvent {
         /// What the provider told about the model's window, when the request was too long for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         overflow: Option<Overflow>,
+    },
+    /// What the agent knows about something is known.
+    Gathered {
+        /// It, if there is anything.
+        message: Option<ChatMessage>,
     },
     /// What was to be left out of the conversation is left out.
     Compacted {
@@ -88,6 +96,20 @@ pub enum TurnEvent {
     },
 }
 
+/// Something that a source knew, and whether the model was shown it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recalled {
+    /// Who knew it.
+    pub source: String,
+    /// What it begins with.
+    pub beginning: String,
+    /// Why it may help.
+    pub reason: String,
+    /// Whether there was room for it.
+    pub is_shown: bool,
+}
+
 /// Why a turn is no longer wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,6 +140,8 @@ pub struct CallFacts {
 pub enum TurnStep {
     /// Ask the model.
     AskModel(Purpose),
+    /// Look for what the agent knows about this.
+    Gather(String),
     /// Leave something out of the conversation.
     Compact(Compaction),
     /// Run these calls, all at once.

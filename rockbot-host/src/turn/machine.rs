@@ -146,6 +146,7 @@ impl Turn {
                 has_tools,
                 tool_bytes,
                 reminder,
+                ..
             } => {
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.begun_with = context.len();
@@ -173,6 +174,7 @@ impl Turn {
             }
             TurnEvent::Halted => self.halted = true,
             TurnEvent::Compacted { kept } => self.take_compacted(kept),
+            TurnEvent::Gathered { message } => self.take_gathered(message.as_ref()),
             TurnEvent::ModelFailed { overflow, .. } => {
                 if let Some(overflow) = overflow {
                     self.note_overflow(overflow);
@@ -189,6 +191,7 @@ impl Turn {
                 TurnEvent::ToolStarted { .. }
                 | TurnEvent::UserSaid { .. }
                 | TurnEvent::Compacted { .. }
+                | TurnEvent::Gathered { .. }
                 | TurnEvent::Escalated { .. }
                 | TurnEvent::Halted,
             ) => {
@@ -226,7 +229,7 @@ impl Turn {
                     self.phase = Phase::Calling(group.clone());
                 }
                 TurnStep::AwaitApproval { until, .. } => self.phase = Phase::Parked(*until),
-                TurnStep::Emit(_) | TurnStep::Count(_) => {}
+                TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Gather(_) => {}
                 TurnStep::Finish { status, text } => {
                     self.close_calls();
                     self.phase = Phase::Done {
@@ -349,6 +352,14 @@ impl Turn {
             ..response.to_message()
         };
         self.messages.push(Arc::new(message));
+    }
+
+    /// Takes in what the agent knows, just before what the host said last.
+    fn take_gathered(&mut self, message: Option<&ChatMessage>) {
+        if let Some(message) = message {
+            let last = self.messages.len().saturating_sub(1);
+            self.messages.insert(last, Arc::new(message.clone()));
+        }
     }
 
     fn take_started(&mut self, id: &CallId) {

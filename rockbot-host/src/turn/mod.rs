@@ -17,7 +17,7 @@ mod tests;
 pub use call::{CallState, CallStatus};
 pub(crate) use economy::Losing;
 pub use economy::{ContextEconomy, Original};
-pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, TurnEvent, TurnStep};
+pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, Recalled, TurnEvent, TurnStep};
 pub use machine::Turn;
 pub(crate) use policy::tasks;
 pub use policy::{Compaction, Elision, Evaluation, Nudge, Nudges, Trigger};

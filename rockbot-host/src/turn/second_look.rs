@@ -133,6 +133,7 @@ impl Turn {
         match evaluate::missing(verdict) {
             Some(reason) if self.limit().is_none() => vec![
                 TurnStep::Count(Mark::CompletionIncomplete),
+                TurnStep::Gather(format!("{} {reason}", self.request.text)),
                 TurnStep::AskModel(Purpose::Continue { reason }),
             ],
             _ => {
@@ -161,6 +162,7 @@ impl Turn {
         match follow_up::opportunity(verdict) {
             Some(prompt) if self.limit().is_none() => vec![
                 TurnStep::Count(Mark::FollowUpTriggered),
+                TurnStep::Gather(prompt.clone()),
                 TurnStep::AskModel(Purpose::FollowUp { prompt }),
             ],
             _ => {

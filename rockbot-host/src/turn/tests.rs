@@ -149,6 +149,9 @@ impl Life {
                 }
                 self.ask()
             }
+            TurnStep::Gather(about) => vec![TurnEvent::Gathered {
+                message: Some(ChatMessage::user(about)),
+            }],
             TurnStep::Compact(_) => vec![TurnEvent::Compacted { kept: self.keep() }],
             TurnStep::CallTools(group) => self.call(group),
             TurnStep::AwaitApproval { asks, .. } => self.decide(asks),
@@ -291,6 +294,7 @@ fn started() -> TurnEvent {
         ],
         has_tools: true,
         tool_bytes: 500,
+        recalled: Vec::new(),
         reminder: None,
     }
 }

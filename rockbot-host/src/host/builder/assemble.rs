@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use rockbot_core::messaging::Bus;
+use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversationMemory, StoreError, WorkingMemory};
 use rockbot_core::subsystem::{Declared, Needs, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
@@ -19,7 +20,7 @@ use crate::agent::Agent;
 use crate::behavior::Behaving;
 use crate::chat::ChatDoor;
 use crate::conversation::{ConversationOptions, FileConversationMemory};
-use crate::driver::{LargeResults, TurnDriver, Windows};
+use crate::driver::{Knowledge, LargeResults, TurnDriver, Windows};
 use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
@@ -78,6 +79,7 @@ struct Materials {
     briefer: Briefer,
     journal: Arc<dyn TurnJournal>,
     memory: Arc<dyn ConversationMemory>,
+    sources: Vec<Arc<dyn ContextSource>>,
     parts: Parts,
     patterns: Patterns,
 }
@@ -153,6 +155,7 @@ impl AgentHostBuilder {
             briefer: briefer?,
             journal: journal?,
             memory: memory?,
+            sources: self.sources.drain(..).chain(declared.sources).collect(),
             parts: declared.parts,
             patterns,
         })
@@ -295,6 +298,10 @@ impl AgentHostBuilder {
                     memory: parts.get::<dyn WorkingMemory>(),
                 },
                 windows: Windows::default(),
+                knowledge: Knowledge {
+                    sources: materials.sources,
+                    budget: self.context_budget,
+                },
                 router,
                 ledger: self.ledger,
                 journal: materials.journal.clone(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
+use rockbot_core::recall::ContextSource;
 use rockbot_core::subsystem::{Needs, Subsystem};
 use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
@@ -22,6 +23,7 @@ use intake::MessageSettings;
 
 use crate::behavior::ModelBehaviors;
 use crate::conversation::ConversationOptions;
+use crate::driver::ContextBudget;
 use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::layer::Layers;
@@ -76,6 +78,8 @@ pub struct AgentHostBuilder {
     chat: Option<Arc<dyn ChatClient>>,
     tools: Vec<Tool>,
     guides: Vec<Arc<dyn ToolGuide>>,
+    sources: Vec<Arc<dyn ContextSource>>,
+    context_budget: ContextBudget,
     registry: Option<Arc<dyn ToolRegistry>>,
     journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
@@ -144,6 +148,8 @@ impl AgentHostBuilder {
             chat: None,
             tools: Vec::new(),
             guides: Vec::new(),
+            sources: Vec::new(),
+            context_budget: ContextBudget::default(),
             registry: None,
             journal: None,
             data_dir: None,
@@ -279,6 +285,19 @@ impl AgentHostBuilder {
     /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
     pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
         self.policy.evaluation = evaluation;
+        self
+    }
+
+    /// Something that the agent knows and that may help with messages. Everything that sources know is asked before each
+    /// turn, and shown to the model as far as there is room. Subsystems bring sources of their own.
+    pub fn context_source(mut self, source: impl ContextSource) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// How much of what the agent knows is shown with a message.
+    pub fn context_budget(mut self, budget: ContextBudget) -> Self {
+        self.context_budget = budget;
         self
     }
 

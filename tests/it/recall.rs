@@ -1,0 +1,205 @@
+//! What the agent knows and the model is shown of it: from all sources, before each turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot::testing::ScriptedModel;
+use rockbot_core::BoxError;
+use rockbot_core::chat::{ChatRequest, ContextReason, Provenance, Role};
+use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
+use rockbot_core::turn::TurnRequest;
+use rockbot_host::turn::{Evaluation, RecordedEvent, TurnEvent};
+use rockbot_host::{AgentHost, AgentHostBuilder, ContextBudget};
+use serde_json::json;
+
+use crate::support::{Anything, Notes};
+
+/// Knows the texts that share a word with a topic, and notes what it was asked.
+#[derive(Debug, Clone)]
+struct Known(&'static [&'static str], Notes);
+
+#[async_trait]
+impl ContextSource for Known {
+    fn name(&self) -> &str {
+        "known"
+    }
+
+    async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let topics: Vec<_> = query.topics().map(str::to_lowercase).collect();
+        self.1.add(topics.join(" | "));
+        let fits = |text: &&&str| {
+            topics
+                .iter()
+                .any(|topic| text.split(" ").any(|word| word.len() > 3 && topic.contains(word)))
+        };
+        let item = |text: &&str| ContextItem::new("Known", format!("- {text}"), "shares a word", Provenance::MODEL);
+        Ok(self.0.iter().filter(fits).map(item).collect())
+    }
+}
+
+#[derive(Debug)]
+struct Rules;
+
+#[async_trait]
+impl ContextSource for Rules {
+    fn name(&self) -> &str {
+        "rules"
+    }
+
+    async fn gather(&self, _: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let rule = ContextItem::new("Rules", "- Answer in Norwegian.", "a rule", Provenance::USER);
+        Ok(vec![rule.as_instruction()])
+    }
+}
+
+#[derive(Debug)]
+struct Broken;
+
+#[async_trait]
+impl ContextSource for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        match query.text.contains("hang") {
+            true => std::future::pending().await,
+            false => panic!("it is broken"),
+        }
+    }
+}
+
+fn host(model: &ScriptedModel) -> (AgentHostBuilder, Notes) {
+    let notes = Notes::default();
+    let known = Known(&["gold lies under the oak", "silver is in the well"], notes.clone());
+    let builder = AgentHost::in_memory();
+    (builder.chat(model.clone()).context_source(known), notes)
+}
+
+/// Reason and text of each message.
+fn shown(request: &ChatRequest) -> Vec<(ContextReason, String)> {
+    let message = |message: &Arc<rockbot_core::chat::ChatMessage>| (message.why(), message.text().into_owned());
+    request.messages.iter().map(message).collect()
+}
+
+/// What stands between the marks.
+fn records(request: &ChatRequest) -> String {
+    let begins = |(_, text): &(ContextReason, String)| text.starts_with("Your own records");
+    let (_, text) = shown(request).into_iter().find(begins).expect("something was recalled");
+    let (_, text) = text.split_once("<records ").expect("a beginning");
+    let (_, text) = text.split_once('>').expect("its end");
+    let (text, _) = text.rsplit_once("</records").expect("an end");
+    text.trim().to_owned()
+}
+
+const ASKS: &str = "Where did we say that the gold is hidden?";
+
+#[tokio::test]
+async fn what_helps_stands_before_the_message_and_rules_with_the_instructions() {
+    let model = ScriptedModel::new().says("Under the oak.");
+    let host = host(&model)
+        .0
+        .context_source(Rules)
+        .instructions("Be kind.")
+        .build()
+        .unwrap();
+    host.agent().ask("s", ASKS).await.unwrap();
+    let request = &model.requests()[0];
+    let shown = shown(request);
+    let reasons: Vec<_> = shown.iter().map(|(reason, _)| *reason).collect();
+    use ContextReason::{Instructions, Message, Recalled};
+    assert_eq!(reasons, [Instructions, Recalled, Recalled, Message]);
+    assert_eq!(shown[1].1, "## Rules\n- Answer in Norwegian.");
+    assert_eq!(records(request), "## Known\n- gold lies under the oak");
+    let roles: Vec<_> = request.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::System, Role::System, Role::User, Role::User]);
+    let of_model = request.messages[2]
+        .content
+        .iter()
+        .filter(|part| part.provenance == Provenance::MODEL);
+    assert_eq!(of_model.count(), 1, "data remembers where it came from");
+}
+
+#[tokio::test]
+async fn a_short_answer_does_not_lose_the_thread() {
+    let model = ScriptedModel::new().says("Shall I dig?").says("Digging.");
+    let (builder, notes) = host(&model);
+    let host = builder.build().unwrap();
+    host.agent().ask("s", ASKS).await.unwrap();
+    host.agent().ask("s", "Yes, do.").await.unwrap();
+    let asks = ASKS.to_lowercase();
+    assert_eq!(notes.all(), [asks.as_str(), &asks]);
+    assert_eq!(records(&model.requests()[1]), "## Known\n- gold lies under the oak");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_goes_on_without_a_source_that_fails() {
+    for text in [
+        "The gold, please, and do not break down!",
+        "The gold, please, and do not hang around!",
+    ] {
+        let model = ScriptedModel::new().says("Here.");
+        let host = host(&model).0.context_source(Broken).build().unwrap();
+        assert_eq!(host.agent().ask("s", text).await.unwrap().text, "Here.");
+        assert_eq!(records(&model.requests()[0]), "## Known\n- gold lies under the oak");
+    }
+}
+
+#[tokio::test]
+async fn there_is_room_for_as_much_as_the_budget_says_and_the_trace_tells_the_rest() {
+    let model = ScriptedModel::new().says("Both.");
+    let folder = tempfile::tempdir().unwrap();
+    let known = Known(&["gold lies under the oak", "silver is in the well"], Notes::default());
+    let host = AgentHost::builder("digger")
+        .data_dir(folder.path())
+        .chat(model.clone())
+        .context_source(known)
+        .context_budget(ContextBudget::default().with_max_tokens(7))
+        .build()
+        .unwrap();
+    let request: TurnRequest = host.agent().request("s", "Where is the gold, and where is the silver?");
+    let turn = request.turn_id();
+    host.agent().run(request).await.unwrap();
+    assert_eq!(records(&model.requests()[0]), "## Known\n- gold lies under the oak");
+
+    let run = host.trace(&turn).await.unwrap().unwrap();
+    let RecordedEvent { event, .. } = serde_json::from_str(run.records[0].body.get()).unwrap();
+    let TurnEvent::Started { recalled, .. } = event else {
+        panic!("the first record is the beginning")
+    };
+    let told: Vec<_> = recalled
+        .iter()
+        .map(|one| (one.beginning.as_str(), one.reason.as_str(), one.is_shown))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("- gold lies under the oak", "shares a word", true),
+            ("- silver is in the well", "shares a word", false)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_incomplete_answer_is_sent_back_with_what_is_known_about_what_is_missing() {
+    let verdict = json!({ "complete": false, "reason": "The silver is missing." }).to_string();
+    let model = ScriptedModel::new()
+        .says("I'll look that up.")
+        .says(verdict)
+        .says("The silver is in the well.");
+    let evaluation = Evaluation {
+        max_completion_reprompts: 1,
+        ..Evaluation::OFF
+    };
+    let look = rockbot_core::tool::tool("look", |_: Anything| async { "nothing" }).pure();
+    let host = host(&model).0.tool(look).evaluation(evaluation).build().unwrap();
+    host.agent()
+        .ask("s", "Find all the treasures, will you?")
+        .await
+        .unwrap();
+    let request = &model.requests()[2];
+    assert_eq!(records(request), "## Known\n- silver is in the well");
+    let reasons: Vec<_> = shown(request).into_iter().map(|(reason, _)| reason).collect();
+    use ContextReason::{Answer, Correction, Instructions, Message, Recalled};
+    assert_eq!(reasons, [Instructions, Message, Answer, Recalled, Correction]);
+}

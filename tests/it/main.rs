@@ -13,6 +13,7 @@ mod economy;
 mod evaluate;
 mod example_programs;
 mod examples;
+mod faults;
 mod golden;
 mod guides;
 mod host;

@@ -297,6 +297,7 @@ impl AgentHostBuilder {
                 windows: Windows::default(),
                 router,
                 ledger: self.ledger,
+                filter: self.filter,
                 journal: materials.journal.clone(),
                 clock: self.clock.clone(),
                 halt: CancellationToken::new(),

@@ -17,6 +17,7 @@ mod faults;
 mod golden;
 mod guides;
 mod host;
+mod injection;
 mod journal;
 mod journal_reading;
 mod large_results;

@@ -12,7 +12,7 @@ use rockbot_core::store::InMemoryWorkingMemory;
 use rockbot_core::tool::{
     Effect, LargeResultPolicy, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
-use rockbot_host::turn::Evaluation;
+use rockbot_host::turn::{ContextEconomy, Evaluation};
 use rockbot_host::{AgentHost, Briefing};
 use serde_json::json;
 
@@ -76,7 +76,7 @@ fn script() -> ScriptedModel {
 }
 
 /// Runs both turns on a host whose model is asked through `client`.
-async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize) {
+async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize, economy: ContextEconomy) {
     let large = LargeResultPolicy {
         threshold,
         ..LargeResultPolicy::default()
@@ -86,6 +86,7 @@ async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize)
         .tool(page(text, fails))
         .working_memory(InMemoryWorkingMemory::new())
         .large_results(large)
+        .context_economy(economy)
         .briefing(Briefing::full())
         .evaluation(Evaluation {
             max_completion_reprompts: 2,
@@ -154,14 +155,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_result_stays_in_its_message(text in injections(), fails: bool, is_large: bool) {
+    fn a_result_stays_in_its_message(text in injections(), fails: bool, is_large: bool, is_short: bool) {
         let model = script();
-        block_on(run(model.clone(), &text, fails, if is_large { 40 } else { 64_000 }));
+        // With an economy results lose their middle, and the host lists what was left out.
+        let mut economy = ContextEconomy::default();
+        economy.max_result_len = is_short.then_some(30);
+        block_on(run(model.clone(), &text, fails, if is_large { 40 } else { 64_000 }, economy));
         model.assert_complete();
         let requests = model.requests();
         requests.iter().for_each(|request| check_native(request));
         let shows = |request: &Arc<ChatRequest>| request.messages.iter().any(|message| message.text().contains(MARK));
-        prop_assert!(is_large || requests[1..9].iter().any(shows), "the first turn reads it");
+        prop_assert!(is_large || is_short || requests[1..9].iter().any(shows), "the first turn reads it");
         prop_assert!(!shows(requests.last().unwrap()), "the next turn does not");
     }
 
@@ -174,7 +178,7 @@ proptest! {
             .says(json!({"complete": true, "reason": ""}).to_string())
             .says(json!({"hasFollowUps": false, "prompt": ""}).to_string())
             .says("You are welcome, any time.");
-        block_on(run(TextCallingClient::new(model.clone()), &text, fails, 64_000));
+        block_on(run(TextCallingClient::new(model.clone()), &text, fails, 64_000, ContextEconomy::default()));
         model.assert_complete();
         model.requests().iter().for_each(|request| check_in_text(request));
     }

@@ -18,6 +18,7 @@ use futures_util::StreamExt;
 use rockbot::core::TurnId;
 use rockbot::core::config::Config;
 use rockbot::core::turn::ApprovalRequest;
+use rockbot::host::answer::SafeLinks;
 use rockbot::host::settings::HostSettings;
 use rockbot::llm::PriceTable;
 use rockbot::prelude::*;
@@ -93,6 +94,8 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .chat(models)
         .prices(prices)
         .settings(&settings)
+        // What a file says must not make an answer with a link to who knows where.
+        .answer_filter(SafeLinks::new())
         .data_dir(data);
     Ok(tools
         .into_iter()

@@ -21,6 +21,7 @@ use endpoint::Endpoint;
 use heartbeat::Heartbeat;
 use rockbot::core::config::Config;
 use rockbot::core::store::InMemoryFeedbackStore;
+use rockbot::host::answer::SafeLinks;
 use rockbot::host::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
 use rockbot::llm::{KeywordTierSelector, PriceTable};
 use rockbot::prelude::*;
@@ -71,6 +72,8 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
         .tool(take_note)
         .tool(read_notes)
         .guide(notes::guide())
+        // Interfaces render answers: only links that the user named lead anywhere.
+        .answer_filter(SafeLinks::new())
         .add(Heartbeat::new(Duration::from_secs(5)))
         .feedback(InMemoryFeedbackStore::new())
         // Whoever is on the bus can write to the agent, and call its tools.

@@ -98,6 +98,8 @@ struct Scope {
     door: Door,
     priority: Priority,
     trust: Trust,
+    /// Of what the model had read; see [`CallContext::content_trust`].
+    content: Trust,
     deadline: Option<Instant>,
     cancellation: CancellationToken,
     grants: Arc<[Grant]>,
@@ -129,6 +131,7 @@ impl CallContext {
             door: Door::User,
             priority: Priority::User,
             trust: Trust::User,
+            content: Trust::Host,
             deadline: None,
             cancellation: CancellationToken::new(),
             grants: Arc::from([]),
@@ -177,6 +180,16 @@ impl CallContext {
     /// How far the originator of the work can be trusted.
     pub fn trust(&self) -> Trust {
         self.0.trust
+    }
+
+    /// How far everything can be trusted that led to this call: its originator, and what the model had read when it made
+    /// the call. [`Trust::Untrusted`] once that was a tool's result, an earlier answer of the model, which may repeat one,
+    /// or something in another program, of which nobody knows.
+    ///
+    /// A tool layer decides by it: a tool that sends mail can be denied once strangers may have spoken. Whoever starts
+    /// work from within a tool call passes it on as the trust of that work.
+    pub fn content_trust(&self) -> Trust {
+        self.0.trust.min(self.0.content)
     }
 
     /// When the work must have ended, if ever.
@@ -269,6 +282,12 @@ impl CallContext {
     #[must_use]
     pub fn with_trust(self, trust: Trust) -> Self {
         self.change(|scope| scope.trust = trust)
+    }
+
+    /// After the model has read something of this trust. It only ever gets less.
+    #[must_use]
+    pub fn with_content_trust(self, content: Trust) -> Self {
+        self.change(|scope| scope.content = scope.content.min(content))
     }
 
     /// To be finished by `deadline`.

@@ -3,6 +3,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
+pub mod answer;
 pub mod behavior;
 pub mod bus;
 mod chat;

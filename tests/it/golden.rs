@@ -1,17 +1,19 @@
 //! A recorded run is played again, and the form in which a turn stands in the journal.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rockbot_core::CallContext;
-use rockbot_core::chat::{ChatRequest, ToolCall};
+use rockbot_core::chat::{ChatErrorKind, ChatRequest, ToolCall};
 use rockbot_core::testing::{ManualClock, ScriptedModel, SequentialIds};
 use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_core::turn::{StoredRun, TurnRequest};
-use rockbot_host::AgentHost;
-use rockbot_host::turn::{RecordedEvent, TurnEvent};
+use rockbot_host::turn::{AcceptedTurn, Evaluation, RecordedEvent, Turn, TurnEvent, TurnStep};
+use rockbot_host::{AgentHost, Briefing};
+use rockbot_llm::{ModelGateway, Retry};
 use serde_json::json;
 
 use crate::support::{Notes, host_of, noting_tool};
@@ -120,6 +122,140 @@ async fn a_recorded_run_played_again_asks_and_calls_the_same() {
     assert_eq!(wanted, ["call_1", "call_2", "call_3", "call_4", "call_5"]);
     let (second, replayed) = play(model, answers).await;
     assert_eq!(second, first);
+    let events = |run: &StoredRun| {
+        run.records
+            .iter()
+            .map(|record| record.body.get().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(events(&replayed), events(&recorded));
+}
+
+/// What the recorded events make of a turn that is decided anew: which requests with tools, and which calls.
+fn decided_anew(run: &StoredRun) -> (Vec<String>, Vec<String>) {
+    let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).unwrap();
+    let mut turn = Turn::new(accepted.request, accepted.policy, run.accepted.at);
+    let (mut asked, mut called) = (Vec::new(), Vec::new());
+    for record in &run.records {
+        let recorded: RecordedEvent = serde_json::from_str(record.body.get()).unwrap();
+        let steps = turn.on(&recorded.event, record.at);
+        assert_eq!(steps, recorded.steps);
+        for step in &steps {
+            match step {
+                TurnStep::AskModel(purpose) if !purpose.is_aside() => {
+                    asked.push(serde_json::to_string(&turn.messages_for(purpose)).unwrap());
+                }
+                TurnStep::CallTools(group) => {
+                    let calls = turn.calls().iter().filter(|call| group.contains(&call.call.id));
+                    called.extend(
+                        calls.map(|call| format!("{} {} {}", call.call.id, call.call.name, call.call.arguments)),
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(turn.outcome().is_some());
+    (asked, called)
+}
+
+/// A host with every policy on, whose model is tried again when it fails.
+fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
+    let tool = |name: &str, effect| {
+        let registration = ToolRegistration::new(name, "Acts.", json!({"type": "object"}));
+        Tool::new(registration, noting.clone()).effect(effect)
+    };
+    AgentHost::builder("golden")
+        .chat(ModelGateway::builder(model.clone()).part(Retry::default()).build())
+        .tool(tool("look", Effect::Pure))
+        .tool(tool("send", Effect::Mutating))
+        .briefing(Briefing::full().with_time_zone("UTC"))
+        .clock(ManualClock::default())
+        .evaluation(Evaluation {
+            max_completion_reprompts: 1,
+            max_follow_up_passes: 1,
+        })
+        .data_dir(journal)
+        .build()
+        .unwrap()
+}
+
+/// Runs the message; returns what was asked and called, and the record of it.
+async fn play_eagerly(
+    model: ScriptedModel,
+    answers: impl IntoIterator<Item = ToolInvokeResponse>,
+) -> (Vec<Arc<ChatRequest>>, Vec<String>, StoredRun) {
+    let folder = tempfile::tempdir().unwrap();
+    let noting = Noting(Notes::default(), Arc::new(Mutex::new(answers.into_iter().collect())));
+    let host = eager(&model, &noting, folder.path());
+    let outcome = host
+        .agent()
+        .run(TurnRequest::new("s", "m1", "Send the report to Ada."))
+        .await
+        .unwrap();
+    let run = host.trace(&outcome.turn).await.unwrap().unwrap();
+    model.assert_complete();
+    (model.requests(), noting.0.all(), run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_with_nudges_retries_and_second_looks_is_decided_the_same_again() {
+    let model = ScriptedModel::new()
+        .calls_all([
+            ("task_create", json!({"items": ["Look", "Send"]})),
+            ("look", json!({"n": 1})),
+        ])
+        .says("Let me send it:")
+        .fails(ChatErrorKind::Overloaded)
+        .calls_all([
+            ("send", json!({"n": 2})),
+            ("task_update", json!({"id": 2, "status": "completed"})),
+        ])
+        .says("The report is on its way to Ada.")
+        .says(json!({"complete": false, "reason": "Bob is missing."}).to_string())
+        .calls("send", json!({"n": 3}))
+        .says("The report is on its way to Ada and Bob.")
+        .says(json!({"hasFollowUps": true, "prompt": "Look once more."}).to_string())
+        .calls("look", json!({"n": 4}))
+        .says("Both have it.");
+    let results = ["one", "two", "three", "four"];
+    let answers = results.map(|result| answer(result, result == "three"));
+    let (requests, calls, recorded) = play_eagerly(model, answers).await;
+    assert_eq!(requests.len(), 11);
+    let wanted = [
+        r#"call_2 look {"n":1}"#,
+        r#"call_3 send {"n":2}"#,
+        r#"call_5 send {"n":3}"#,
+        r#"call_6 look {"n":4}"#,
+    ];
+    assert_eq!(calls, wanted);
+
+    // The machine alone asks the same, but for the attempt that the gateway made again.
+    let (asked, called) = decided_anew(&recorded);
+    let mut in_person: Vec<_> = requests.iter().filter(|request| request.output.is_none()).collect();
+    in_person.remove(2);
+    let shown = |request: &&Arc<ChatRequest>| serde_json::to_string(&request.messages).unwrap();
+    assert_eq!(asked, in_person.iter().map(shown).collect::<Vec<_>>());
+    let real: Vec<_> = called.into_iter().filter(|call| !call.contains(" task_")).collect();
+    assert_eq!(real, wanted);
+
+    // So does another host, from the recorded answers alone.
+    let (mut model, mut answers) = (ScriptedModel::new(), Vec::new());
+    for record in &recorded.records {
+        let event: RecordedEvent = serde_json::from_str(record.body.get()).unwrap();
+        match event.event {
+            TurnEvent::ModelAnswered { response, .. } => model = model.answers(response),
+            TurnEvent::ToolReturned(response) if !response.tool_name.as_str().starts_with("task_") => {
+                answers.push(response)
+            }
+            _ => {}
+        }
+    }
+    let (again, called, replayed) = play_eagerly(model, answers).await;
+    let mut first: Vec<_> = requests.iter().map(|request| shown(&request)).collect();
+    first.remove(2);
+    assert_eq!(again.iter().map(|request| shown(&request)).collect::<Vec<_>>(), first);
+    assert_eq!(called, calls);
     let events = |run: &StoredRun| {
         run.records
             .iter()

@@ -84,7 +84,9 @@ async fn an_incomplete_answer_is_sent_back_with_what_is_missing() {
         "{told}"
     );
     assert!(
-        requests[4].messages[1].text().contains("- send_mail {} → sent"),
+        requests[4].messages[1]
+            .text()
+            .contains(r#"- "send_mail" "{}" → "sent""#),
         "the judge sees what was called"
     );
 }

@@ -166,6 +166,12 @@ impl ChatMessage {
         }
     }
 
+    /// How far the message can be trusted: the least of its parts. One without text says nothing wrong.
+    pub fn trust(&self) -> Trust {
+        let parts = self.content.iter().map(|part| part.provenance.trust);
+        parts.min().unwrap_or(Trust::Host)
+    }
+
     /// The text of all parts, one after the other.
     pub fn text(&self) -> Cow<'_, str> {
         match self.content.as_slice() {

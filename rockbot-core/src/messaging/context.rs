@@ -101,7 +101,9 @@ impl MessageContext {
             .with_principal(self.principal(None))
             .with_idempotency_key(self.idempotency_key())
             .with_door(Door::Bus)
-            .with_trust(self.0.delivery.trust.min(Trust::User));
+            .with_trust(self.0.delivery.trust.min(Trust::User))
+            // Nobody knows what the asking program had read.
+            .with_content_trust(Trust::Untrusted);
         if let Some(limit) = headers::timeout(headers) {
             cx = cx.with_deadline(self.received() + limit);
         }

@@ -51,6 +51,9 @@ pub struct ModelBehavior {
 
 impl ModelBehavior {
     fn read(section: &Section<'_>) -> Result<Self, ConfigError> {
+        if section.get::<ResultMode>("ScheduledTaskResultMode")?.is_some() {
+            tracing::warn!("`ScheduledTaskResultMode` of a model has no effect: this host runs no scheduled tasks");
+        }
         Ok(Self {
             additional_system_prompt: text(section, "AdditionalSystemPrompt")?,
             pre_tool_loop_prompt: text(section, "PreToolLoopPrompt")?,
@@ -93,6 +96,22 @@ impl ModelBehavior {
             .unwrap_or(evaluation.max_completion_reprompts);
         evaluation.max_follow_up_passes = self.max_follow_up_passes.unwrap_or(evaluation.max_follow_up_passes);
         policy
+    }
+}
+
+/// How the results of scheduled tasks are told. It is checked, and waits for scheduled tasks.
+struct ResultMode;
+
+impl FromSetting for ResultMode {
+    const EXPECTED: &'static str = "`Summarize`, `VerbatimOutput` or `SummarizeWithOutput`";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        let mode = String::from_value(value)?;
+        let modes = ["Summarize", "VerbatimOutput", "SummarizeWithOutput"];
+        modes
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&mode))
+            .then_some(Self)
     }
 }
 
@@ -214,6 +233,8 @@ fn longest<'a, T>(prefixes: &'a BTreeMap<String, T>, id: &str) -> Option<&'a T> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn check(prefixes: &[&str], id: &str, expected: Option<&str>) {
@@ -250,6 +271,23 @@ mod tests {
             ..Budget::default()
         };
         assert_eq!(behavior.policy(PolicySnapshot::default(), Some(own)).budget, own);
+    }
+
+    #[test]
+    fn a_setting_without_effect_is_known_and_checked() {
+        let read = |mode: &str| {
+            let text = json!({ "ModelBehaviors": { "Models": { "gpt": { "ScheduledTaskResultMode": mode } } } });
+            let config = Config::new().with_text("agent.json", &text.to_string()).unwrap();
+            let read = ModelBehaviors::read(&config).map(|behaviors| behaviors.of("gpt"));
+            (read, config.check_unknown().unwrap().len())
+        };
+        let (behavior, unknown) = read("verbatimOutput");
+        assert_eq!((behavior.unwrap(), unknown), (ModelBehavior::default(), 0));
+        let error = read("Shout").0.unwrap_err().to_string();
+        assert!(
+            error.contains("`Summarize`, `VerbatimOutput` or `SummarizeWithOutput`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatCall, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier, ToolCall,
+    ChatCall, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier, ToolCall,
 };
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
-use rockbot_core::turn::{BudgetLimit, JournalError, ProgressSink, TurnProgress};
+use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use rockbot_core::{loggable, until};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
+use super::shown::Pieces;
 use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
@@ -37,7 +38,8 @@ impl Drive<'_> {
         if matches!(purpose, Purpose::Retry(_) | Purpose::Continue { .. }) {
             self.live.progress().send(|| TurnProgress::Retract);
         }
-        let call = self.chat_call(purpose);
+        let pieces = self.pieces(purpose);
+        let call = self.chat_call(purpose, pieces.as_ref().map(Pieces::sink));
         let (live, driver) = (self.live, self.driver);
         let (deadline, late) = self.until(purpose);
         let stop = async {
@@ -55,7 +57,10 @@ impl Drive<'_> {
             until(asking, stop).await
         };
         let event = match answer {
-            Ok(answer) => self.answered(answer, self.turn.tier_of(purpose.is_aside())),
+            Ok(answer) => {
+                pieces.iter().for_each(Pieces::end);
+                self.answered(answer, self.turn.tier_of(purpose.is_aside()))
+            }
             Err(Some(event)) => event,
             Err(None) => return Ok(()),
         };
@@ -100,7 +105,14 @@ impl Drive<'_> {
         }
     }
 
-    fn chat_call(&mut self, purpose: &Purpose) -> ChatCall {
+    /// Where the pieces of the answer go, if anybody listens to them.
+    fn pieces(&self, purpose: &Purpose) -> Option<Pieces> {
+        let progress = self.live.progress();
+        let listens = progress.wants_deltas() && !purpose.is_aside();
+        listens.then(|| Pieces::new(progress.clone(), self.driver.filter_of(self.turn), self.turn))
+    }
+
+    fn chat_call(&mut self, purpose: &Purpose, deltas: Option<DeltaSink>) -> ChatCall {
         if let Some(aside) = self.turn.aside(purpose) {
             let request = ChatRequest {
                 tier: Some(self.turn.tier_of(true)),
@@ -128,8 +140,6 @@ impl Drive<'_> {
             output,
             ..ChatRequest::default()
         };
-        let progress = self.live.progress();
-        let deltas = progress.wants_deltas().then(|| deltas(progress.clone()));
         ChatCall {
             request: Arc::new(request),
             deltas,
@@ -186,15 +196,4 @@ impl Drive<'_> {
             None => self.driver.tools.facts(&request, &self.cx),
         }
     }
-}
-
-/// Reports the pieces of an answer to whoever listens.
-fn deltas(progress: ProgressSink) -> DeltaSink {
-    DeltaSink::new(move |delta| match delta {
-        ChatDelta::Text(text) => progress.send(|| TurnProgress::Delta(text.to_owned())),
-        ChatDelta::Reasoning(text) => progress.send(|| TurnProgress::Reasoning(text.to_owned())),
-        ChatDelta::Reset => progress.send(|| TurnProgress::Retract),
-        // A call is reported when it runs: this one may still be cut.
-        _ => {}
-    })
 }

@@ -21,6 +21,11 @@ impl Drive<'_> {
         }
         let in_group = |call: &&CallState| group.contains(&call.call.id);
         let calls: Vec<_> = self.turn.calls().iter().filter(in_group).cloned().collect();
+        let content = self.turn.content_trust();
+        if content < self.cx.content_trust() {
+            self.cx = self.cx.clone().with_content_trust(content);
+            self.lasting = self.lasting.clone().with_content_trust(content);
+        }
         self.start(&calls).await?;
         // What a mutating call does must be known, so it is waited for; but it must not begin after the end.
         let mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);

@@ -7,6 +7,7 @@ mod ask;
 mod call;
 mod knowledge;
 mod large;
+mod shown;
 mod stash;
 mod windows;
 
@@ -25,6 +26,7 @@ pub(crate) use knowledge::{Gathered, Knowledge};
 pub(crate) use large::LargeResults;
 pub(crate) use windows::Windows;
 
+use crate::answer::AnswerFilter;
 use crate::chat::ChatDoor;
 use crate::engine::LiveTurn;
 use crate::routing::TierRouter;
@@ -43,6 +45,8 @@ pub(crate) struct TurnDriver {
     pub(crate) router: Option<TierRouter>,
     /// What answers cost.
     pub(crate) ledger: Ledger,
+    /// What looks at answers before people see them, if anything does.
+    pub(crate) filter: Option<Arc<dyn AnswerFilter>>,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.

@@ -139,6 +139,7 @@ impl TurnEngine {
     /// Ends a turn: the conversation first, then the turns of messages that joined it, then the journal, then
     /// whoever waits. A crash in between ends it once more, with the same words.
     async fn end(&self, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
+        let outcome = self.driver.shown(turn, outcome);
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "a finished turn could not be added to its conversation");
         }

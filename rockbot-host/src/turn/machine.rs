@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, ModelTier, Role, Spent, ToolCall, TurnSoFar};
+use rockbot_core::chat::{
+    ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
+};
+use rockbot_core::context::Trust;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -51,6 +54,8 @@ pub struct Turn {
     pub(super) begun_with: usize,
     /// What stands at the end of each request with tools.
     reminder: Option<String>,
+    /// How far what the model has read can be trusted.
+    content: Trust,
     /// What the model noted that it is to do.
     tasks: TaskList,
     /// What its calls tell of how hard it is.
@@ -112,6 +117,7 @@ impl Turn {
             economy: Economy::default(),
             begun_with: 0,
             reminder: None,
+            content: Trust::Host,
             tasks: TaskList::default(),
             so_far: TurnSoFar::new(),
             escalated: None,
@@ -150,6 +156,7 @@ impl Turn {
             } => {
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.begun_with = context.len();
+                self.content = context.iter().map(ChatMessage::trust).min().unwrap_or(Trust::Host);
                 self.has_tools = *has_tools;
                 self.note_tools(*tool_bytes);
                 self.reminder.clone_from(reminder);
@@ -411,8 +418,15 @@ impl Turn {
                 if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
                     response.content.push_str(note);
                 }
-                self.messages
-                    .push(Arc::new(ChatMessage::tool(response.tool_call_id, response.content)));
+                let mut message = ChatMessage::tool(response.tool_call_id, response.content);
+                if self.policy.task_list && tasks::has_tool(state.call.name.as_str()) {
+                    message
+                        .content
+                        .iter_mut()
+                        .for_each(|part| part.provenance = Provenance::HOST);
+                }
+                self.content = self.content.min(message.trust());
+                self.messages.push(Arc::new(message));
             }
         }
     }
@@ -549,6 +563,12 @@ impl Turn {
         let went_well = before.filter(|state| state.finished().is_none_or(|ended| !ended.is_error));
         went_well.for_each(|state| tasks.take_in(&state.call));
         Some(tasks)
+    }
+
+    /// How far what the model has read can be trusted: the least of all of it. Its own words of this turn do not count:
+    /// they were made of the rest.
+    pub fn content_trust(&self) -> Trust {
+        self.content
     }
 
     /// How many calls have ended that were work, and not the model's own bookkeeping.

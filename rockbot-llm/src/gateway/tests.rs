@@ -1,5 +1,8 @@
 //! The gateway as a whole.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use rockbot_core::chat::ChatRequest;
@@ -116,4 +119,89 @@ async fn layers_that_fail_keep_their_typed_error() {
         gateway.chat(call()).await.unwrap_err().kind(),
         ChatErrorKind::RateLimited
     );
+}
+
+/// Fails so often, and then answers; each time it takes a second and some steps on the way.
+#[derive(Clone)]
+struct Halting(Arc<AtomicUsize>);
+
+impl Halting {
+    fn failing(times: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(times)))
+    }
+}
+
+#[async_trait]
+impl ChatClient for Halting {
+    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(SECOND).await;
+        let left = self.0.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        match left {
+            Ok(_) => Err(ChatError::new(ChatErrorKind::Overloaded, "not now")),
+            Err(_) => Ok(ChatResponse::text("done")),
+        }
+    }
+}
+
+/// The whole gateway with one permit: its model fails twice, the other one once, so a call is tried again, passed on,
+/// and tried again there.
+fn strained() -> (ModelGateway, Permits) {
+    let permits = Permits::new(PermitLimits::serialized());
+    let retry = Retry::new(RetryPolicy {
+        retries: 1,
+        ..RetryPolicy::default()
+    });
+    let gateway = ModelGateway::builder(Halting::failing(2))
+        .fallback(Fallback::to("other", Halting::failing(1)))
+        .part(retry)
+        .part(permits.clone())
+        .part(Meter::default())
+        .part(TimeLimit::of(SECOND * 10))
+        .build();
+    (gateway, permits)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_at_any_point_leaves_nothing_behind() {
+    const STEP: Duration = Duration::from_millis(100);
+    let mut has_ended = false;
+    for polls in 0.. {
+        let (gateway, permits) = strained();
+        {
+            // A call in front of it, so that it waits for its permit, too.
+            let mut first = Some(gateway.chat(call()));
+            let mut dropped = gateway.chat(call());
+            let mut waker = Context::from_waker(Waker::noop());
+            for poll in 0..polls {
+                match &mut first {
+                    Some(first) if poll < 5 => assert!(first.as_mut().poll(&mut waker).is_pending()),
+                    _ => first = None,
+                }
+                has_ended = dropped.as_mut().poll(&mut waker).is_ready();
+                if has_ended {
+                    break;
+                }
+                // Not with each poll: what ends between two timers is to be dropped there, too.
+                if poll % 3 == 2 {
+                    tokio::time::advance(STEP).await;
+                }
+            }
+        }
+        assert_eq!(
+            (permits.running(), permits.waiting()),
+            (0, 0),
+            "dropped after {polls} polls"
+        );
+        assert!(gateway.is_idle(), "dropped after {polls} polls");
+        // The one permit is there again.
+        let again = timeout(SECOND * 60, gateway.chat(call())).await;
+        assert!(again.is_ok(), "dropped after {polls} polls");
+        if has_ended {
+            assert!(polls > 60, "it went through all of the gateway: {polls} polls");
+            return;
+        }
+    }
 }

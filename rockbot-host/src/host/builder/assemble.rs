@@ -304,6 +304,7 @@ impl AgentHostBuilder {
                 },
                 router,
                 ledger: self.ledger,
+                filter: self.filter,
                 journal: materials.journal.clone(),
                 clock: self.clock.clone(),
                 halt: CancellationToken::new(),

@@ -21,6 +21,7 @@ use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 pub use assemble::BuildError;
 use intake::MessageSettings;
 
+use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::conversation::ConversationOptions;
 use crate::driver::ContextBudget;
@@ -91,6 +92,7 @@ pub struct AgentHostBuilder {
     selector: Option<Arc<dyn TierSelector>>,
     routing_log: Option<RoutingLog>,
     ledger: Ledger,
+    filter: Option<Arc<dyn AnswerFilter>>,
     limits: ToolLimits,
     captures_content: bool,
     large_results: LargeResultPolicy,
@@ -161,6 +163,7 @@ impl AgentHostBuilder {
             selector: None,
             routing_log: None,
             ledger: Ledger::new(()),
+            filter: None,
             limits: ToolLimits::default(),
             captures_content: false,
             large_results: LargeResultPolicy::default(),
@@ -345,6 +348,13 @@ impl AgentHostBuilder {
     /// Which weaknesses of the model are answered with a nudge.
     pub fn nudges(mut self, nudges: Nudges) -> Self {
         self.policy.nudges = nudges;
+        self
+    }
+
+    /// What looks at answers before people see them, such as [`SafeLinks`](crate::answer::SafeLinks). Default: nothing;
+    /// whoever renders answers should set it.
+    pub fn answer_filter(mut self, filter: impl AnswerFilter) -> Self {
+        self.filter = Some(Arc::new(filter));
         self
     }
 

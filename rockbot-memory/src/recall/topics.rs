@@ -1,0 +1,77 @@
+//! Searching by several topics at once: what the message is about, and what the ones before it were about.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use rockbot_core::search::Ranked;
+
+/// How much less an earlier topic counts than the one after it.
+const FADING: f64 = 0.6;
+
+/// What fits a topic less than this, compared with what fits it best, only shares a word with it.
+const WORTH_IT: f64 = 0.3;
+
+/// Something that was found, and by which topic.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found<'a, T> {
+    pub(super) item: T,
+    pub(super) topic: &'a str,
+    /// From 0 to 1.
+    pub(super) score: f64,
+}
+
+/// Makes one list of what was found by each topic, the best first; the first topic counts most.
+pub(super) fn merged<'a, T, K: Hash + Eq>(
+    found: impl IntoIterator<Item = (&'a str, Vec<Ranked<T>>)>,
+    key: impl Fn(&T) -> K,
+) -> Vec<Found<'a, T>> {
+    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut all: Vec<Found<'a, T>> = Vec::new();
+    let mut weight = 1.0;
+    for (topic, ranked) in found {
+        let best = ranked.first().map_or(1.0, |first| first.score);
+        let worth_it = ranked.into_iter().filter(|ranked| ranked.score >= best * WORTH_IT);
+        for Ranked { item, score } in worth_it {
+            let score = weight * score / best;
+            match places.get(&key(&item)) {
+                None => {
+                    places.insert(key(&item), all.len());
+                    all.push(Found { item, topic, score });
+                }
+                Some(place) if all[*place].score < score => all[*place] = Found { item, topic, score },
+                Some(_) => {}
+            }
+        }
+        weight *= FADING;
+    }
+    all.sort_by(|one, other| other.score.total_cmp(&one.score));
+    all
+}
+
+/// Why something that was found is shown.
+pub(super) fn reason(topic: &str, score: f64) -> String {
+    format!("fits \"{}\" ({score:.2})", super::shortened(topic, 40))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranked(found: &[(&'static str, f64)]) -> Vec<Ranked<&'static str>> {
+        found.iter().map(|&(item, score)| Ranked { item, score }).collect()
+    }
+
+    #[test]
+    fn the_message_counts_more_than_what_was_said_before() {
+        let found = [
+            ("now", ranked(&[("a", 10.0), ("b", 5.0), ("noise", 1.0)])),
+            ("before", ranked(&[("c", 3.0), ("b", 3.0)])),
+        ];
+        let merged = merged(found, |item| *item);
+        let shown: Vec<_> = merged
+            .iter()
+            .map(|found| (found.item, found.topic, found.score))
+            .collect();
+        assert_eq!(shown, [("a", "now", 1.0), ("b", "before", 0.6), ("c", "before", 0.6)]);
+    }
+}

@@ -5,18 +5,28 @@
 //! and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
 //!
 //! * [`long_term`]: facts, one document each
+//! * [`conversation_log`]: everything that was said, for those who learn from it afterwards
+//! * [`rules`]: what the agent must keep to, Markdown
+//! * [`feedback`]: signs of how well the agent did, lines for each session
 //! * [`skill`]: skills, one document each, and a log of their uses
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod blocking;
+pub mod conversation_log;
 mod documents;
+pub mod feedback;
 pub mod long_term;
 mod options;
 mod path;
 mod residents;
+pub mod rules;
+mod session_lines;
 pub mod skill;
 
+pub use conversation_log::{ConversationLogOptions, FileConversationLog};
+pub use feedback::FileFeedbackStore;
 pub use long_term::FileLongTermMemory;
 pub use options::FileOptions;
-pub use skill::FileSkillStore;
+pub use rules::FileRulesStore;
+pub use skill::{FileSkillStore, FileSkillUsageStore};

@@ -26,6 +26,7 @@ mod large_results;
 mod layers;
 mod live_text;
 mod long_term_memory;
+mod memory_folder;
 mod nudges;
 mod parallel;
 mod pipeline;
@@ -47,6 +48,7 @@ mod tiers;
 mod tool_surface;
 mod tools;
 mod users;
+mod working_memory;
 
 #[path = "../../examples/chat/calculator.rs"]
 mod calculator;

@@ -15,6 +15,7 @@ mod skill;
 mod skill_usage;
 mod timeline;
 mod working;
+mod working_entries;
 mod write_queue;
 
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError};
@@ -28,6 +29,7 @@ pub use rules::{InMemoryRulesStore, Rule, RulesStore};
 pub use skill::{InMemorySkillStore, Skill, SkillStore};
 pub use skill_usage::{InMemorySkillUsageStore, SkillUsage, SkillUsageStore};
 pub use working::{DEFAULT_TTL, InMemoryWorkingMemory, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote};
+pub use working_entries::{WorkingEntries, WorkingLimits};
 pub use write_queue::WriteQueue;
 
 use crate::chat::Provenance;

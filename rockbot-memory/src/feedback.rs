@@ -1,7 +1,7 @@
 //! Feedback in files: [`FileFeedbackStore`].
 //!
-//! `{session}.jsonl` has an entry in each line; sessions of the principal `local` lie in the folder itself, those of others
-//! in `@{principal}/`. Lines that cannot be read are skipped and stay. Nothing is ever removed by itself.
+//! `{session}.jsonl` has an entry in each line; sessions of the principal `local` lie in the folder itself, those of
+//! others in `@{principal}/`. Lines that cannot be read are skipped and stay. Nothing is ever removed by itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::session_lines::{Line, SessionLines};
 
 /// A [`FeedbackStore`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. Who does not want to
-/// wait even for that uses a [`WriteQueue`](rockbot_core::store::WriteQueue). A line has less than 1 MiB.
+/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. Who does not
+/// want to wait even for that uses a [`WriteQueue`](rockbot_core::store::WriteQueue). A line has less than 1 MiB.
 #[derive(Debug)]
 pub struct FileFeedbackStore {
     lines: Arc<SessionLines<FeedbackEntry>>,
@@ -45,8 +45,8 @@ impl FileFeedbackStore {
         })
     }
 
-    /// How many lines queries skipped, each time they met them, and how many files were set aside, since they could not be
-    /// read.
+    /// How many lines queries skipped, each time they met them, and how many files were set aside, since they could not
+    /// be read.
     pub fn damaged(&self) -> u64 {
         self.lines.damaged()
     }

@@ -1,8 +1,8 @@
 //! What agents of the rockbot framework remember, in files that people can read and edit.
 //!
 //! Every store is a folder that one process at a time can open. Its files have the formats of the original of this
-//! framework, whose data folders open as they are. Whatever a store is asked for, it stays in its folder: ids become encoded names,
-//! and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
+//! framework, whose data folders open as they are. Whatever a store is asked for, it stays in its folder: ids become
+//! encoded names, and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
 //!
 //! [`FileMemory`] opens all stores of a data folder:
 //!

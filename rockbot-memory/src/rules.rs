@@ -1,11 +1,12 @@
 //! Rules in files: [`FileRulesStore`].
 //!
-//! `rules.md` has what the agent was told; every `.md` file in the folder `rules/` beside it has rules that people wrote, read in the
-//! order of their names. Every line is a rule, with or without a list mark before it; headings and empty lines are not. The
-//! files of other principals lie in `@{principal}/`.
+//! `rules.md` has what the agent was told; every `.md` file in the folder `rules/` beside it has rules that people
+//! wrote, read in the order of their names. Every line is a rule, with or without a list mark before it; headings and
+//! empty lines are not. The files of other principals lie in `@{principal}/`.
 //!
-//! The files are read again whenever they changed. What is added goes to the end of `rules.md`; what is removed goes from all
-//! files, and everything else in them stays as it is. A file that cannot be read is left where it is, with a warning: it is somebody's text.
+//! The files are read again whenever they changed. What is added goes to the end of `rules.md`; what is removed goes
+//! from all files, and everything else in them stays as it is. A file that cannot be read is left where it is, with a
+//! warning: it is somebody's text.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

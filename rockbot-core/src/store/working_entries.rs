@@ -43,8 +43,8 @@ struct Size {
 }
 
 impl WorkingEntries {
-    /// Forgets the entries whose time is over, and returns the moment by which they are told: `now`, unless the clock was
-    /// set back. Then it stands still, so that nothing comes back and nothing new is over too early.
+    /// Forgets the entries whose time is over, and returns the moment by which they are told: `now`, unless the clock
+    /// was set back. Then it stands still, so that nothing comes back and nothing new is over too early.
     pub fn advance(&mut self, now: Timestamp) -> Timestamp {
         self.now = self.now.max(now);
         while let Some((expiry, key)) = self.expiries.first()

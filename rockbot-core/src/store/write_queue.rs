@@ -10,8 +10,9 @@ use crate::Principal;
 
 /// Takes entries that nobody waits for, such as feedback, to be written one after the other by a task of the host.
 ///
-/// It holds a limited number of entries. What comes when it is full, or after the task has ended, is dropped and counted: who
-/// leaves signs of quality behind should not be held up by a slow disk. What is in it when the process is killed is lost.
+/// It holds a limited number of entries. What comes when it is full, or after the task has ended, is dropped and
+/// counted: who leaves signs of quality behind should not be held up by a slow disk. What is in it when the process is
+/// killed is lost.
 ///
 /// ```
 /// use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore, WriteQueue};
@@ -31,7 +32,10 @@ use crate::Principal;
 /// # };
 /// let store = Arc::new(InMemoryFeedbackStore::new());
 /// let writer = store.clone();
-/// let (queue, task) = WriteQueue::new(100, async move |principal, entry| writer.append(&principal, entry).await);
+/// let (queue, task) = WriteQueue::new(100, move |principal, entry| {
+///     let writer = writer.clone();
+///     async move { writer.append(&principal, entry).await }
+/// });
 /// let task = tokio::spawn(task);
 /// queue.push(Principal::default(), entry);
 /// drop(queue);
@@ -56,8 +60,9 @@ impl<T> Clone for WriteQueue<T> {
 }
 
 impl<T> WriteQueue<T> {
-    /// A queue of at most `capacity` entries (at least 1), and the task that writes them with `write`. Entries that cannot be
-    /// written are dropped and counted, too. The task ends when all copies of the queue are gone and everything is written.
+    /// A queue of at most `capacity` entries (at least 1), and the task that writes them with `write`. Entries that
+    /// cannot be written are dropped and counted, too. The task ends when all copies of the queue are gone and
+    /// everything is written.
     pub fn new<F: Future<Output = Result<(), StoreError>>>(
         capacity: usize,
         write: impl Fn(Principal, T) -> F,

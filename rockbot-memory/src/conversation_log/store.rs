@@ -15,8 +15,8 @@ use crate::residents::Residents;
 /// How a [`FileConversationLog`] is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConversationLogOptions {
-    /// How many bytes the log of a principal has at most: 64 MiB by default. When it is full, its older half is forgotten,
-    /// also by readers that have not seen it.
+    /// How many bytes the log of a principal has at most: 64 MiB by default. When it is full, its older half is
+    /// forgotten, also by readers that have not seen it.
     pub max_bytes: u64,
 }
 
@@ -28,9 +28,9 @@ impl Default for ConversationLogOptions {
 
 /// A [`ConversationLog`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A position resolves when
-/// the disk has it. A reader whose position is lost reads again, and misses nothing. One append has at most a quarter of the
-/// bytes that the log may have.
+/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A position
+/// resolves when the disk has it. A reader whose position is lost reads again, and misses nothing. One append has at
+/// most a quarter of the bytes that the log may have.
 #[derive(Debug)]
 pub struct FileConversationLog(Arc<Logs>);
 

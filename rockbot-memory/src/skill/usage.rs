@@ -42,8 +42,8 @@ impl FileSkillUsageStore {
         })
     }
 
-    /// How many lines queries skipped, each time they met them, and how many files were set aside, since they could not be
-    /// read.
+    /// How many lines queries skipped, each time they met them, and how many files were set aside, since they could not
+    /// be read.
     pub fn damaged(&self) -> u64 {
         self.lines.damaged()
     }

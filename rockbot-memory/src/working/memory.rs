@@ -38,9 +38,9 @@ impl Default for WorkingMemoryOptions {
 
 /// A [`WorkingMemory`] in a folder, which one process at a time can open.
 ///
-/// A put resolves when the operating system has it: it survives `kill -9`, and takes as long as writing its texts, however many
-/// entries there are. An entry expires when it would have, also when the process was not running meanwhile. All entries
-/// are held in memory, those of 256 principals at most.
+/// A put resolves when the operating system has it: it survives `kill -9`, and takes as long as writing its texts,
+/// however many entries there are. An entry expires when it would have, also when the process was not running
+/// meanwhile. All entries are held in memory, those of 256 principals at most.
 #[derive(Debug)]
 pub struct FileWorkingMemory(Arc<Memory>);
 
@@ -83,8 +83,8 @@ impl FileWorkingMemory {
         self.0.damaged.load(Ordering::Relaxed)
     }
 
-    /// Folds all logs into the documents, for other programs that read documents only. It costs two syncs of the disk for
-    /// each group that changed.
+    /// Folds all logs into the documents, for other programs that read documents only. It costs two syncs of the disk
+    /// for each group that changed.
     ///
     /// # Errors
     ///

@@ -1,24 +1,42 @@
 //! What agents of the rockbot framework remember, in files that people can read and edit.
 //!
 //! Every store is a folder that one process at a time can open. Its files have the formats of the original of this
-//! framework, whose data folders open as they are. Whatever a store is asked for, it stays in its folder: ids become encoded names,
-//! and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
+//! framework, whose data folders open as they are. Whatever a store is asked for, it stays in its folder: ids become
+//! encoded names, and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
+//!
+//! [`FileMemory`] opens all stores of a data folder:
 //!
 //! * [`long_term`]: facts, one document each
+//! * [`conversation_log`]: everything that was said, for those who learn from it afterwards
+//! * [`rules`]: what the agent must keep to, Markdown
+//! * [`feedback`]: signs of how well the agent did, lines for each session
 //! * [`skill`]: skills, one document each, and a log of their uses
-//! * [`recall`]: what of all this a model is shown before a turn
+//! * [`working`]: texts that are kept for a while
+//!
+//! [`recall`] says what of all this a model is shown before a turn.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod blocking;
+pub mod conversation_log;
 mod documents;
+pub mod feedback;
 pub mod long_term;
+mod memory;
 mod options;
 mod path;
 pub mod recall;
 mod residents;
+pub mod rules;
+mod session_lines;
 pub mod skill;
+pub mod working;
 
+pub use conversation_log::{ConversationLogOptions, FileConversationLog};
+pub use feedback::FileFeedbackStore;
 pub use long_term::FileLongTermMemory;
+pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
-pub use skill::FileSkillStore;
+pub use rules::FileRulesStore;
+pub use skill::{FileSkillStore, FileSkillUsageStore};
+pub use working::{FileWorkingMemory, WorkingMemoryOptions};

@@ -135,7 +135,7 @@ async fn a_second_one_is_refused_the_folder() {
     let (memory, _) = open(folder.path());
     let refused = FileLongTermMemory::open(folder.path()).unwrap_err().to_string();
     let expected = format!(
-        "the folder of each memory cannot be opened: the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder",
+        "the memory folder cannot be opened: the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder",
         folder.path().display()
     );
     assert_eq!(refused, expected);

@@ -3,7 +3,8 @@
 use super::name::{IdTooLong, decode, encode};
 use crate::Principal;
 
-/// The folder of `principal`, relative to that of a store: none (the empty name) for `local`, `@{principal}` for others.
+/// The folder of `principal`, relative to that of a store: none (the empty name) for `local`, `@{principal}` for
+/// others.
 ///
 /// `@` is in no name of [`encode`], so nothing else can be named so.
 ///

@@ -32,15 +32,16 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError>;
 
     /// Keeps an entry, unless a live one [says the same](MemoryEntry::says_the_same_as): then that one is
-    /// [reinforced](MemoryEntry::reinforce), and there is no second copy. Of several calls at once with the same words one adds.
+    /// [reinforced](MemoryEntry::reinforce), and there is no second copy. Of several calls at once with the same words
+    /// one adds.
     ///
     /// # Errors
     ///
     /// Fails when the memory cannot be written.
     async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError>;
 
-    /// Puts `after` in the place of `before`, if `before` still stands there as it is. Returns whether it did; never when
-    /// their ids differ.
+    /// Puts `after` in the place of `before`, if `before` still stands there as it is. Returns whether it did; never
+    /// when their ids differ.
     ///
     /// # Errors
     ///
@@ -193,7 +194,8 @@ pub struct MemoryEntry {
     /// How much it matters, from 0 to 1: 0.5 unless somebody says otherwise.
     #[serde(default = "medium")]
     pub importance_score: f64,
-    /// When it was learned last; `None` means [`created_at`](Self::created_at). Changing an entry is not learning it again.
+    /// When it was learned last; `None` means [`created_at`](Self::created_at). Changing an entry is not learning it
+    /// again.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
     /// How often it was learned: once unless somebody says otherwise.
@@ -270,9 +272,10 @@ impl MemoryEntry {
         }
     }
 
-    /// Takes in that the same was learned once more, as `by`. The entry keeps its words and category; the earlier beginning,
-    /// the later moment, the higher importance and the higher trust hold; counts add up; tags and metadata are completed.
-    /// Nothing changes when `by` is trusted less: otherwise any web page could make a fact look well established.
+    /// Takes in that the same was learned once more, as `by`. The entry keeps its words and category; the earlier
+    /// beginning, the later moment, the higher importance and the higher trust hold; counts add up; tags and metadata
+    /// are completed. Nothing changes when `by` is trusted less: otherwise any web page could make a fact look well
+    /// established.
     pub fn reinforce(&mut self, by: &Self) {
         if by.provenance.trust < self.provenance.trust {
             return;

@@ -15,6 +15,8 @@ mod skill;
 mod skill_usage;
 mod timeline;
 mod working;
+mod working_entries;
+mod write_queue;
 
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError};
 pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
@@ -27,6 +29,8 @@ pub use rules::{InMemoryRulesStore, Rule, RulesStore};
 pub use skill::{InMemorySkillStore, Skill, SkillStore};
 pub use skill_usage::{InMemorySkillUsageStore, SkillUsage, SkillUsageStore};
 pub use working::{DEFAULT_TTL, InMemoryWorkingMemory, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote};
+pub use working_entries::{WorkingEntries, WorkingLimits};
+pub use write_queue::WriteQueue;
 
 use crate::chat::Provenance;
 use crate::context::Trust;

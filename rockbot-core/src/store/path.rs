@@ -52,6 +52,12 @@ impl StorePath {
         self.0.split('/')
     }
 
+    /// The first two segments, such as `session/abc`: the namespace of an entry in working memory.
+    pub fn namespace(&self) -> &str {
+        let end = self.0.match_indices('/').nth(1).map_or(self.0.len(), |(at, _)| at);
+        &self.0[..end]
+    }
+
     /// Whether this is `parent`, or lies below it. `ab` is not within `a`.
     pub fn is_within(&self, parent: &Self) -> bool {
         let rest = self.0.strip_prefix(&*parent.0);
@@ -110,6 +116,13 @@ mod tests {
         ] {
             assert!(StorePath::new(text).is_err(), "{text:?}");
             assert!(serde_json::from_value::<StorePath>(text.into()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_two_segments() {
+        for (key, expected) in [("a", "a"), ("a/b", "a/b"), ("a/b/c", "a/b"), ("a/b/c/d", "a/b")] {
+            assert_eq!(StorePath::new(key).unwrap().namespace(), expected);
         }
     }
 

@@ -91,7 +91,8 @@ pub struct Skill {
 }
 
 impl Skill {
-    /// What searches look at: the name and what the skill is for; how it is done only while nobody has written what for.
+    /// What searches look at: the name and what the skill is for; how it is done only while nobody has written what
+    /// for.
     pub fn searched_text(&self) -> String {
         let purpose = if self.summary.trim().is_empty() {
             &self.content

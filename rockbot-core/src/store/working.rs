@@ -1,7 +1,6 @@
 //! Working memory: a scratch space for texts that are worth keeping for a while, shared by all of an agent's
 //! work and parted by paths.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::per_principal::PerPrincipal;
+use super::working_entries::{WorkingEntries, WorkingLimits};
 use super::{StoreError, StorePath};
 use crate::chat::Provenance;
 use crate::search::{Bm25Ranker, Ranked};
@@ -87,12 +87,6 @@ fn searched(entry: &WorkingEntry) -> String {
 
 /// How long an entry is kept when nobody says otherwise.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(300);
-
-/// How many entries a namespace holds: the chunks of a few large results, and notes.
-const LIMIT: usize = 1_000;
-
-/// How many bytes the texts of a namespace have.
-const BYTE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// A text on its way into working memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,20 +192,16 @@ pub enum WorkingMemoryError {
 /// Working memory of a process: gone when it ends.
 #[derive(Debug)]
 pub struct InMemoryWorkingMemory {
-    entries: PerPrincipal<Entries>,
-    limit: usize,
-    byte_limit: usize,
+    entries: PerPrincipal<WorkingEntries>,
+    limits: WorkingLimits,
     clock: Arc<dyn Clock>,
 }
-
-type Entries = BTreeMap<StorePath, Arc<WorkingEntry>>;
 
 impl Default for InMemoryWorkingMemory {
     fn default() -> Self {
         Self {
             entries: PerPrincipal::default(),
-            limit: LIMIT,
-            byte_limit: BYTE_LIMIT,
+            limits: WorkingLimits::default(),
             clock: Arc::new(SystemClock),
         }
     }
@@ -226,14 +216,14 @@ impl InMemoryWorkingMemory {
     /// Holding `limit` entries in each namespace.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
+        self.limits.entries = limit;
         self
     }
 
     /// Holding texts of `limit` bytes in each namespace.
     #[must_use]
     pub fn with_byte_limit(mut self, limit: usize) -> Self {
-        self.byte_limit = limit;
+        self.limits.bytes = limit;
         self
     }
 
@@ -244,46 +234,22 @@ impl InMemoryWorkingMemory {
         self
     }
 
-    fn check_room(&self, entries: &Entries, notes: &[WorkingNote]) -> Result<(), WorkingMemoryError> {
-        let mut after: BTreeMap<_, _> = entries.iter().map(|(key, entry)| (key, entry.value.len())).collect();
-        after.extend(notes.iter().map(|note| (&note.key, note.value.len())));
-        for touched in notes.iter().map(|note| namespace(&note.key)).collect::<BTreeSet<_>>() {
-            let within = after.iter().filter(|(key, _)| namespace(key) == touched);
-            let (count, bytes) = within.fold((0, 0), |(count, bytes), (_, length)| (count + 1, bytes + length));
-            let namespace = || touched.to_owned();
-            if count > self.limit {
-                return Err(WorkingMemoryError::Full {
-                    namespace: namespace(),
-                    limit: self.limit,
-                });
-            }
-            if bytes > self.byte_limit {
-                return Err(WorkingMemoryError::TooLarge {
-                    namespace: namespace(),
-                    limit: self.byte_limit,
-                });
-            }
-        }
-        Ok(())
+    /// Works on the entries whose time is not over.
+    fn with<R>(&self, principal: &Principal, work: impl FnOnce(&mut WorkingEntries, Timestamp) -> R) -> R {
+        self.entries.write(principal, |entries| {
+            let now = entries.advance(self.clock.now());
+            work(entries, now)
+        })
     }
-}
-
-/// The first two segments of a key.
-fn namespace(key: &StorePath) -> &str {
-    let key = key.as_str();
-    let end = key.match_indices('/').nth(1).map_or(key.len(), |(at, _)| at);
-    &key[..end]
 }
 
 #[async_trait]
 impl WorkingMemory for InMemoryWorkingMemory {
     async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError> {
-        let now = self.clock.now();
-        self.entries.write(principal, |entries| {
-            entries.retain(|_, entry| entry.expires_at > now);
-            self.check_room(entries, &notes)?;
+        self.with(principal, |entries, now| {
+            entries.check_room(&notes, self.limits)?;
             for note in notes {
-                entries.insert(note.key.clone(), Arc::new(note.stored_at(now)));
+                entries.insert(Arc::new(note.stored_at(now)));
             }
             Ok(())
         })
@@ -294,15 +260,11 @@ impl WorkingMemory for InMemoryWorkingMemory {
         principal: &Principal,
         key: &StorePath,
     ) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError> {
-        let now = self.clock.now();
-        let entry = self.entries.read(principal, |entries| entries.get(key).cloned());
-        Ok(entry.filter(|entry| entry.expires_at > now))
+        Ok(self.with(principal, |entries, _| entries.get(key).cloned()))
     }
 
     async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError> {
-        let now = self.clock.now();
-        let entry = self.entries.write(principal, |entries| entries.remove(key));
-        Ok(entry.is_some_and(|entry| entry.expires_at > now))
+        Ok(self.with(principal, |entries, _| entries.remove(key).is_some()))
     }
 
     async fn list(
@@ -310,13 +272,7 @@ impl WorkingMemory for InMemoryWorkingMemory {
         principal: &Principal,
         prefix: Option<&StorePath>,
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
-        let now = self.clock.now();
-        let is_listed = |entry: &&Arc<WorkingEntry>| {
-            entry.expires_at > now && prefix.is_none_or(|prefix| entry.key.is_within(prefix))
-        };
-        Ok(self.entries.read(principal, |entries| {
-            entries.values().filter(is_listed).cloned().collect()
-        }))
+        Ok(self.with(principal, |entries, _| entries.list(prefix).cloned().collect()))
     }
 }
 
@@ -352,12 +308,5 @@ mod tests {
             memory.get(&me, &StorePath::new("session/b/2").unwrap()).await.unwrap(),
             None
         );
-    }
-
-    #[test]
-    fn a_namespace_is_two_segments() {
-        for (key, expected) in [("a", "a"), ("a/b", "a/b"), ("a/b/c", "a/b"), ("a/b/c/d", "a/b")] {
-            assert_eq!(namespace(&StorePath::new(key).unwrap()), expected);
-        }
     }
 }

@@ -9,8 +9,8 @@
 //! over, unless that was done in the last 2 seconds, or is 20 times less ago than it took. Before a file is written,
 //! it is looked at in any case: what somebody changed is read first, and never overwritten unseen.
 //!
-//! **Copies**: of several files with the same id, the one that was changed last counts. The others stay where they are until
-//! the document is deleted.
+//! **Copies**: of several files with the same id, the one that was changed last counts. The others stay where they are
+//! until the document is deleted.
 //!
 //! **Damage**: a file that cannot be read is set aside as `….damaged`; one that was all right before only when it is
 //! still the same at the next look, since somebody may be writing it.

@@ -59,8 +59,7 @@ impl<D: Document> Documents<D> {
     pub(crate) fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
         Ok(Self {
-            folder: folder
-                .map_err(|error| failed(format_args!("the folder of each {} cannot be opened", D::WHAT), error))?,
+            folder: folder.map_err(|error| failed(format_args!("the {} folder cannot be opened", D::WHAT), error))?,
             owned: Residents::default(),
             clock,
             damaged: AtomicU64::new(0),
@@ -205,7 +204,8 @@ impl<D: Document> Documents<D> {
         removed.map(drop).map_err(|error| self.failed("removed", error))
     }
 
-    /// Reads a file again that is about to be written, if somebody else changed it. Returns whether that changed anything.
+    /// Reads a file again that is about to be written, if somebody else changed it. Returns whether that changed
+    /// anything.
     fn refresh(&self, principal: &Principal, owned: &Owned<D>, file: &str) -> Result<bool, StoreError> {
         let found = match self.folder.find(file) {
             Ok(found) => found,

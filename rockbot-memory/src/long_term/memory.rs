@@ -14,8 +14,8 @@ use crate::documents::{Collection, Documents};
 /// A [`LongTermMemory`] in a folder, which one process at a time can open.
 ///
 /// A write resolves when the disk has it. Entries are held in memory with an index of their words, those of 256
-/// principals at most; the files are the truth. What people change in them is seen by a search 2 seconds later, or after 20
-/// times as long as it takes to look at all files. An entry has at most 8 MiB as JSON.
+/// principals at most; the files are the truth. What people change in them is seen by a search 2 seconds later, or
+/// after 20 times as long as it takes to look at all files. An entry has at most 8 MiB as JSON.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;

@@ -14,8 +14,8 @@ use crate::documents::{Collection, Documents};
 /// A [`SkillStore`] in a folder, which one process at a time can open.
 ///
 /// A write resolves when the disk has it. Skills are held in memory with an index of their names and purposes, those of
-/// 256 principals at most; the files are the truth. What people change in them is seen 2 seconds later, or after 20 times as
-/// long as it takes to look at all files. A skill has at most 8 MiB as JSON.
+/// 256 principals at most; the files are the truth. What people change in them is seen 2 seconds later, or after 20
+/// times as long as it takes to look at all files. A skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct FileSkillStore {
     documents: Arc<Documents<Skill>>,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs the ignored test `child` as a process of its own in `folder`, kills it at some moment of round `round`, and returns
-/// what it [acknowledged](acknowledge), in order.
+/// Runs the ignored test `child` as a process of its own in `folder`, kills it at some moment of round `round`, and
+/// returns what it [acknowledged](acknowledge), in order.
 pub(crate) fn kill(child: &str, folder: &Path, round: usize) -> Vec<String> {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args([child, "--exact", "--ignored", "--nocapture", "--test-threads=1"])

@@ -4,6 +4,7 @@
 
 mod conversation;
 mod conversation_log;
+mod decay;
 mod feedback;
 mod long_term;
 mod memory_query;
@@ -20,6 +21,7 @@ mod write_queue;
 
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError};
 pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
+pub use decay::Decay;
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
 pub use long_term::{InMemoryLongTermMemory, LongTermMemory, LongTermMemoryExt, MemoryEntry, Remembered, remembered};
 pub use memory_query::MemoryQuery;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
+use rockbot_core::store::{Decay, LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
-use super::topics::{merged, reason};
+use super::topics::{Found, merged, reason};
 
 const HEADING: &str = "Memories";
 
@@ -25,6 +25,8 @@ pub struct MemoryRecall {
     pub most: usize,
     /// How many of the newest are shown when a conversation begins and none fits. Default 5.
     pub most_new: usize,
+    /// How memories fade.
+    pub decay: Decay,
 }
 
 impl MemoryRecall {
@@ -35,6 +37,7 @@ impl MemoryRecall {
             clock,
             most: 8,
             most_new: 5,
+            decay: Decay::default(),
         }
     }
 
@@ -50,11 +53,19 @@ impl MemoryRecall {
                 .map(|found| (topic, found))
         };
         let found = try_join_all(query.topics().map(search)).await?;
-        let found = merged(found, |entry: &Arc<MemoryEntry>| entry.id.clone());
+        let mut found = merged(found, |entry: &Arc<MemoryEntry>| entry.id.clone());
+        let now = self.clock.now();
+        let weight = |found: &Found<'_, Arc<MemoryEntry>>| found.score * self.weight(&found.item, now);
+        found.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
         let shown = found.into_iter().take(self.most);
         Ok(shown
             .map(|found| self.item(&found.item, reason(found.topic, found.score)))
             .collect())
+    }
+
+    /// Of two memories that fit alike the one that matters more is shown; one that fits much better is shown anyway.
+    fn weight(&self, entry: &MemoryEntry, now: Timestamp) -> f64 {
+        0.75 + 0.5 * self.decay.importance(entry, now)
     }
 
     async fn newest(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
@@ -161,6 +172,26 @@ mod tests {
         let earlier = "Could you oil that squeaking garden gate, please?";
         let reason = "fits \"Could you oil that squeaking garden gate […]\" (1.00)";
         check("Yes, now.", &[earlier], &[(gate, reason)]).await;
+    }
+
+    #[tokio::test]
+    async fn of_those_that_fit_alike_the_ones_that_matter_come_first() {
+        let memory = InMemoryLongTermMemory::new();
+        for (id, importance) in [("a", 0.1), ("b", 0.9)] {
+            let mut entry = MemoryEntry::new(id, "Miso sleeps.", Timestamp::default(), Provenance::MODEL);
+            entry.importance_score = importance;
+            memory.save(&Principal::default(), entry).await.unwrap();
+        }
+        let recall = MemoryRecall::new(Arc::new(memory), Arc::new(ManualClock::new(Timestamp::default())));
+        let query = ContextQuery::new(
+            Principal::default(),
+            "s".into(),
+            "t".into(),
+            "Where is it that Miso sleeps, again?",
+        );
+        let items = recall.gather(&query).await.unwrap();
+        let ids: Vec<_> = items.iter().map(|item| &item.text[..5]).collect();
+        assert_eq!(ids, ["- [b]", "- [a]"]);
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::try_join;
 use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory};
@@ -69,7 +70,7 @@ impl ContextSource for NoteRecall {
         let own = Namespace::of_session(&query.session);
         let shared = StorePath::new(SHARED)?;
         let list = |path| self.memory.list(&query.principal, Some(path));
-        let (own, shared) = futures_util::try_join!(list(own.path()), list(&shared))?;
+        let (own, shared) = try_join(list(own.path()), list(&shared)).await?;
         let mut entries: Vec<_> = own.into_iter().chain(shared).filter(|entry| !is_chunk(entry)).collect();
         entries.sort_by(|one, other| {
             other

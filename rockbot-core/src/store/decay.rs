@@ -1,0 +1,57 @@
+//! How much a memory still matters: what is never learned again fades.
+
+use std::time::Duration;
+
+use super::MemoryEntry;
+use crate::Timestamp;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How importance fades with time since an entry was learned last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decay {
+    /// For how long it stays as it is. Default 30 days.
+    pub grace: Duration,
+    /// After how much more time it is half as important. Default 45 days; zero means that nothing fades.
+    pub half_life: Duration,
+    /// What it never falls below, unless it was lower from the beginning. Default 0.1.
+    pub floor: f64,
+}
+
+impl Default for Decay {
+    fn default() -> Self {
+        Self {
+            grace: DAY * 30,
+            half_life: DAY * 45,
+            floor: 0.1,
+        }
+    }
+}
+
+impl Decay {
+    /// How important `entry` is at `now`, from 0 to 1. The entry keeps its score: learned once more, it matters as before.
+    ///
+    /// ```
+    /// use rockbot_core::Timestamp;
+    /// use rockbot_core::chat::Provenance;
+    /// use rockbot_core::store::{Decay, MemoryEntry};
+    ///
+    /// let day = |day: u64| Timestamp::from_millis(day * 24 * 60 * 60 * 1000);
+    /// let entry = MemoryEntry::new("m1", "likes tea", day(0), Provenance::USER);
+    /// let at = |now| Decay::default().importance(&entry, day(now));
+    /// assert_eq!([at(0), at(30), at(75), at(1_000)], [0.5, 0.5, 0.25, 0.1]);
+    /// ```
+    pub fn importance(&self, entry: &MemoryEntry, now: Timestamp) -> f64 {
+        // Files can say anything.
+        let score = match entry.importance_score {
+            score if score.is_finite() => score.clamp(0.0, 1.0),
+            _ => 0.5,
+        };
+        let fading = now.since(entry.last_seen()).saturating_sub(self.grace);
+        if self.half_life.is_zero() || fading.is_zero() {
+            return score;
+        }
+        let half_lives = fading.as_secs_f64() / self.half_life.as_secs_f64();
+        (score * 0.5_f64.powf(half_lives)).max(score.min(self.floor))
+    }
+}

@@ -364,6 +364,7 @@ impl Turn {
     /// Takes in what the agent knows, just before what the host said last.
     fn take_gathered(&mut self, message: Option<&ChatMessage>) {
         if let Some(message) = message {
+            self.content = self.content.min(message.trust());
             let last = self.messages.len().saturating_sub(1);
             self.messages.insert(last, Arc::new(message.clone()));
         }

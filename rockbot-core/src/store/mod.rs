@@ -25,7 +25,7 @@ pub use decay::Decay;
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
 pub use long_term::{InMemoryLongTermMemory, LongTermMemory, LongTermMemoryExt, MemoryEntry, Remembered, remembered};
 pub use memory_query::MemoryQuery;
-pub use namespace::Namespace;
+pub use namespace::{Access, Namespace};
 pub use path::{PathError, StorePath};
 pub use rules::{InMemoryRulesStore, Rule, RulesStore};
 pub use skill::{InMemorySkillStore, Skill, SkillStore};

@@ -19,6 +19,17 @@ use crate::{CallContext, Digest, SessionId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace(StorePath);
 
+/// What may be done with entries of working memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// Nothing.
+    None,
+    /// They may be read and deleted.
+    Take,
+    /// They may be written, too.
+    Full,
+}
+
 /// The longest session id that stands in a path as it is, in bytes.
 const MAX_SESSION: usize = 128;
 
@@ -51,6 +62,32 @@ impl Namespace {
         &self.0
     }
 
+    /// What the work of `cx` may do with what is kept under `path`.
+    ///
+    /// Everything with what is its own, which is its [namespace](Self::of), that of its session and what was taken out of
+    /// their conversations (`stash/…`), and with what lies in `shared/…`. Nothing with what belongs to another session. All
+    /// other namespaces belong to work of the same person, such as `patrol/…` and `subagent/…`, and are there to hand over
+    /// findings: they can be read and cleared away.
+    pub fn access(cx: &CallContext, path: &StorePath) -> Access {
+        let own = [Self::of(cx), Self::of_session(cx.session())];
+        if own.iter().any(|own| own.owns(path)) {
+            return Access::Full;
+        }
+        match path.segments().next() {
+            Some("shared") => Access::Full,
+            Some("session" | "stash") => Access::None,
+            _ => Access::Take,
+        }
+    }
+
+    fn owns(&self, path: &StorePath) -> bool {
+        let stashed = path.as_str().strip_prefix("stash/");
+        let own = self.0.as_str();
+        let own_stash = own.strip_prefix("session/").unwrap_or(own);
+        let is_stashed = stashed.and_then(|rest| rest.strip_prefix(own_stash));
+        path.is_within(&self.0) || is_stashed.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// The path that `key` means.
     ///
     /// # Errors
@@ -75,6 +112,31 @@ mod tests {
         assert_eq!(path("a b:1"), "session/a b:1");
         for id in ["", "a/b", "..", "~a", " a", "a\n", &"x".repeat(129)] {
             assert_eq!(path(id), format!("session/~{}", Digest::of([id]).short()), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn work_reaches_its_own_what_is_shared_and_what_others_hand_over() {
+        let patrol = Namespace::new(StorePath::new("patrol/mail").unwrap());
+        let cx = CallContext::new("1").with_extension(patrol);
+        for (path, expected) in [
+            ("session/1", Access::Full),
+            ("session/1/notes/a", Access::Full),
+            ("patrol/mail/a", Access::Full),
+            ("stash/1/call", Access::Full),
+            ("stash/patrol/mail/call", Access::Full),
+            ("shared/a", Access::Full),
+            ("session/10/a", Access::None),
+            ("session", Access::None),
+            ("stash/10/call", Access::None),
+            ("patrol/mailbox/a", Access::Take),
+            ("subagent/7/result", Access::Take),
+        ] {
+            assert_eq!(
+                Namespace::access(&cx, &StorePath::new(path).unwrap()),
+                expected,
+                "{path}"
+            );
         }
     }
 

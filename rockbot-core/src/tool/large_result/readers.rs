@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError};
+use crate::store::{Access, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError};
 use crate::tool::{State, Tool, ToolError, stateful_tool};
 use crate::{CallContext, Principal};
 
@@ -120,7 +120,13 @@ fn number(key: &str) -> Option<usize> {
 
 fn resolve(key: &str, cx: &CallContext) -> Result<StorePath, ToolError> {
     let resolved = Namespace::of(cx).resolve(key);
-    resolved.map_err(|error| ToolError::invalid_arguments(error.to_string()).with_source(error))
+    let path = resolved.map_err(|error| ToolError::invalid_arguments(error.to_string()).with_source(error))?;
+    match Namespace::access(cx, &path) {
+        Access::None => Err(ToolError::invalid_arguments(format!(
+            "`{path}` belongs to another conversation"
+        ))),
+        Access::Take | Access::Full => Ok(path),
+    }
 }
 
 fn missing(key: &StorePath) -> ToolError {

@@ -58,6 +58,13 @@ pub enum Trust {
     Host,
 }
 
+/// Where the untrusted text came from that the model of a turn had read when it made a call, such as `tool:web_browse`; its
+/// own words are not among them, those of earlier turns neither. The host attaches it to the contexts of calls that change
+/// something: what such a call writes down may repeat what a stranger said. It names what
+/// [`CallContext::content_trust`] judges, which counts earlier answers, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UntrustedSources(pub Arc<[Arc<str>]>);
+
 /// Permission for one exact tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {

@@ -272,6 +272,14 @@ impl MemoryEntry {
         }
     }
 
+    /// Whether the words of `text` stand in this entry, one after the other, as [`says_the_same_as`](Self::says_the_same_as)
+    /// compares them. A text without words stands nowhere.
+    pub fn has_words_of(&self, text: &str) -> bool {
+        let in_a_row = |text: &str| format!(" {} ", words(text).collect::<Vec<_>>().join(" "));
+        let wanted = in_a_row(text);
+        !wanted.trim().is_empty() && in_a_row(&self.content).contains(&wanted)
+    }
+
     /// Takes in that the same was learned once more, as `by`. The entry keeps its words and category; the earlier
     /// beginning, the later moment, the higher importance and the higher trust hold; counts add up; tags and metadata
     /// are completed. Nothing changes when `by` is trusted less: otherwise any web page could make a fact look well

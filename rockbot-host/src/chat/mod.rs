@@ -10,9 +10,10 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier};
 
 use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, Model};
@@ -94,6 +95,36 @@ impl ChatDoor {
                 "the model client broke down; its log says why",
             ))
         })
+    }
+}
+
+/// The way to a model for work that is no turn: the same layers, and the same ledger.
+#[derive(Debug)]
+pub(crate) struct SideChat {
+    pub(crate) door: Arc<ChatDoor>,
+    pub(crate) ledger: Ledger,
+}
+
+#[async_trait]
+impl ChatClient for SideChat {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let (cx, tier) = (call.cx.clone(), call.request.tier.unwrap_or_default());
+        let mut response = self.door.ask(call).await?;
+        response.cost = self.ledger.cost_of(&response);
+        self.ledger.enter(&cx, tier, &response);
+        Ok(response)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.door.is_idle()
+    }
+
+    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.door.model_of(tier)
+    }
+
+    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.door.client.provider_of(tier)
     }
 }
 

@@ -3,6 +3,7 @@
 use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt};
+use rockbot_core::context::UntrustedSources;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use rockbot_core::{CallContext, CallId};
@@ -30,7 +31,12 @@ impl Drive<'_> {
         // What a mutating call does must be known, so it is waited for; but it must not begin after the end.
         let mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
         let begin = mutating.then(|| self.live.stop().child_token());
-        let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, begin.as_ref())).collect();
+        let changes = calls.iter().any(|call| call.facts.effect != Effect::Pure);
+        let heard = changes.then(|| self.turn.untrusted_sources());
+        let contexts: Vec<_> = calls
+            .iter()
+            .map(|call| self.context_of(call, begin.as_ref(), heard.as_ref()))
+            .collect();
         let (driver, session) = (self.driver, self.turn.request().session.clone());
         let threshold = self.turn.policy().result_threshold;
         let running = calls.iter().zip(&contexts).map(|(call, cx)| {
@@ -135,15 +141,24 @@ impl Drive<'_> {
     }
 
     /// The turn's context; a call that a person approved carries its grant, one about the
-    /// turn's task list that list. With `begin` it is a mutating call's:
-    /// once that runs, only its own time limit holds.
-    fn context_of(&self, call: &CallState, begin: Option<&CancellationToken>) -> CallContext {
+    /// turn's task list that list, one that changes something what untrusted text was `heard`.
+    /// With `begin` it is a mutating call's: once that runs, only its own time limit holds.
+    fn context_of(
+        &self,
+        call: &CallState,
+        begin: Option<&CancellationToken>,
+        heard: Option<&UntrustedSources>,
+    ) -> CallContext {
         let cx = match begin {
             Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
             None => self.cx.clone(),
         };
         let cx = match self.turn.tasks_before(&call.call) {
             Some(tasks) => cx.with_extension(tasks),
+            None => cx,
+        };
+        let cx = match heard {
+            Some(heard) => cx.with_extension(heard.clone()),
             None => cx,
         };
         match call.grant() {

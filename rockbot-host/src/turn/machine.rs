@@ -1,12 +1,13 @@
 //! The state machine of a turn.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
     ChatMessage, ChatResponse, FinishReason, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
 };
-use rockbot_core::context::Trust;
+use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -546,6 +547,22 @@ impl Turn {
     /// What people said in this turn: its message, and those that joined it.
     pub fn said_by_user(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.request.text.as_str()).chain(self.joined_texts.iter().map(String::as_str))
+    }
+
+    /// Where the untrusted text came from that the model has read in this turn: tools, and what the host showed it. What it
+    /// said itself in earlier turns stands in the conversation as its own words, whatever it had read then.
+    pub(crate) fn untrusted_sources(&self) -> UntrustedSources {
+        let tools = self.finished.iter().map(|call| &call.tool);
+        let ended = self.calls.iter().filter(|call| call.is_finished());
+        let tools = tools.chain(ended.map(|call| &call.call.name));
+        let shown = self.messages.iter().filter(|message| message.role == Role::User);
+        let shown = shown.flat_map(|message| &message.content).map(|part| &part.provenance);
+        let shown =
+            shown.filter(|provenance| provenance.trust == Trust::Untrusted && **provenance != Provenance::MODEL);
+        let tools = tools.filter(|tool| !tasks::has_tool(tool.as_str()));
+        let sources = tools.map(|tool| format!("tool:{tool}"));
+        let sources: BTreeSet<_> = sources.chain(shown.map(|from| from.source.to_string())).collect();
+        UntrustedSources(sources.into_iter().map(Arc::from).collect())
     }
 
     /// The calls of the model's last answer that have not been handed back to it.

@@ -11,14 +11,14 @@ use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversat
 use rockbot_core::subsystem::{Declared, Needs, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
-use rockbot_core::{AgentIdentity, BoxError};
+use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentHostBuilder;
 use super::intake::Patterns;
 use crate::agent::Agent;
 use crate::behavior::Behaving;
-use crate::chat::ChatDoor;
+use crate::chat::{ChatDoor, SideChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{Knowledge, LargeResults, TurnDriver, Windows};
 use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
@@ -188,6 +188,7 @@ impl AgentHostBuilder {
     ) -> Declared {
         let mut parts = Parts::new(identity.clone(), self.clock.clone(), self.data_dir.clone());
         parts.provide::<dyn ToolRegistry>(registry.clone());
+        parts.provide::<dyn IdSource>(self.ids.clone());
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
         }
@@ -288,9 +289,14 @@ impl AgentHostBuilder {
             true => materials.chat,
             false => Arc::new(Behaving::new(materials.chat, behaviors.clone())),
         };
+        let door = Arc::new(ChatDoor::new(chat, self.chat_layers).capture_content(self.captures_content));
+        parts.provide::<dyn ChatClient>(Arc::new(SideChat {
+            door: door.clone(),
+            ledger: self.ledger.clone(),
+        }));
         let engine = Arc::new(TurnEngine::new(Equipment {
             driver: TurnDriver {
-                chat: ChatDoor::new(chat, self.chat_layers).capture_content(self.captures_content),
+                chat: door,
                 tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers)
                     .capture_content(self.captures_content),
                 large: LargeResults {

@@ -69,7 +69,7 @@ use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
 /// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |
 ///
 /// Working memory keeps long results of tools. The stores of long-term memory, rules and skills are given to whatever
-/// asks for them (a [`Subsystem`], a tool); the agent itself does not use them.
+/// asks for them: a [`Subsystem`] such as `rockbot_memory::Memory`, which brings the tools that use them, or a tool.
 #[must_use]
 pub struct AgentHostBuilder {
     name: String,

@@ -6,6 +6,7 @@
 //!
 //! [`FileMemory`] opens all stores of a data folder:
 //!
+//! * [`Memory`]: all of it for a host, with the tools by which a model uses it
 //! * [`long_term`]: facts, one document each
 //! * [`conversation_log`]: everything that was said, for those who learn from it afterwards
 //! * [`rules`]: what the agent must keep to, Markdown
@@ -17,6 +18,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod background;
 mod blocking;
 pub mod conversation_log;
 mod documents;
@@ -30,6 +32,8 @@ mod residents;
 pub mod rules;
 mod session_lines;
 pub mod skill;
+mod subsystem;
+mod tools;
 pub mod working;
 
 pub use conversation_log::{ConversationLogOptions, FileConversationLog};
@@ -39,4 +43,5 @@ pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
 pub use rules::FileRulesStore;
 pub use skill::{FileSkillStore, FileSkillUsageStore};
+pub use subsystem::Memory;
 pub use working::{FileWorkingMemory, WorkingMemoryOptions};

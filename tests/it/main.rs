@@ -27,6 +27,7 @@ mod layers;
 mod live_text;
 mod long_term_memory;
 mod memory_folder;
+mod memory_tools;
 mod nudges;
 mod parallel;
 mod pipeline;

@@ -1,0 +1,128 @@
+//! What is done when nobody waits: a model puts new memories in order, and says what new skills are for.
+//!
+//! Everything is stored before it is queued, so nothing depends on it: what cannot be queued, fails or is cut short by the end of
+//! the process stays as it was saved.
+
+mod expansion;
+mod summary;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse};
+use rockbot_core::context::Priority;
+use rockbot_core::subsystem::Running;
+use rockbot_core::{CallContext, Principal, SessionId};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub(crate) use expansion::{Expander, Expansion};
+pub(crate) use summary::{Summarizer, Summary};
+
+/// How many jobs wait at most; what is beyond is left as it was saved.
+const QUEUE_LEN: usize = 64;
+
+/// How long the model may take for one job.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// Something to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Expand(Expansion),
+    Summarize(Summary),
+}
+
+/// Where jobs wait. They are done once the host has started, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Queue(mpsc::Sender<Job>);
+
+/// The other end of a [`Queue`].
+pub(crate) type Jobs = mpsc::Receiver<Job>;
+
+impl Queue {
+    pub(crate) fn new() -> (Self, Jobs) {
+        let (queue, jobs) = mpsc::channel(QUEUE_LEN);
+        (Self(queue), jobs)
+    }
+
+    pub(crate) fn expand(&self, expansion: Expansion) {
+        self.offer(Job::Expand(expansion));
+    }
+
+    pub(crate) fn summarize(&self, summary: Summary) {
+        self.offer(Job::Summarize(summary));
+    }
+
+    fn offer(&self, job: Job) {
+        if let Err(error) = self.0.try_send(job) {
+            tracing::warn!(%error, "what was saved stays as it is: too much waits to be put in order");
+        }
+    }
+}
+
+/// Does the jobs.
+pub(crate) struct Worker {
+    pub(crate) chat: Arc<dyn ChatClient>,
+    pub(crate) expander: Option<Expander>,
+    pub(crate) summarizer: Option<Summarizer>,
+}
+
+impl Worker {
+    /// Begins with the jobs, until it is stopped or dropped.
+    pub(crate) fn start(self, mut jobs: Jobs) -> Box<dyn Running> {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            while let Some(job) = jobs.recv().await {
+                self.work(job).await;
+            }
+        });
+        Box::new(Working(tokio::sync::Mutex::new(tasks)))
+    }
+
+    async fn work(&self, job: Job) {
+        match (job, &self.expander, &self.summarizer) {
+            (Job::Expand(expansion), Some(expander), _) => expander.expand(&*self.chat, &expansion).await,
+            (Job::Summarize(summary), _, Some(summarizer)) => summarizer.summarize(&*self.chat, &summary).await,
+            (Job::Expand(_), None, _) | (Job::Summarize(_), _, None) => {}
+        }
+    }
+}
+
+/// The task ends with this. It writes nothing down then: everything is stored already.
+struct Working(tokio::sync::Mutex<JoinSet<()>>);
+
+#[async_trait]
+impl Running for Working {
+    async fn stop(&self) {
+        self.0.lock().await.shutdown().await;
+    }
+}
+
+/// Asks a model aside, without tools, after everybody who waits for an answer.
+async fn ask(
+    chat: &dyn ChatClient,
+    (principal, session): (&Principal, &SessionId),
+    system: String,
+    text: String,
+) -> Result<ChatResponse, ChatError> {
+    let cx = CallContext::new(session)
+        .with_principal(principal.clone())
+        .with_priority(Priority::Dream)
+        .with_deadline(Instant::now() + TIME_LIMIT);
+    let request = ChatRequest::new([ChatMessage::system(system), ChatMessage::user(text)]);
+    let call = ChatCall {
+        request: Arc::new(request),
+        deltas: None,
+        cx,
+    };
+    let answer = tokio::time::timeout(TIME_LIMIT, chat.chat(call)).await;
+    answer.unwrap_or_else(|_| {
+        let kind = rockbot_core::chat::ChatErrorKind::TimedOut;
+        Err(ChatError::new(
+            kind,
+            "the model took too long for work in the background",
+        ))
+    })
+}

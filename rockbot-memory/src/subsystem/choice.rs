@@ -1,0 +1,36 @@
+//! Where one thing is kept.
+
+use std::sync::Arc;
+
+use rockbot_core::BoxError;
+use rockbot_core::subsystem::{Needs, Parts};
+
+/// Which store is used.
+#[derive(Debug, Default)]
+pub(super) enum Choice<T: ?Sized> {
+    /// The host's, if it was given one; else one of our own.
+    #[default]
+    Own,
+    /// This one.
+    Given(Arc<T>),
+    /// None: there is nothing of it.
+    Off,
+}
+
+impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
+    /// The store, which the host is given unless it has it. `open` opens our own.
+    pub(super) fn settle(
+        &self,
+        needs: &mut Needs,
+        open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,
+    ) -> Result<Option<Arc<T>>, BoxError> {
+        let part = match (self, needs.parts().get::<T>()) {
+            (Self::Off, _) => return Ok(None),
+            (Self::Own, Some(part)) => return Ok(Some(part)),
+            (Self::Given(part), _) => part.clone(),
+            (Self::Own, None) => open(needs.parts())?,
+        };
+        needs.provide::<T>(part.clone());
+        Ok(Some(part))
+    }
+}

@@ -1,0 +1,68 @@
+//! Changing a part of a stored text: what all `edit_…` tools have in common.
+
+/// Puts `new` in the place of `old` in `text`: of its only occurrence, or of all of them.
+///
+/// # Errors
+///
+/// Fails when `old` is empty, does not occur, occurs more often than is meant, or is `new`.
+pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<String, EditError> {
+    if old.is_empty() {
+        return Err(EditError::Empty);
+    }
+    if old == new {
+        return Err(EditError::Same);
+    }
+    match text.matches(old).count() {
+        0 => Err(EditError::Missing),
+        1 => Ok(text.replacen(old, new, 1)),
+        _ if all => Ok(text.replace(old, new)),
+        times => Err(EditError::Ambiguous(times)),
+    }
+}
+
+/// Why a text was not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum EditError {
+    #[error("old_string is empty: give the text that is to be replaced, exactly as it stands there")]
+    Empty,
+    #[error("old_string and new_string are the same: nothing would change")]
+    Same,
+    #[error("old_string does not stand there: read the text again and give a part of it exactly, blanks included")]
+    Missing,
+    #[error(
+        "old_string stands there {0} times: give more of the text around the one that is meant, or set replace_all"
+    )]
+    Ambiguous(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(old: &str, new: &str, all: bool, expected: Result<&str, EditError>) {
+        assert_eq!(edited("a cat and a dog", old, new, all), expected.map(str::to_owned));
+    }
+
+    #[test]
+    fn one_exact_place_is_changed() {
+        check("cat", "bird", false, Ok("a bird and a dog"));
+        check(" and a dog", "", false, Ok("a cat"));
+        check("a ", "the ", true, Ok("the cat and the dog"));
+        check("a ", "the ", false, Err(EditError::Ambiguous(2)));
+        check("Cat", "bird", true, Err(EditError::Missing));
+        check("", "bird", true, Err(EditError::Empty));
+        check("cat", "cat", false, Err(EditError::Same));
+    }
+
+    proptest! {
+        #[test]
+        fn everything_around_the_place_stays(before in "[ab]{0,5}", after in "[ab]{0,5}", new in "[a-d]{0,3}") {
+            let text = format!("{before}c{after}");
+            prop_assume!(new != "c");
+            prop_assert_eq!(edited(&text, "c", &new, false), Ok(format!("{before}{new}{after}")));
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The tools of long-term memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rockbot_core::chat::Provenance;
+use rockbot_core::context::Trust;
+use rockbot_core::store::{LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Remembered};
+use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::{CallContext, IdSource, MemoryId, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::edit::edited;
+use super::origin::least;
+use super::{Common, ago, category, failed, invalid, tags};
+use crate::background::{Expansion, Queue};
+
+/// How long an id of a new entry is, in characters.
+const ID_LEN: usize = 12;
+
+/// How often an edit is tried while others change the same entry.
+const MOST_TRIES: usize = 20;
+
+/// What the tools work on.
+#[derive(Debug, Clone)]
+pub(crate) struct LongTerm {
+    pub(crate) memory: Arc<dyn LongTermMemory>,
+    pub(crate) queue: Queue,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) common: Common,
+}
+
+/// An id for a new entry.
+pub(crate) fn new_id(ids: &dyn IdSource) -> MemoryId {
+    let id: String = ids.next_id().chars().take(ID_LEN).collect();
+    MemoryId::from(id)
+}
+
+pub(crate) fn tools(memory: &LongTerm) -> [Tool; 6] {
+    [
+        stateful_tool("save_memory", memory.clone(), save),
+        stateful_tool("search_memory", memory.clone(), search).pure(),
+        stateful_tool("edit_memory", memory.clone(), edit),
+        stateful_tool("delete_memory", memory.clone(), delete).idempotent(),
+        stateful_tool("restore_memory", memory.clone(), restore).idempotent(),
+        stateful_tool("list_memory_categories", memory.clone(), list_categories).pure(),
+    ]
+    .map(|tool| tool.source("memory"))
+}
+
+/// Remembers a fact beyond this conversation: about the user, their work, their wishes. It is there at once; it is put in
+/// order in the background.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SaveMemory {
+    /// The fact, in words that make sense without this conversation.
+    content: String,
+    /// Under what to file it, such as `projects/rust`.
+    #[serde(default)]
+    category: Option<String>,
+    /// Words to find it by, with commas between them.
+    #[serde(default)]
+    tags: Option<String>,
+}
+
+async fn save(this: State<LongTerm>, args: SaveMemory, cx: CallContext) -> Result<String, ToolError> {
+    let known = this.memory.list(cx.principal()).await.map_err(failed)?;
+    let mut entry = this.entry(&args, &cx)?;
+    if entry.content.is_empty() {
+        return Err(ToolError::invalid_arguments(
+            "content is empty: say what is to be remembered",
+        ));
+    }
+    // What is trusted less is no reason to forget this.
+    let trust = entry.provenance.trust;
+    let live = known
+        .iter()
+        .filter(|known| known.is_live() && known.provenance.trust >= trust);
+    let live: Vec<_> = live.collect();
+    if !live.iter().any(|known| known.says_the_same_as(&entry)) {
+        let (new, standing) = unknown_lines(&entry.content, &live);
+        if new.is_empty() {
+            return Ok(standing);
+        }
+        entry.content = new;
+    }
+    match this.memory.remember(cx.principal(), entry).await.map_err(failed)? {
+        Remembered::Reinforced(entry) => Ok(format!("That is known already, as `{}`: {}", entry.id, entry.content)),
+        Remembered::Added(entry) => {
+            let answer = format!("Saved as `{}`.", entry.id);
+            this.queue.expand(Expansion::of(entry, &cx));
+            Ok(answer)
+        }
+    }
+}
+
+/// The lines of `text` that stand in none of the entries; and where the others stand.
+///
+/// What a model was shown of its memory it may repeat. Repeated it must not become a second memory, with a new date and a
+/// trust that the first one does not have.
+fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, String) {
+    let mut new = Vec::new();
+    let mut standing = vec![
+        "That is known already; nothing was saved. What differs from it can be changed with edit_memory:".to_owned(),
+    ];
+    for line in text.lines() {
+        match entries.iter().find(|entry| entry.has_words_of(without_label(line))) {
+            Some(entry) => standing.push(format!("- [{}]: {}", entry.id, entry.content)),
+            None => new.push(line),
+        }
+    }
+    standing.dedup();
+    (new.join("\n").trim().to_owned(), standing.join("\n"))
+}
+
+/// A line as the model is shown it, without what stands before the fact and what says that there is more of it.
+fn without_label(line: &str) -> &str {
+    let line = line.trim_end().trim_end_matches("[…]");
+    let listed = line.trim_start().trim_start_matches(['-', '*']).trim_start();
+    match listed.strip_prefix('[').and_then(|rest| rest.split_once("]")) {
+        Some((_, rest)) => rest.split_once("): ").map_or(rest, |(_, fact)| fact),
+        None => line,
+    }
+}
+
+/// Finds what is remembered from other conversations. Search before you say that you do not know something about the user.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SearchMemory {
+    /// Words that the memory may have; without them the newest are shown.
+    #[serde(default)]
+    query: Option<String>,
+    /// Only what is filed there or below it.
+    #[serde(default)]
+    category: Option<String>,
+    /// Only what came from there, such as `user` or `tool:web_browse`.
+    #[serde(default)]
+    source: Option<String>,
+    /// Whether deleted ones are shown, too.
+    #[serde(default)]
+    with_deleted: bool,
+}
+
+async fn search(this: State<LongTerm>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
+    let query = MemoryQuery {
+        category: category(args.category.as_deref())?,
+        source: args.source,
+        with_archived: args.with_deleted,
+        ..MemoryQuery::new(args.query.unwrap_or_default())
+    };
+    let found = this.memory.search(cx.principal(), &query).await.map_err(failed)?;
+    this.common
+        .readings
+        .note(&cx, found.iter().map(|hit| &hit.item.provenance));
+    if found.is_empty() {
+        return Ok(nothing(&query).to_owned());
+    }
+    let now = this.common.clock.now();
+    let lines: Vec<_> = found.iter().map(|hit| line(&hit.item, now)).collect();
+    Ok(lines.join("\n"))
+}
+
+fn nothing(query: &MemoryQuery) -> &'static str {
+    match query.text.trim().is_empty() {
+        true => "Nothing is remembered there.",
+        false => {
+            "No memory has these words. That is no evidence that it was never said: try other words, or see \
+             list_memory_categories."
+        }
+    }
+}
+
+/// How the model sees an entry: `- [id] (category, remembered today): fact`.
+pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
+    let category = entry.category.as_ref().map_or("general", |category| category.as_str());
+    let mut about = vec![
+        category.to_owned(),
+        format!("remembered {}", ago(entry.last_seen(), now)),
+    ];
+    if entry.provenance.trust == Trust::Untrusted {
+        about.push(format!("from {}, not confirmed by the user", entry.provenance.source));
+    }
+    if let Some(archived) = entry.archived_at {
+        let reason = entry.archive_reason.as_deref().unwrap_or("no reason given");
+        about.push(format!("deleted {}: {reason}", ago(archived, now)));
+    }
+    let line = format!("- [{}] ({}): {}", entry.id, about.join(", "), entry.content);
+    match entry.tags.is_empty() {
+        true => line,
+        false => format!("{line}\n  Tags: {}", entry.tags.join(", ")),
+    }
+}
+
+/// Changes a part of a memory. It keeps its age, and what else is known of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct EditMemory {
+    /// The id, as search_memory shows it.
+    id: String,
+    /// The text to be replaced, exactly as it stands there; it must stand there once.
+    old_string: String,
+    /// What to put there; empty to take the text out.
+    new_string: String,
+    /// Whether every occurrence is meant.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+async fn edit(this: State<LongTerm>, args: EditMemory, cx: CallContext) -> Result<String, ToolError> {
+    let (id, origin) = (MemoryId::from(args.id.as_str()), this.common.readings.origin(&cx));
+    for _ in 0..MOST_TRIES {
+        let before = this.live(&id, &cx).await?;
+        let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
+        let content = content.map_err(|error| invalid(&error))?;
+        if content.trim().is_empty() {
+            return Err(ToolError::invalid_arguments(
+                "nothing would be left of it: use delete_memory",
+            ));
+        }
+        let after = MemoryEntry {
+            content,
+            updated_at: Some(this.common.clock.now()),
+            provenance: least(before.provenance.clone(), origin.clone()),
+            ..(*before).clone()
+        };
+        if this
+            .memory
+            .replace(cx.principal(), &before, after.clone())
+            .await
+            .map_err(failed)?
+        {
+            this.common.readings.note(&cx, [&after.provenance]);
+            return Ok(format!("`{id}` now says: {}", after.content));
+        }
+    }
+    Err(ToolError::execution_failed("somebody else changed it each time: try again").with_retryable(true))
+}
+
+/// Deletes a memory that is wrong or no longer wanted. restore_memory brings it back.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct DeleteMemory {
+    /// The id, as search_memory shows it.
+    id: String,
+    /// Why.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+async fn delete(this: State<LongTerm>, args: DeleteMemory, cx: CallContext) -> Result<String, ToolError> {
+    let id = MemoryId::from(args.id.as_str());
+    this.live(&id, &cx).await?;
+    let reason = args.reason.as_deref().unwrap_or("delete_memory");
+    let now = this.common.clock.now();
+    let deleted = this
+        .memory
+        .archive(cx.principal(), &id, reason, now)
+        .await
+        .map_err(failed)?;
+    let deleted = deleted.ok_or_else(|| missing(&id))?;
+    this.common.readings.note(&cx, [&deleted.provenance]);
+    Ok(format!(
+        "Deleted `{id}`: {}\nrestore_memory brings it back.",
+        deleted.content
+    ))
+}
+
+/// Brings back a memory that was deleted, or whose place others took.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct RestoreMemory {
+    /// The id that delete_memory was called with.
+    id: String,
+}
+
+async fn restore(this: State<LongTerm>, args: RestoreMemory, cx: CallContext) -> Result<String, ToolError> {
+    let id = MemoryId::from(args.id.as_str());
+    let restored = this.memory.restore(cx.principal(), &id).await.map_err(failed)?;
+    restored.ok_or_else(|| missing(&id))?;
+    Ok(format!("`{id}` is remembered again."))
+}
+
+/// Lists under what memories are filed, and how many there are.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListMemoryCategories {}
+
+async fn list_categories(this: State<LongTerm>, _: ListMemoryCategories, cx: CallContext) -> Result<String, ToolError> {
+    let entries = this.memory.list(cx.principal()).await.map_err(failed)?;
+    let mut categories = BTreeMap::<_, usize>::new();
+    for entry in entries.iter().filter(|entry| entry.is_live()) {
+        *categories
+            .entry(entry.category.as_ref().map_or("", |category| category.as_str()))
+            .or_default() += 1;
+    }
+    if categories.is_empty() {
+        return Ok("Nothing is remembered yet.".to_owned());
+    }
+    let line = |(category, count): (&str, usize)| match category {
+        "" => format!("- (no category): {count}"),
+        category => format!("- {category}: {count}"),
+    };
+    Ok(categories.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+impl LongTerm {
+    fn entry(&self, args: &SaveMemory, cx: &CallContext) -> Result<MemoryEntry, ToolError> {
+        let origin: Provenance = self.common.readings.origin(cx);
+        let id = new_id(&*self.ids);
+        let entry = MemoryEntry::new(id, args.content.trim(), self.common.clock.now(), origin);
+        Ok(MemoryEntry {
+            category: category(args.category.as_deref())?,
+            tags: tags(args.tags.as_deref()),
+            ..entry
+        })
+    }
+
+    /// An entry that searches find.
+    async fn live(&self, id: &MemoryId, cx: &CallContext) -> Result<Arc<MemoryEntry>, ToolError> {
+        let entry = self.memory.get(cx.principal(), id).await.map_err(failed)?;
+        let entry = entry.ok_or_else(|| missing(id))?;
+        match (entry.is_live(), &entry.superseded_by) {
+            (true, _) => Ok(entry),
+            (false, Some(by)) => Err(ToolError::invalid_arguments(format!(
+                "`{by}` took the place of `{id}`: use that one"
+            ))),
+            (false, None) => Err(ToolError::invalid_arguments(format!(
+                "`{id}` was deleted: restore_memory brings it back"
+            ))),
+        }
+    }
+}
+
+fn missing(id: &MemoryId) -> ToolError {
+    ToolError::invalid_arguments(format!("there is no memory `{id}`: use an id that search_memory shows"))
+}

@@ -1,0 +1,63 @@
+//! The tools by which a model uses what an agent remembers: one file for each family.
+
+mod edit;
+pub(crate) mod guides;
+pub(crate) mod long_term;
+mod origin;
+pub(crate) mod rules;
+pub(crate) mod skills;
+pub(crate) mod working;
+
+use std::sync::Arc;
+
+use rockbot_core::store::{PathError, StoreError, StorePath};
+use rockbot_core::tool::ToolError;
+use rockbot_core::{Clock, Timestamp};
+
+pub(crate) use origin::Readings;
+
+/// How many tags an entry may have.
+const MOST_TAGS: usize = 20;
+
+/// What all families need.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) readings: Arc<Readings>,
+}
+
+/// The tags in a list with commas.
+fn tags(list: Option<&str>) -> Vec<String> {
+    let tags = list.unwrap_or_default().split(',').map(str::trim);
+    let tags = tags.filter(|tag| !tag.is_empty()).take(MOST_TAGS);
+    tags.map(str::to_owned).collect()
+}
+
+/// The category of this name; a blank one is none.
+fn category(name: Option<&str>) -> Result<Option<StorePath>, ToolError> {
+    let name = name.map(str::trim).filter(|name| !name.is_empty());
+    name.map(path).transpose()
+}
+
+fn path(name: &str) -> Result<StorePath, ToolError> {
+    StorePath::new(name).map_err(|error: PathError| invalid(&error))
+}
+
+/// What the model must say differently.
+fn invalid(error: &impl ToString) -> ToolError {
+    ToolError::invalid_arguments(error.to_string())
+}
+
+/// A store that cannot be used now.
+fn failed(error: StoreError) -> ToolError {
+    ToolError::execution_failed(error.to_string()).with_source(error)
+}
+
+/// How long ago something was, in days.
+fn ago(then: Timestamp, now: Timestamp) -> String {
+    match now.since(then).as_secs() / (24 * 60 * 60) {
+        0 => "today".to_owned(),
+        1 => "1 day ago".to_owned(),
+        days => format!("{days} days ago"),
+    }
+}

@@ -1,0 +1,151 @@
+//! Where a text comes from that a model writes down.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use rockbot_core::chat::Provenance;
+use rockbot_core::context::{Trust, UntrustedSources};
+use rockbot_core::{CallContext, TurnId};
+
+/// Our tools that only confirm what they did.
+const WRITERS: [&str; 7] = [
+    "tool:save_memory",
+    "tool:restore_memory",
+    "tool:list_memory_categories",
+    "tool:save_to_working_memory",
+    "tool:delete_from_working_memory",
+    "tool:save_skill",
+    "tool:delete_skill",
+];
+
+/// Our tools that show what is stored. How far that can be trusted, they [note](Readings::note).
+const READERS: [&str; 13] = [
+    "tool:search_memory",
+    "tool:edit_memory",
+    "tool:delete_memory",
+    "tool:list_working_memory",
+    "tool:search_working_memory",
+    "tool:edit_working_memory",
+    "tool:list_skills",
+    "tool:get_skill",
+    "tool:edit_skill",
+    "tool:list_rules",
+    "tool:add_rule",
+    "tool:edit_rule",
+    "tool:remove_rule",
+];
+
+/// Where a text comes from of which nobody knows it: people wrote it into a file, or another program that did not say.
+const UNKNOWN: &str = "unknown";
+
+/// How many turns are known.
+const TURNS: usize = 256;
+
+/// What turns read of what is stored: the least trusted of it. Knows the newest 256 turns; of any other, what it read is not
+/// trusted.
+#[derive(Debug, Default)]
+pub(crate) struct Readings(Mutex<VecDeque<(TurnId, Option<Provenance>)>>);
+
+impl Readings {
+    /// The turn of `cx` is shown texts from there.
+    pub(super) fn note<'a>(&self, cx: &CallContext, shown: impl IntoIterator<Item = &'a Provenance>) {
+        let Some(turn) = cx.turn() else { return };
+        let untrusted = shown.into_iter().find(|from| is_stranger(from)).cloned();
+        // No code that can panic runs under the lock.
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, least)) = turns.iter_mut().find(|(known, _)| known == turn) {
+            *least = least.take().or(untrusted);
+            return;
+        }
+        if turns.len() == TURNS {
+            turns.pop_front();
+        }
+        turns.push_back((turn.clone(), untrusted));
+    }
+
+    /// Where a text comes from that the model of `cx` writes down now: from whoever started its turn, unless it has read
+    /// what a stranger may have written.
+    pub(super) fn origin(&self, cx: &CallContext) -> Provenance {
+        let Some(UntrustedSources(heard)) = cx.extension() else {
+            // No model of this host makes the call.
+            return started(cx.content_trust());
+        };
+        let is_own = |source: &&str| *source == UNKNOWN || WRITERS.contains(source) || READERS.contains(source);
+        if let Some(stranger) = heard.iter().map(|source| &**source).find(|source| !is_own(source)) {
+            return untrusted(stranger);
+        }
+        let reader = heard.iter().find(|source| READERS.contains(&&***source));
+        match reader.map(|reader| self.of(cx).unwrap_or_else(|| Some(untrusted(reader)))) {
+            Some(Some(read)) => read,
+            Some(None) | None => started(cx.trust()),
+        }
+    }
+
+    fn of(&self, cx: &CallContext) -> Option<Option<Provenance>> {
+        let turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = turns.iter().find(|(turn, _)| Some(turn) == cx.turn());
+        known.map(|(_, least)| least.clone())
+    }
+}
+
+/// What people wrote into files by hand has no origin either, and keeps nobody from anything.
+fn is_stranger(from: &Provenance) -> bool {
+    from.trust == Trust::Untrusted && from.source != UNKNOWN
+}
+
+/// Of two, the one to trust less; the first when they are alike.
+pub(super) fn least(a: Provenance, b: Provenance) -> Provenance {
+    if b.trust < a.trust { b } else { a }
+}
+
+fn untrusted(source: &str) -> Provenance {
+    Provenance {
+        source: source.to_owned().into(),
+        trust: Trust::Untrusted,
+    }
+}
+
+fn started(trust: Trust) -> Provenance {
+    match trust {
+        Trust::Host => Provenance::HOST,
+        trust => Provenance {
+            trust,
+            ..Provenance::USER
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(sources: &[&str]) -> CallContext {
+        let sources = sources.iter().map(|&source| source.into()).collect();
+        CallContext::new("s")
+            .with_turn("t".into())
+            .with_extension(UntrustedSources(sources))
+    }
+
+    #[test]
+    fn what_a_stranger_said_is_not_trusted_and_keeps_its_origin() {
+        let readings = Readings::default();
+        let origin = |sources: &[&str]| readings.origin(&heard(sources));
+        assert_eq!(origin(&[]), Provenance::USER);
+        assert_eq!(origin(&["tool:save_memory"]), Provenance::USER);
+        assert_eq!(origin(&["tool:save_memory", "tool:web"]), untrusted("tool:web"));
+        assert_eq!(
+            origin(&["tool:search_memory"]),
+            untrusted("tool:search_memory"),
+            "nobody knows what it read"
+        );
+        readings.note(&heard(&[]), [&Provenance::USER]);
+        assert_eq!(origin(&["tool:search_memory"]), Provenance::USER);
+        readings.note(&heard(&[]), [&Provenance::USER, &untrusted("tool:mail")]);
+        readings.note(&heard(&[]), [&Provenance::USER]);
+        assert_eq!(origin(&["tool:search_memory"]), untrusted("tool:mail"));
+        let stranger = heard(&[]).with_trust(Trust::Untrusted);
+        assert_eq!(readings.origin(&stranger), untrusted("user"));
+        let elsewhere = CallContext::new("s").with_content_trust(Trust::Untrusted);
+        assert_eq!(readings.origin(&elsewhere), untrusted("user"));
+    }
+}

@@ -1,0 +1,301 @@
+//! The tools of skills.
+
+use std::sync::Arc;
+
+use rockbot_core::store::{Skill, SkillStore, SkillUsage, SkillUsageStore, StoreError, StorePath};
+use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::{CallContext, Clock, IdSource, Principal, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::edit::edited;
+use super::origin::least;
+use super::{Common, ago, failed, invalid, path};
+use crate::background::{Queue, Summary};
+
+/// Skills, and everything that changes them, one after the other: a store keeps whole skills, so two changes at once would
+/// lose one.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    pub(crate) skills: Arc<dyn SkillStore>,
+    pub(crate) usage: Option<Arc<dyn SkillUsageStore>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    changing: Mutex<()>,
+}
+
+impl Shelf {
+    pub(crate) fn new(
+        skills: Arc<dyn SkillStore>,
+        usage: Option<Arc<dyn SkillUsageStore>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            skills,
+            usage,
+            clock,
+            changing: Mutex::default(),
+        }
+    }
+
+    /// Keeps what `change` makes of the skill as it stands, if it makes one.
+    async fn write<E: From<StoreError>>(
+        &self,
+        principal: &Principal,
+        name: &StorePath,
+        change: impl FnOnce(Option<Arc<Skill>>) -> Result<Option<Skill>, E>,
+    ) -> Result<Option<Skill>, E> {
+        let _changing = self.changing.lock().await;
+        let before = self.skills.get(principal, name).await?;
+        let after = change(before.clone())?;
+        if let Some(after) = after.as_ref().filter(|after| before.as_deref() != Some(after)) {
+            self.skills.save(principal, after.clone()).await?;
+        }
+        Ok(after)
+    }
+
+    /// Changes a skill, if there is one of this name.
+    pub(crate) async fn update(
+        &self,
+        principal: &Principal,
+        name: &StorePath,
+        change: impl FnOnce(&mut Skill),
+    ) -> Result<Option<Skill>, StoreError> {
+        let change = |before: Option<Arc<Skill>>| {
+            Ok(before.map(|before| {
+                let mut after = (*before).clone();
+                change(&mut after);
+                after
+            }))
+        };
+        self.write(principal, name, change).await
+    }
+
+    /// Notes that a skill was read. That it cannot be noted keeps nobody from reading it.
+    async fn used(&self, skill: &Skill, id: String, cx: &CallContext) {
+        let (now, name) = (self.clock.now(), &skill.name);
+        let noted = self
+            .update(cx.principal(), name, |skill| skill.last_used_at = Some(now))
+            .await;
+        let usage = SkillUsage {
+            id,
+            skill_name: name.clone(),
+            session_id: cx.session().clone(),
+            timestamp: now,
+        };
+        let appended = match &self.usage {
+            Some(store) => store.append(cx.principal(), usage).await,
+            None => Ok(()),
+        };
+        if let Err(error) = noted.map(drop).and(appended) {
+            tracing::warn!(%name, %error, "that a skill was used could not be noted");
+        }
+    }
+}
+
+/// What the tools work on.
+#[derive(Debug, Clone)]
+pub(crate) struct Skills {
+    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) queue: Queue,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) common: Common,
+}
+
+pub(crate) fn tools(skills: &Skills) -> [Tool; 5] {
+    [
+        stateful_tool("list_skills", skills.clone(), list).pure(),
+        stateful_tool("get_skill", skills.clone(), get).pure(),
+        stateful_tool("save_skill", skills.clone(), save),
+        stateful_tool("edit_skill", skills.clone(), edit),
+        stateful_tool("delete_skill", skills.clone(), delete).idempotent(),
+    ]
+    .map(|tool| tool.source("memory"))
+}
+
+/// Lists the skills: what you have learned to do, with what each is for. Read one with get_skill before you do such a thing.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListSkills {}
+
+async fn list(this: State<Skills>, _: ListSkills, cx: CallContext) -> Result<String, ToolError> {
+    this.index(&cx).await
+}
+
+/// Reads a skill: how something is done, step by step.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct GetSkill {
+    /// The name, as list_skills shows it.
+    name: String,
+}
+
+async fn get(this: State<Skills>, args: GetSkill, cx: CallContext) -> Result<String, ToolError> {
+    let name = path(&args.name)?;
+    let skill = this.shelf.skills.get(cx.principal(), &name).await.map_err(failed)?;
+    let skill = skill.ok_or_else(|| missing(&name))?;
+    this.shelf.used(&skill, this.ids.next_id(), &cx).await;
+    this.common.readings.note(&cx, [&skill.provenance]);
+    match skill.see_also.is_empty() {
+        true => Ok(skill.content.clone()),
+        false => {
+            let others: Vec<_> = skill.see_also.iter().map(StorePath::as_str).collect();
+            Ok(format!(
+                "{}\n\nSee also the skills: {}",
+                skill.content,
+                others.join(", ")
+            ))
+        }
+    }
+}
+
+/// Writes down how something is done, so that you can do it again in another conversation. A skill of the same name is
+/// replaced; to change a part of one, use edit_skill.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SaveSkill {
+    /// The name, such as `mail/weekly-report`.
+    name: String,
+    /// How it is done: Markdown, the steps and what to look out for.
+    content: String,
+}
+
+async fn save(this: State<Skills>, args: SaveSkill, cx: CallContext) -> Result<String, ToolError> {
+    let name = path(&args.name)?;
+    if args.content.trim().is_empty() {
+        return Err(ToolError::invalid_arguments("content is empty: say how it is done"));
+    }
+    let (now, origin) = (this.shelf.clock.now(), this.common.readings.origin(&cx));
+    let change = |before: Option<Arc<Skill>>| {
+        let known = before.as_deref();
+        Ok(Some(Skill {
+            name: name.clone(),
+            summary: String::new(),
+            content: args.content,
+            created_at: known.map_or(now, |known| known.created_at),
+            updated_at: known.map(|_| now),
+            last_used_at: known.and_then(|known| known.last_used_at),
+            see_also: known.map(|known| known.see_also.clone()).unwrap_or_default(),
+            provenance: origin,
+        }))
+    };
+    let saved = this.shelf.write(cx.principal(), &name, change).await.map_err(failed)?;
+    saved
+        .iter()
+        .for_each(|skill| this.queue.summarize(Summary::of(skill, &cx)));
+    this.index(&cx).await
+}
+
+/// Changes a part of a skill.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct EditSkill {
+    /// The name, as list_skills shows it.
+    name: String,
+    /// The text to be replaced, exactly as it stands there; it must stand there once.
+    old_string: String,
+    /// What to put there; empty to take the text out.
+    new_string: String,
+    /// Whether every occurrence is meant.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+async fn edit(this: State<Skills>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
+    let name = path(&args.name)?;
+    let (now, origin) = (this.shelf.clock.now(), this.common.readings.origin(&cx));
+    let change = |before: Option<Arc<Skill>>| {
+        let before = before.ok_or_else(|| missing(&name)).map_err(Refused::Told)?;
+        let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
+        let content = content.map_err(|error| Refused::Told(invalid(&error)))?;
+        if content.trim().is_empty() {
+            let left = "nothing would be left of it: use delete_skill";
+            return Err(Refused::Told(ToolError::invalid_arguments(left)));
+        }
+        Ok(Some(Skill {
+            content,
+            updated_at: Some(now),
+            provenance: least(before.provenance.clone(), origin),
+            ..(*before).clone()
+        }))
+    };
+    let edited = this.shelf.write(cx.principal(), &name, change).await;
+    let edited = edited.map_err(Refused::into_error)?;
+    this.common
+        .readings
+        .note(&cx, edited.iter().map(|skill| &skill.provenance));
+    Ok(format!("`{name}` is changed."))
+}
+
+/// Deletes a skill that is wrong or no longer of use, for good.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct DeleteSkill {
+    /// The name, as list_skills shows it.
+    name: String,
+}
+
+async fn delete(this: State<Skills>, args: DeleteSkill, cx: CallContext) -> Result<String, ToolError> {
+    let name = path(&args.name)?;
+    let deleted = {
+        let _changing = this.shelf.changing.lock().await;
+        this.shelf.skills.delete(cx.principal(), &name).await.map_err(failed)?
+    };
+    match deleted {
+        true => this.index(&cx).await,
+        false => Err(missing(&name)),
+    }
+}
+
+/// Why a skill was not changed.
+enum Refused {
+    Store(StoreError),
+    Told(ToolError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Refused {
+    fn into_error(self) -> ToolError {
+        match self {
+            Self::Store(error) => failed(error),
+            Self::Told(error) => error,
+        }
+    }
+}
+
+impl Skills {
+    /// All skills, a line each.
+    async fn index(&self, cx: &CallContext) -> Result<String, ToolError> {
+        let skills = self.shelf.skills.list(cx.principal()).await.map_err(failed)?;
+        self.common
+            .readings
+            .note(cx, skills.iter().map(|skill| &skill.provenance));
+        if skills.is_empty() {
+            return Ok("There are no skills.".to_owned());
+        }
+        let now = self.shelf.clock.now();
+        Ok(skills
+            .iter()
+            .map(|skill| line(skill, now))
+            .collect::<Vec<_>>()
+            .join("\n"))
+    }
+}
+
+/// How the model sees a skill in an index: `- name (written today, never used): what it is for`.
+pub(crate) fn line(skill: &Skill, now: Timestamp) -> String {
+    let written = ago(skill.updated_at.unwrap_or(skill.created_at), now);
+    let used = match skill.last_used_at {
+        Some(used) => format!("last used {}", ago(used, now)),
+        None => "never used".to_owned(),
+    };
+    let summary = match skill.summary.trim() {
+        "" => "(summary pending)",
+        summary => summary,
+    };
+    format!("- {} (written {written}, {used}): {summary}", skill.name)
+}
+
+fn missing(name: &StorePath) -> ToolError {
+    ToolError::invalid_arguments(format!("there is no skill `{name}`: use a name that list_skills shows"))
+}

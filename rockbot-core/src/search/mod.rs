@@ -6,9 +6,10 @@
 mod analyzer;
 mod fold;
 mod index;
-mod postings;
+mod places;
 mod ranker;
 mod score;
+mod terms;
 
 pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};
 pub use index::Bm25Index;

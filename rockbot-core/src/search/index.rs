@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::places::{NO_WORD, Place, Words};
 use super::score::{Collection, PAIR_WEIGHT};
-use super::terms::Terms;
+use super::terms::terms;
 use super::{Analyzer, Ranked, UnicodeAnalyzer};
 
 /// Finds texts by words. A text that is added, changed or removed is seen so by the next search.
@@ -107,7 +107,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
         let collection = Collection::new(self.len(), self.total_length as f64);
         let mut scores = vec![0.0_f32; self.keys.len()];
-        for term in &Terms::new(&*self.analyzer, &self.words, query) {
+        for term in terms(&*self.analyzer, &self.words, query) {
             self.add_scores(collection, 1.0, term.word.texts(), &mut scores);
             for texts in term.pairs() {
                 self.add_scores(collection, PAIR_WEIGHT, &texts, &mut scores);

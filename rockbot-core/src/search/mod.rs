@@ -9,6 +9,7 @@ mod index;
 mod places;
 mod ranker;
 mod score;
+mod stem;
 mod terms;
 
 pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::fold::fold;
+use super::stem::{is_empty, stem};
 
 /// Takes a text apart into the words by which it is found.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
@@ -37,15 +38,17 @@ impl Analyzer for SeedAnalyzer {
 
 /// Words of letters and digits of any script and any length: the default.
 ///
-/// Case and accents do not matter. An apostrophe inside a word is left out. Chinese, Japanese and Korean
-/// characters and emoji are words of their own. `C#`, `F#` and `C++` are words. Of a word 64 bytes count.
+/// Case and accents do not matter. Of English, German and Romance words the commonest endings are left out, and so are
+/// English articles, prepositions and conjunctions. Chinese, Japanese and Korean characters and emoji are words of
+/// their own. `C#`, `F#` and `C++` are words. An apostrophe ends a word of one or two letters, and is left out of
+/// longer ones. Of a word 64 bytes count.
 ///
 /// ```
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
 ///
 /// let mut words = Vec::new();
-/// UnicodeAnalyzer.words("Don't use C# in the Café, 東京!", &mut |word| words.push(word.to_owned()));
-/// assert_eq!(words, ["dont", "use", "c#", "in", "the", "cafe", "東", "京"]);
+/// UnicodeAnalyzer.words("Don't use C# in the Cafés, 東京!", &mut |word| words.push(word.to_owned()));
+/// assert_eq!(words, ["dont", "use", "c#", "caf", "東", "京"]);
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnicodeAnalyzer;
@@ -55,43 +58,56 @@ const MAX_WORD: usize = 64;
 
 impl Analyzer for UnicodeAnalyzer {
     fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
-        let mut word = String::with_capacity(MAX_WORD);
+        let mut word = Word::default();
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
             if is_whole_word(c) {
-                end(&mut word, each);
+                word.end(each);
                 each(c.encode_utf8(&mut [0; 4]));
             } else if c.is_alphanumeric() || is_combining(c) {
-                push(&mut word, c);
-            } else if matches!(c, '\'' | '’') && !word.is_empty() && goes_on(rest.as_str()) {
-                // don't, l'eau
-            } else if is_sign_of_a_name(&word, c, rest.as_str()) {
                 word.push(c);
+            } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
+                // don't, but not l'eau
+            } else if is_sign_of_a_name(&word.folded, c, rest.as_str()) {
+                word.folded.push(c);
             } else {
-                end(&mut word, each);
+                word.end(each);
             }
         }
-        end(&mut word, each);
+        word.end(each);
     }
 }
 
-fn end(word: &mut String, each: &mut dyn FnMut(&str)) {
-    if !word.is_empty() {
-        each(word);
-        word.clear();
-    }
+/// A word that is being read.
+#[derive(Default)]
+struct Word {
+    /// In lower case and without accents.
+    folded: String,
+    has_accents: bool,
 }
 
-fn push(word: &mut String, c: char) {
-    if word.len() + 4 > MAX_WORD {
-        return;
-    }
-    if c.is_ascii() {
-        word.push(c.to_ascii_lowercase());
-    } else if !is_combining(c) {
+impl Word {
+    fn push(&mut self, c: char) {
+        if self.folded.len() + 4 > MAX_WORD {
+            return;
+        }
+        if c.is_ascii() {
+            self.folded.push(c.to_ascii_lowercase());
+            return;
+        }
+        self.has_accents = true;
         c.to_lowercase()
             .filter(|c| !is_combining(*c))
-            .for_each(|c| fold(c, word));
+            .for_each(|c| fold(c, &mut self.folded));
+    }
+
+    /// A word with accents is never an empty one: `thé` is not `the`.
+    fn end(&mut self, each: &mut dyn FnMut(&str)) {
+        if !self.folded.is_empty() && (self.has_accents || !is_empty(&self.folded)) {
+            each(stem(&self.folded));
+        }
+        self.folded.clear();
+        self.has_accents = false;
     }
 }
 

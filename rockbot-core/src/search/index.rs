@@ -1,12 +1,13 @@
 //! An index that is kept up to date.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::postings::Postings;
+use super::places::{NO_WORD, Place, Words};
 use super::score::{Collection, PAIR_WEIGHT};
+use super::terms::terms;
 use super::{Analyzer, Ranked, UnicodeAnalyzer};
 
 /// Finds texts by words. A text that is added, changed or removed is seen so by the next search.
@@ -28,11 +29,7 @@ use super::{Analyzer, Ranked, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Index<K> {
     analyzer: Arc<dyn Analyzer>,
-    words: HashMap<Box<str>, u32>,
-    /// Where each word stands, by its number.
-    texts_of_word: Vec<Postings>,
-    /// Where each pair of adjacent words stands.
-    texts_of_pair: HashMap<(u32, u32), Postings>,
+    words: Words,
     /// The key of each text, by its number; `None` when it was removed.
     keys: Vec<Option<K>>,
     /// How many words each text has, by its number.
@@ -54,9 +51,7 @@ impl<K> Bm25Index<K> {
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
-            words: HashMap::new(),
-            texts_of_word: Vec::new(),
-            texts_of_pair: HashMap::new(),
+            words: Words::default(),
             keys: Vec::new(),
             lengths: Vec::new(),
             numbers: HashMap::new(),
@@ -80,16 +75,10 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     pub fn insert(&mut self, key: K, text: &str) {
         self.remove(&key);
         let number = u32::try_from(self.keys.len()).expect("an index holds fewer than 2^32 texts");
-        let (mut length, mut last) = (0_u32, None);
-        let (words, texts_of_word) = (&mut self.words, &mut self.texts_of_word);
+        let (mut length, mut before) = (0_u32, NO_WORD);
         self.analyzer.words(text, &mut |word| {
             length = length.saturating_add(1);
-            let word = count_word(words, texts_of_word, word, number);
-            if let Some(last) = last.replace(word) {
-                let pair = self.texts_of_pair.entry((last, word));
-                pair.and_modify(|texts| texts.count(number))
-                    .or_insert_with(|| Postings::new(number));
-            }
+            before = self.words.add(word, Place { text: number, before });
         });
         self.keys.push(Some(key.clone()));
         self.lengths.push(length);
@@ -118,38 +107,21 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
         let collection = Collection::new(self.len(), self.total_length as f64);
         let mut scores = vec![0.0_f32; self.keys.len()];
-        let (words, pairs) = self.known(query);
-        for word in words {
-            self.add_scores(collection, 1.0, &self.texts_of_word[word as usize], &mut scores);
-        }
-        for texts in pairs.iter().filter_map(|pair| self.texts_of_pair.get(pair)) {
-            self.add_scores(collection, PAIR_WEIGHT, texts, &mut scores);
+        for term in terms(&*self.analyzer, &self.words, query) {
+            self.add_scores(collection, 1.0, term.word.texts(), &mut scores);
+            for texts in term.pairs() {
+                self.add_scores(collection, PAIR_WEIGHT, &texts, &mut scores);
+            }
         }
         self.best(&scores, limit)
     }
 
-    /// The different words of `query` that stand somewhere, and the different pairs of these, in their order.
-    fn known(&self, query: &str) -> (Vec<u32>, Vec<(u32, u32)>) {
-        let (mut words, mut pairs, mut last) = (Vec::new(), Vec::new(), None);
-        let (mut seen_words, mut seen_pairs) = (HashSet::new(), HashSet::new());
-        self.analyzer.words(query, &mut |word| {
-            let word = self.words.get(word).copied();
-            words.extend(word.filter(|word| seen_words.insert(*word)));
-            pairs.extend(last.zip(word).filter(|pair| seen_pairs.insert(*pair)));
-            last = word;
-        });
-        (words, pairs)
-    }
-
-    fn add_scores(&self, collection: Collection, factor: f64, texts: &Postings, scores: &mut [f32]) {
-        let texts = texts.as_slice();
-        let frequency = if self.removed() == 0 {
-            texts.len()
-        } else {
-            texts
-                .iter()
-                .filter(|(text, _)| self.keys[*text as usize].is_some())
-                .count()
+    /// Adds what texts score for something that they have, and how often.
+    fn add_scores(&self, collection: Collection, factor: f64, texts: &[(u32, u32)], scores: &mut [f32]) {
+        let is_there = |text: u32| self.keys[text as usize].is_some();
+        let frequency = match self.removed() {
+            0 => texts.len(),
+            _ => texts.iter().filter(|(text, _)| is_there(*text)).count(),
         };
         let weight = (factor * collection.weight(frequency)) as f32;
         let (constant, by_length) = collection.saturation();
@@ -190,16 +162,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     /// Forgets what was removed.
     fn compact(&mut self) {
         let texts = renumbered(self.keys.iter().map(Option::is_some));
-        let postings = |old: &Postings| old.renumbered(|text| texts[text as usize]);
-        let left: Vec<_> = self.texts_of_word.iter().map(postings).collect();
-        let words = renumbered(left.iter().map(Option::is_some));
-        self.texts_of_word = left.into_iter().flatten().collect();
-        self.words
-            .retain(|_, word| words[*word as usize].map(|new| *word = new).is_some());
-        let pairs = std::mem::take(&mut self.texts_of_pair).into_iter();
-        self.texts_of_pair = pairs
-            .filter_map(|((a, b), old)| Some(((words[a as usize]?, words[b as usize]?), postings(&old)?)))
-            .collect();
+        self.words.renumber_texts(|text| texts[text as usize]);
         let mut is_left = self.keys.iter().map(Option::is_some);
         self.lengths.retain(|_| is_left.next().unwrap_or_default());
         self.keys.retain(Option::is_some);
@@ -221,18 +184,6 @@ fn renumbered(is_left: impl Iterator<Item = bool>) -> Vec<Option<u32>> {
         number
     };
     is_left.map(number).collect()
-}
-
-/// Notes that text number `text` has `word`, and returns the number of the word.
-fn count_word(words: &mut HashMap<Box<str>, u32>, texts_of_word: &mut Vec<Postings>, word: &str, text: u32) -> u32 {
-    if let Some(&number) = words.get(word) {
-        texts_of_word[number as usize].count(text);
-        return number;
-    }
-    let number = u32::try_from(texts_of_word.len()).expect("an index holds fewer than 2^32 words");
-    words.insert(word.into(), number);
-    texts_of_word.push(Postings::new(text));
-    number
 }
 
 /// A text that may be among the best.

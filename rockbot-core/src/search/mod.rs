@@ -6,9 +6,11 @@
 mod analyzer;
 mod fold;
 mod index;
-mod postings;
+mod places;
 mod ranker;
 mod score;
+mod stem;
+mod terms;
 
 pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};
 pub use index::Bm25Index;

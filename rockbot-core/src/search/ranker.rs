@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::score::{Collection, Query};
-use super::{Analyzer, Ranked, UnicodeAnalyzer};
+use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 
 /// Ranks texts that are at hand: each is read once, nothing is kept. For many texts, searched often, there is
 /// [`Bm25Index`](super::Bm25Index), which ranks the same.
@@ -21,6 +21,8 @@ use super::{Analyzer, Ranked, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Ranker {
     analyzer: Arc<dyn Analyzer>,
+    /// Whether pairs are looked for in the raw text.
+    has_raw_pairs: bool,
 }
 
 impl Default for Bm25Ranker {
@@ -33,7 +35,21 @@ impl Default for Bm25Ranker {
 impl Bm25Ranker {
     /// A ranker whose words are those of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
-        Self { analyzer }
+        Self {
+            analyzer,
+            has_raw_pairs: false,
+        }
+    }
+
+    /// Ranks exactly as the original of this framework: by the words of the [`SeedAnalyzer`], and a pair of words counts
+    /// wherever the text has both with one blank between them, within other words too.
+    ///
+    /// Each text is searched once for each pair of the query: not for long queries over many texts.
+    pub fn seed() -> Self {
+        Self {
+            analyzer: Arc::new(SeedAnalyzer),
+            has_raw_pairs: true,
+        }
     }
 
     /// Those of `candidates` whose text has a word of `query`, the best first; of equals the one that came first.
@@ -56,11 +72,19 @@ impl Bm25Ranker {
     ) -> Vec<Ranked<T>> {
         let query = Query::new(&*self.analyzer, query);
         let candidates: Vec<_> = candidates.into_iter().collect();
+        let raw_pairs = if self.has_raw_pairs {
+            query.written_pairs()
+        } else {
+            Vec::new()
+        };
         let mut scratch = vec![0; query.factors.len()];
-        let counts: Vec<_> = candidates
-            .iter()
-            .map(|it| self.count(&query, &text_of(it), &mut scratch))
-            .collect();
+        let count = |it: &T, scratch: &mut [u32]| {
+            let text = text_of(it);
+            let mut counts = self.count(&query, &text, scratch);
+            counts.found.extend(raw_counts(&raw_pairs, &text));
+            counts
+        };
+        let counts: Vec<_> = candidates.iter().map(|it| count(it, &mut scratch)).collect();
         let scores = scores(&query, &counts);
         let ranked = candidates
             .into_iter()
@@ -77,7 +101,8 @@ impl Bm25Ranker {
         self.analyzer.words(text, &mut |word| {
             length += 1;
             let word = query.words.get(word).copied();
-            let pair = last.zip(word).and_then(|pair| query.pairs.get(&pair).copied());
+            let pair = last.zip(word).filter(|_| !self.has_raw_pairs);
+            let pair = pair.and_then(|pair| query.pairs.get(&pair).copied());
             for number in word.into_iter().chain(pair) {
                 if scratch[number] == 0 {
                     found.push(number);
@@ -102,6 +127,17 @@ struct Counts {
     length: f64,
     /// What it has, by number, and how often.
     found: Vec<(usize, f64)>,
+}
+
+/// How often `text` has each of `pairs` as it is written.
+fn raw_counts(pairs: &[(usize, String)], text: &str) -> Vec<(usize, f64)> {
+    if pairs.is_empty() {
+        return Vec::new();
+    }
+    let text = text.to_ascii_lowercase();
+    let counts = pairs.iter().map(|(number, pair)| (*number, text.matches(pair).count()));
+    let counts = counts.filter(|(_, count)| *count > 0);
+    counts.map(|(number, count)| (number, count as f64)).collect()
 }
 
 fn scores(query: &Query, texts: &[Counts]) -> Vec<f64> {

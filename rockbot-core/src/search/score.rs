@@ -97,4 +97,15 @@ impl Query {
         });
         query
     }
+
+    /// Each pair as people write it, by its number.
+    pub(super) fn written_pairs(&self) -> Vec<(usize, String)> {
+        let words: HashMap<_, _> = self.words.iter().map(|(word, number)| (number, word)).collect();
+        let pairs = self.pairs.iter();
+        let mut pairs: Vec<_> = pairs
+            .map(|((a, b), pair)| (*pair, format!("{} {}", words[a], words[b])))
+            .collect();
+        pairs.sort_unstable();
+        pairs
+    }
 }

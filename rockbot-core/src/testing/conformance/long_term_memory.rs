@@ -182,7 +182,7 @@ async fn finds_what_is_asked_for(memory: &impl LongTermMemory) {
     let me = Principal::default();
     let facts = [
         ("m1", "user/taste", "Tea", 1000, Provenance::USER),
-        ("m2", "user/tastes", "tea", 2000, Provenance::USER),
+        ("m2", "user/tastebuds", "tea", 2000, Provenance::USER),
         ("m3", "user", "coffee", 3000, Provenance::TOOL),
     ];
     for (id, category, tag, created, provenance) in facts {
@@ -261,7 +261,7 @@ async fn finds_what_is_asked_for(memory: &impl LongTermMemory) {
         .await;
     }
     check_search(memory, &me, MemoryQuery::new("coffee"), &["m3"]).await;
-    check_search(memory, &me, MemoryQuery::new("tastes"), &["m2"]).await;
+    check_search(memory, &me, MemoryQuery::new("tastebuds"), &["m2"]).await;
 }
 
 async fn a_change_is_seen_by_the_next_search(memory: &impl LongTermMemory) {

@@ -1,0 +1,83 @@
+//! A query over an index.
+
+use std::collections::HashMap;
+
+use super::Analyzer;
+use super::places::{Word, Words};
+
+/// A word of a query that stands somewhere, and the words that stand before it in the query.
+pub(super) struct Term<'a> {
+    pub(super) word: &'a Word,
+    /// Those words by number, each with its place among the terms.
+    before: Vec<(u32, usize)>,
+    /// One bit for each of them, by the last bits of its number: it tells most words of texts apart.
+    before_bits: u64,
+}
+
+/// The different words of `query` that stand somewhere, in their order.
+pub(super) fn terms<'a>(analyzer: &dyn Analyzer, words: &'a Words, query: &str) -> Vec<Term<'a>> {
+    let mut terms: Vec<Term<'a>> = Vec::new();
+    let (mut places, mut last) = (HashMap::new(), None);
+    analyzer.words(query, &mut |word| {
+        let Some(word) = words.find(word) else {
+            last = None;
+            return;
+        };
+        let place = *places.entry(word.number).or_insert(terms.len());
+        if place == terms.len() {
+            terms.push(Term::new(word));
+        }
+        terms[place].before.extend(last.replace((word.number, place)));
+    });
+    terms.iter_mut().for_each(Term::settle);
+    terms
+}
+
+impl<'a> Term<'a> {
+    fn new(word: &'a Word) -> Self {
+        Self {
+            word,
+            before: Vec::new(),
+            before_bits: 0,
+        }
+    }
+
+    fn settle(&mut self) {
+        self.before.sort_unstable();
+        self.before.dedup();
+        self.before_bits = self.before.iter().fold(0, |bits, (word, _)| bits | bit(*word));
+    }
+
+    /// The texts that have a pair of the query that ends with this word, and how often: one list for each pair, in the
+    /// order of the query.
+    pub(super) fn pairs(&self) -> Vec<Vec<(u32, u32)>> {
+        if self.before.is_empty() {
+            return Vec::new();
+        }
+        let places = self.word.places().iter();
+        let found = places.filter_map(|place| Some((self.place_of(place.before)?, place.text)));
+        let mut found: Vec<_> = found.collect();
+        found.sort_by_key(|(pair, _)| *pair);
+        let pairs = found.chunk_by(|a, b| a.0 == b.0);
+        pairs.map(counted).collect()
+    }
+
+    /// The place among the terms of a word, when it stands before this one in the query.
+    fn place_of(&self, before: u32) -> Option<usize> {
+        if self.before_bits & bit(before) == 0 {
+            return None;
+        }
+        let at = self.before.binary_search_by_key(&before, |(word, _)| *word).ok()?;
+        Some(self.before[at].1)
+    }
+}
+
+fn bit(word: u32) -> u64 {
+    1 << (word % 64)
+}
+
+/// The texts of one pair, and how often each stands there.
+fn counted(pair: &[(usize, u32)]) -> Vec<(u32, u32)> {
+    let texts = pair.chunk_by(|a, b| a.1 == b.1);
+    texts.map(|same| (same[0].1, same.len() as u32)).collect()
+}

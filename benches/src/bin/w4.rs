@@ -3,6 +3,8 @@
 //! Usage: `w4 ours N`. Reads the first N lines of `mem_100000.txt` and the queries in `queries.txt` of the folder
 //! `PB_DATA`: each of these is `S` or `L` (short, long), a tab, and the query. Prints one JSON line; the
 //! index and its changes are measured in CPU time.
+//!
+//! `w4 changes` adds and deletes blocks of texts in indexes of three sizes that take turns.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -10,15 +12,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rockbot_benches::thread_seconds;
-use rockbot_core::search::{Bm25Index, SeedAnalyzer};
+use rockbot_core::search::{Analyzer, Bm25Index, SeedAnalyzer, UnicodeAnalyzer};
+
+/// The number of the first text that is added to an index that stands.
+const FIRST_NEW: usize = 1_000_000;
 
 /// How often the queries are asked.
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let count: usize = std::env::args().nth(2).ok_or("usage: w4 ours N")?.parse()?;
     let data = PathBuf::from(std::env::var_os("PB_DATA").ok_or("PB_DATA names the folder of the texts")?);
     let all = std::fs::read_to_string(data.join("mem_100000.txt"))?;
+    if std::env::args().nth(1).as_deref() == Some("changes") {
+        changes_by_size("seed", Arc::new(SeedAnalyzer), &all);
+        changes_by_size("default", Arc::new(UnicodeAnalyzer), &all);
+        return Ok(());
+    }
+    let count: usize = std::env::args()
+        .nth(2)
+        .ok_or("usage: w4 ours N | w4 changes")?
+        .parse()?;
     let texts: Vec<_> = all.lines().take(count).collect();
     let queries = std::fs::read_to_string(data.join("queries.txt"))?;
     let queries: Vec<_> = queries.lines().filter_map(|line| line.split_once('\t')).collect();
@@ -82,11 +95,35 @@ fn changes(index: &mut Bm25Index<usize>, texts: &[&str]) -> (f64, f64) {
         (0..count).for_each(|number| change(index, number));
         (thread_seconds() - start) * 1e6 / count as f64
     };
-    let add = all(&mut |index, number| index.insert(texts.len() + number, texts[number]));
+    let add = all(&mut |index, number| index.insert(FIRST_NEW + number, texts[number]));
     let delete = all(&mut |index, number| {
-        index.remove(&(texts.len() + number));
+        index.remove(&(FIRST_NEW + number));
     });
     (add, delete)
+}
+
+/// Prints what it costs to add a text, and to delete it again, with 1 000, 10 000 and 98 000 others: medians of blocks.
+fn changes_by_size(name: &str, analyzer: Arc<dyn Analyzer>, all: &str) {
+    let texts: Vec<_> = all.lines().collect();
+    let (known, new) = texts.split_at(98_000);
+    let mut sizes = [1_000, 10_000, 98_000].map(|size| {
+        let mut index = Bm25Index::new(analyzer.clone());
+        (0..size).for_each(|number| index.insert(number, known[number]));
+        (size, index, Vec::new(), Vec::new())
+    });
+    for block in new.chunks(50) {
+        for (_, index, adds, deletes) in &mut sizes {
+            let (add, delete) = changes(index, block);
+            adds.push(add);
+            deletes.push(delete);
+        }
+    }
+    for (size, _, adds, deletes) in &mut sizes {
+        adds.sort_by(f64::total_cmp);
+        deletes.sort_by(f64::total_cmp);
+        let (add, delete) = (adds[adds.len() / 2], deletes[deletes.len() / 2]);
+        println!("{name} {size}: add {add:.2} us, delete {delete:.2} us");
+    }
 }
 
 fn microseconds<T>(run: impl FnOnce() -> T) -> f64 {

@@ -9,7 +9,7 @@ const EMPTY: [&str; 31] = [
 
 /// Whether `word` says nothing about what a text is about.
 pub(super) fn is_empty(word: &str) -> bool {
-    EMPTY.binary_search(&word).is_ok()
+    word.len() <= 7 && EMPTY.binary_search(&word).is_ok()
 }
 
 /// `word` without the commonest endings of nouns, verbs and adjectives in English, German and Romance languages. Words
@@ -35,13 +35,19 @@ fn without_plural(word: &str) -> &str {
 /// `word` without the first of `endings` that it has, when at least `least` letters are left, one of them a vowel.
 fn without_ending<'a>(word: &'a str, endings: &[&str], least: usize) -> Option<&'a str> {
     let mut shorter = endings.iter().filter_map(|ending| word.strip_suffix(ending));
-    shorter.find(|it| it.len() >= least && it.contains(['a', 'e', 'i', 'o', 'u', 'y']))
+    shorter.find(|it| it.len() >= least && it.bytes().any(is_vowel))
 }
 
 /// What was doubled only for the sake of an ending: `run` of `runn`. But `fall`, `miss` and `buzz` stay.
 fn without_doubled_end(stem: &str) -> &str {
     match stem.as_bytes() {
-        [_, _, .., before, last] if before == last && !b"aeioulsz".contains(last) => &stem[..stem.len() - 1],
+        [_, _, .., before, last] if before == last && !b"lsz".contains(last) && !is_vowel(*last) => {
+            &stem[..stem.len() - 1]
+        }
         _ => stem,
     }
+}
+
+fn is_vowel(letter: u8) -> bool {
+    matches!(letter, b'a' | b'e' | b'i' | b'o' | b'u' | b'y')
 }

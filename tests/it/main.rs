@@ -25,6 +25,7 @@ mod journal_reading;
 mod large_results;
 mod layers;
 mod live_text;
+mod logged_turns;
 mod long_term_memory;
 mod memory_folder;
 mod memory_tools;

@@ -27,6 +27,7 @@ mod layers;
 mod live_text;
 mod logged_turns;
 mod long_term_memory;
+mod looking_back;
 mod memory_folder;
 mod memory_tools;
 mod nudges;

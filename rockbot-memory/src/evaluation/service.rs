@@ -137,14 +137,13 @@ struct Service {
 
 impl Service {
     async fn run(self, stop: CancellationToken) {
-        let working = async { tokio::join!(self.keep_saved(), self.poll()) };
-        stop.run_until_cancelled(working).await;
+        tokio::join!(self.keep_saved(&stop), stop.run_until_cancelled(self.poll()));
         self.save().await;
     }
 
-    async fn keep_saved(&self) {
-        loop {
-            self.waiting.changed().await;
+    /// Never leaves a write alone: whoever opens the folder next must find it free.
+    async fn keep_saved(&self, stop: &CancellationToken) {
+        while stop.run_until_cancelled(self.waiting.changed()).await.is_some() {
             self.save().await;
         }
     }
@@ -168,7 +167,7 @@ impl Service {
                 }
             }
             // What could not be saved then may be now.
-            self.save().await;
+            self.waiting.save_again();
         }
     }
 

@@ -177,6 +177,11 @@ impl Waiting {
         })
     }
 
+    /// Has what is unsaved saved, if anything is.
+    pub(super) fn save_again(&self) {
+        self.changed.notify_one();
+    }
+
     /// The file has it not after all.
     pub(super) fn not_saved(&self) {
         self.lock().is_unsaved = true;

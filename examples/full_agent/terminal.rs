@@ -80,6 +80,7 @@ impl Terminal {
             session_id: SESSION.into(),
             message_id,
             is_positive,
+            user_id: String::new(),
             agent_name: None,
         };
         match self.proxy.feedback(&feedback).await {

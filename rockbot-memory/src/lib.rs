@@ -15,6 +15,11 @@
 //! * [`working`]: texts that are kept for a while
 //!
 //! [`recall`] says what of all this a model is shown before a turn.
+//!
+//! Parts of a host that learn from what happens:
+//!
+//! * [`signals`]: what people and tools let know about how well the agent did
+//! * [`evaluation`]: how sessions that have ended went
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -22,6 +27,7 @@ mod background;
 mod blocking;
 pub mod conversation_log;
 mod documents;
+pub mod evaluation;
 pub mod feedback;
 pub mod long_term;
 mod memory;
@@ -31,17 +37,21 @@ pub mod recall;
 mod residents;
 pub mod rules;
 mod session_lines;
+pub mod signals;
 pub mod skill;
 mod subsystem;
 mod tools;
+mod work;
 pub mod working;
 
 pub use conversation_log::{ConversationLogOptions, FileConversationLog};
+pub use evaluation::{EvaluationOptions, SessionEvaluation};
 pub use feedback::FileFeedbackStore;
 pub use long_term::FileLongTermMemory;
 pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
 pub use rules::FileRulesStore;
+pub use signals::FeedbackSignals;
 pub use skill::{FileSkillStore, FileSkillUsageStore};
 pub use subsystem::Memory;
 pub use working::{FileWorkingMemory, WorkingMemoryOptions};

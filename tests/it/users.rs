@@ -603,11 +603,18 @@ async fn feedback_is_written_down() {
     let store = Arc::new(InMemoryFeedbackStore::new());
     let _host = started(serving(&ScriptedModel::new(), &bus).give::<dyn FeedbackStore>(store.clone())).await;
     let proxy = proxy(&bus, "test");
-    for (is_positive, agent_name) in [(true, None), (false, Some("clerk")), (true, Some("another"))] {
+    let all = [
+        (true, None, ""),
+        (false, Some("clerk"), ""),
+        (true, Some("another"), ""),
+        (true, None, "ann"),
+    ];
+    for (is_positive, agent_name, user_id) in all {
         let feedback = UserFeedback {
             session_id: "s".into(),
             message_id: "m".into(),
             is_positive,
+            user_id: user_id.to_owned(),
             agent_name: agent_name.map(ToOwned::to_owned),
         };
         proxy.feedback(&feedback).await.unwrap();
@@ -629,6 +636,11 @@ async fn feedback_is_written_down() {
             (FeedbackSignal::UserThumbsDown, summary("disliked")),
         ]
     );
+    let of_ann = store
+        .query_recent(&"ann".into(), Timestamp::default(), 10)
+        .await
+        .unwrap();
+    assert_eq!(of_ann.len(), 1, "feedback stands where the user's conversations do");
 }
 
 #[tokio::test(start_paused = true)]

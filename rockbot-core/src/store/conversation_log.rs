@@ -15,6 +15,9 @@ use crate::{Principal, SessionId, Timestamp};
 ///
 /// Each reader has a position of its own, which moves only when it says that it is done: a reader that fails
 /// reads the same entries again, and one reader takes nothing away from another.
+///
+/// A host that has a log adds what was said in every turn, whatever door its message came through, before the reply goes
+/// out. A turn that a crash interrupts just then may stand in it twice.
 #[async_trait]
 pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
     /// Adds entries at the end, all together.
@@ -75,7 +78,13 @@ pub struct LogBatch {
     pub next: LogOffset,
 }
 
+/// How many entries of a principal are kept in memory.
+const MOST: usize = 10_000;
+
 /// A log of a process: gone when it ends.
+///
+/// It keeps the newest 10 000 entries of each principal. Older ones are forgotten, also by readers that have not seen
+/// them.
 #[derive(Debug, Default)]
 pub struct InMemoryConversationLog {
     logs: PerPrincipal<Log>,
@@ -98,6 +107,11 @@ impl Log {
     fn index(&self, offset: u64) -> usize {
         let index = offset.clamp(self.start, self.end()) - self.start;
         usize::try_from(index).unwrap_or(usize::MAX)
+    }
+
+    fn append(&mut self, entries: Vec<LogEntry>) {
+        self.entries.extend(entries);
+        self.trim(self.end().saturating_sub(MOST as u64));
     }
 
     fn read(&self, reader: &str, limit: usize) -> LogBatch {
@@ -135,7 +149,7 @@ impl InMemoryConversationLog {
 #[async_trait]
 impl ConversationLog for InMemoryConversationLog {
     async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError> {
-        self.logs.write(principal, |log| log.entries.extend(entries));
+        self.logs.write(principal, |log| log.append(entries));
         Ok(())
     }
 
@@ -162,5 +176,25 @@ mod tests {
     #[tokio::test]
     async fn keeps_the_promises_of_a_conversation_log() {
         conformance::conversation_log(async || InMemoryConversationLog::new()).await;
+    }
+
+    #[tokio::test]
+    async fn a_full_log_forgets_the_oldest_entries() {
+        let (me, log) = (Principal::default(), InMemoryConversationLog::new());
+        let entry = |content: String| LogEntry {
+            session_id: "s".into(),
+            role: Role::User,
+            content,
+            timestamp: Timestamp::default(),
+        };
+        for number in 0..MOST + 2 {
+            log.append(&me, vec![entry(number.to_string())]).await.unwrap();
+        }
+        let batch = log.read(&me, "reader", 1).await.unwrap();
+        let expected = LogBatch {
+            entries: vec![entry("2".to_owned())],
+            next: LogOffset(3),
+        };
+        assert_eq!(batch, expected);
     }
 }

@@ -94,7 +94,7 @@ impl TryFrom<u8> for FeedbackSignal {
     }
 }
 
-/// Feedback of a process: gone when it ends.
+/// Feedback of a process: gone when it ends. The newest 10 000 entries of each principal are kept.
 #[derive(Debug, Default)]
 pub struct InMemoryFeedbackStore {
     entries: Timeline<FeedbackEntry>,
@@ -138,6 +138,24 @@ mod tests {
     #[tokio::test]
     async fn keeps_the_promises_of_a_feedback_store() {
         conformance::feedback_store(async || InMemoryFeedbackStore::new()).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_goes_from_its_oldest_end() {
+        let (me, store) = (Principal::default(), InMemoryFeedbackStore::new());
+        for millis in 0..10_002 {
+            let entry = FeedbackEntry {
+                id: millis.to_string(),
+                session_id: "s".into(),
+                signal_type: FeedbackSignal::Correction,
+                summary: String::new(),
+                detail: None,
+                timestamp: Timestamp::from_millis(millis),
+            };
+            store.append(&me, entry).await.unwrap();
+        }
+        let kept = store.query_recent(&me, Timestamp::default(), usize::MAX).await.unwrap();
+        assert_eq!((kept.len(), kept[0].id.as_str()), (10_000, "2"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct SkillUsage {
     pub timestamp: Timestamp,
 }
 
-/// Uses of skills in a process: gone when it ends.
+/// Uses of skills in a process: gone when it ends. The newest 10 000 of each principal are kept.
 #[derive(Debug, Default)]
 pub struct InMemorySkillUsageStore {
     uses: Timeline<SkillUsage>,

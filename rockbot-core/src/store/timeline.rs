@@ -9,6 +9,9 @@ pub(super) trait Dated: Clone {
     fn timestamp(&self) -> Timestamp;
 }
 
+/// How many entries of a principal are kept.
+const MOST: usize = 10_000;
+
 #[derive(Debug)]
 pub(super) struct Timeline<T>(PerPrincipal<Vec<T>>);
 
@@ -19,11 +22,12 @@ impl<T> Default for Timeline<T> {
 }
 
 impl<T: Dated> Timeline<T> {
-    /// Adds an entry behind those of its time.
+    /// Adds an entry behind those of its time. Beyond 10 000 the oldest one goes.
     pub(super) fn append(&self, principal: &Principal, entry: T) {
         self.0.write(principal, |entries| {
             let at = entries.partition_point(|known| known.timestamp() <= entry.timestamp());
             entries.insert(at, entry);
+            entries.drain(..entries.len().saturating_sub(MOST));
         });
     }
 

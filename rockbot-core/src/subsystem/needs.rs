@@ -10,6 +10,7 @@ use super::Parts;
 use crate::messaging::{Message, MessageHandler, MessageRoute, SubscribeOptions};
 use crate::recall::ContextSource;
 use crate::tool::{Tool, ToolGuide};
+use crate::turn::TurnObserver;
 
 /// What the subsystems of a host declare: what they give and need, their tools, handlers and subscriptions.
 pub struct Needs {
@@ -19,6 +20,7 @@ pub struct Needs {
     tools: Vec<Tool>,
     guides: Vec<Arc<dyn ToolGuide>>,
     sources: Vec<Arc<dyn ContextSource>>,
+    observers: Vec<Arc<dyn TurnObserver>>,
     routes: Vec<MessageRoute>,
     subscriptions: Vec<(String, SubscribeOptions)>,
     taken: Vec<String>,
@@ -47,6 +49,7 @@ impl Needs {
             tools: Vec::new(),
             guides: Vec::new(),
             sources: Vec::new(),
+            observers: Vec::new(),
             routes: Vec::new(),
             subscriptions: Vec::new(),
             taken: Vec::new(),
@@ -98,6 +101,11 @@ impl Needs {
         self.sources.push(Arc::new(source));
     }
 
+    /// Looks at turns that have ended.
+    pub fn observe(&mut self, observer: impl TurnObserver) {
+        self.observers.push(Arc::new(observer));
+    }
+
     /// Handles messages of type `M`.
     pub fn handle<M, H>(&mut self, handler: H)
     where
@@ -122,6 +130,7 @@ impl Needs {
             tools: self.tools,
             guides: self.guides,
             sources: self.sources,
+            observers: self.observers,
             routes: self.routes,
             subscriptions: self.subscriptions,
         }
@@ -143,6 +152,8 @@ pub struct Declared {
     pub guides: Vec<Arc<dyn ToolGuide>>,
     /// What they know that may help with messages.
     pub sources: Vec<Arc<dyn ContextSource>>,
+    /// Those of them who look at turns that have ended.
+    pub observers: Vec<Arc<dyn TurnObserver>>,
     /// Their handlers.
     pub routes: Vec<MessageRoute>,
     /// Their subscriptions: patterns, and how they are served.

@@ -7,6 +7,7 @@ mod budget;
 mod claims;
 mod journal;
 mod memory_journal;
+mod observer;
 mod outcome;
 mod progress;
 mod request;
@@ -18,6 +19,7 @@ pub use journal::{
     Acceptance, Claim, Fence, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
 };
 pub use memory_journal::InMemoryTurnJournal;
+pub use observer::{EndedTurn, TurnObserver};
 pub use outcome::{FinishedCall, TurnFailure, TurnOutcome, TurnStatus};
 pub use progress::{ProgressSink, TurnProgress};
 pub use request::{BusyPolicy, TurnRequest};

@@ -135,6 +135,9 @@ pub struct UserFeedback {
     pub message_id: MessageId,
     /// Thumbs up, or down.
     pub is_positive: bool,
+    /// Whose, as [`UserMessage::user_id`] says; the original never sends it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub user_id: String,
     /// Which agent replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,

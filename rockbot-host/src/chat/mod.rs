@@ -2,6 +2,7 @@
 
 mod content;
 mod meters;
+mod side;
 mod span;
 
 use std::fmt;
@@ -10,10 +11,11 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+
+pub(crate) use side::SideChat;
 
 use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, Model};
@@ -59,6 +61,11 @@ impl ChatDoor {
         self.client.model_of(tier)
     }
 
+    /// The provider that is asked first for `tier`, where it is known.
+    pub(crate) fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
+        self.client.provider_of(tier)
+    }
+
     /// Whether no call is under way, as far as the client keeps count.
     pub(crate) fn is_idle(&self) -> bool {
         self.client.is_idle()
@@ -95,36 +102,6 @@ impl ChatDoor {
                 "the model client broke down; its log says why",
             ))
         })
-    }
-}
-
-/// The way to a model for work that is no turn: the same layers, and the same ledger.
-#[derive(Debug)]
-pub(crate) struct SideChat {
-    pub(crate) door: Arc<ChatDoor>,
-    pub(crate) ledger: Ledger,
-}
-
-#[async_trait]
-impl ChatClient for SideChat {
-    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let (cx, tier) = (call.cx.clone(), call.request.tier.unwrap_or_default());
-        let mut response = self.door.ask(call).await?;
-        response.cost = self.ledger.cost_of(&response);
-        self.ledger.enter(&cx, tier, &response);
-        Ok(response)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.door.is_idle()
-    }
-
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.door.model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.door.client.provider_of(tier)
     }
 }
 

@@ -36,7 +36,7 @@ use crate::turn::{Turn, TurnEvent, TurnStep, record};
 /// What performing steps needs.
 #[derive(Debug)]
 pub(crate) struct TurnDriver {
-    pub(crate) chat: Arc<ChatDoor>,
+    pub(crate) chat: ChatDoor,
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
     pub(crate) windows: Windows,

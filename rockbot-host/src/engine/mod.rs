@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod live;
 mod meters;
+mod observe;
 mod prefix;
 mod reply;
 mod resume;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::ModelTier;
 use rockbot_core::store::{ConversationLog, ConversationMemory};
-use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{Acceptance, BusyPolicy, ProgressSink, RunState, TurnObserver, TurnOutcome, TurnRequest};
 use rockbot_core::{TurnId, turn::JournalError};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
@@ -64,6 +65,7 @@ pub(crate) struct TurnEngine {
     behaviors: Arc<ModelBehaviors>,
     prefix: PrefixWatch,
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
+    observers: Vec<Arc<dyn TurnObserver>>,
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
     pub(crate) owner: String,
@@ -98,6 +100,8 @@ pub(crate) struct Equipment {
     pub(crate) memory: Arc<dyn ConversationMemory>,
     /// Where everything that was said goes besides, if anywhere.
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
+    /// Who is told of turns that have ended.
+    pub(crate) observers: Vec<Arc<dyn TurnObserver>>,
     pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefer: Briefer,
     pub(crate) behaviors: Arc<ModelBehaviors>,
@@ -116,6 +120,7 @@ impl TurnEngine {
             driver: equipment.driver,
             memory: equipment.memory,
             log: equipment.log,
+            observers: equipment.observers,
             prompt: equipment.prompt,
             briefer: equipment.briefer,
             behaviors: equipment.behaviors,

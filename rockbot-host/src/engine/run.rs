@@ -154,7 +154,8 @@ impl TurnEngine {
                 joined.ended().await;
             }
         }
-        self.conclude(live, claim, turn, outcome).await;
+        self.conclude(live, claim, turn, outcome.clone()).await;
+        self.observe(turn, &outcome);
     }
 
     /// Writes the end of a turn down and tells those who wait.
@@ -293,16 +294,13 @@ impl TurnEngine {
         let entries: Vec<_> = said.chain([entry(replied, &outcome.text)]).collect();
         let logged = self.log.as_ref().map(|_| entries.clone());
         let remembering = async {
-            self.memory
-                .append(&request.principal, &request.session, entries)
-                .await?;
-            match (&self.log, logged) {
-                (Some(log), Some(entries)) => {
-                    log.append(&request.principal, log_entries(&request.session, entries))
-                        .await
-                }
-                _ => Ok(()),
+            let remembered = self.memory.append(&request.principal, &request.session, entries).await;
+            // What one of them misses, the other one still has.
+            if let (Some(log), Some(entries)) = (&self.log, logged) {
+                let entries = log_entries(&request.session, entries);
+                log.append(&request.principal, entries).await?;
             }
+            remembered
         };
         // The reply must go out, whatever the memory does.
         match AssertUnwindSafe(remembering).catch_unwind().await {

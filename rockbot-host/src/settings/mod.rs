@@ -24,7 +24,8 @@
 //! | `ModelBehaviors` | all of it but `ScheduledTaskResultMode`, which is checked and waits for its part: see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway in front of them |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
-//! | `RabbitMq`, `Memory`, `Skills`, `Dream`, `Feedback` | checked, and wait for their part |
+//! | `Feedback` | the times of `SessionEvaluation` of `rockbot-memory`, for a program that adds it; no host adds it by itself |
+//! | `RabbitMq`, `Memory`, `Skills`, `Dream` | checked, and wait for their part |
 //!
 //! ```
 //! use std::path::Path;
@@ -92,7 +93,7 @@ pub use self::memory::MemorySettings;
 pub use self::rabbit_mq::RabbitMqSettings;
 pub use self::skills::SkillsSettings;
 
-/// The sections that are read and checked, and whose part is not there yet.
+/// The sections that are read and checked, and have no effect unless a program hands them on.
 pub const WAITING_SECTIONS: [&str; 5] = ["RabbitMq", "Memory", "Skills", "Dream", "Feedback"];
 
 /// The settings of a host. What stands in [`settings`](self) says which of them have an effect.

@@ -35,6 +35,6 @@ impl MessageHandler<UserFeedback> for Thumbs {
             detail: None,
             timestamp: self.clock.now(),
         };
-        Ok(self.store.append(&cx.principal(None), entry).await?)
+        Ok(self.store.append(&cx.principal(Some(&feedback.user_id)), entry).await?)
     }
 }

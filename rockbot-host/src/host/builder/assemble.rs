@@ -10,7 +10,7 @@ use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversationMemory, StoreError, WorkingMemory};
 use rockbot_core::subsystem::{Declared, Needs, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
-use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
+use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
 
@@ -80,6 +80,7 @@ struct Materials {
     journal: Arc<dyn TurnJournal>,
     memory: Arc<dyn ConversationMemory>,
     sources: Vec<Arc<dyn ContextSource>>,
+    observers: Vec<Arc<dyn TurnObserver>>,
     parts: Parts,
     patterns: Patterns,
 }
@@ -156,6 +157,7 @@ impl AgentHostBuilder {
             journal: journal?,
             memory: memory?,
             sources: self.sources.drain(..).chain(declared.sources).collect(),
+            observers: declared.observers,
             parts: declared.parts,
             patterns,
         })
@@ -289,14 +291,9 @@ impl AgentHostBuilder {
             true => materials.chat,
             false => Arc::new(Behaving::new(materials.chat, behaviors.clone())),
         };
-        let door = Arc::new(ChatDoor::new(chat, self.chat_layers).capture_content(self.captures_content));
-        parts.provide::<dyn ChatClient>(Arc::new(SideChat {
-            door: door.clone(),
-            ledger: self.ledger.clone(),
-        }));
         let engine = Arc::new(TurnEngine::new(Equipment {
             driver: TurnDriver {
-                chat: door,
+                chat: ChatDoor::new(chat, self.chat_layers).capture_content(self.captures_content),
                 tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers)
                     .capture_content(self.captures_content),
                 large: LargeResults {
@@ -317,6 +314,7 @@ impl AgentHostBuilder {
             },
             memory: materials.memory,
             log: parts.get::<dyn ConversationLog>(),
+            observers: materials.observers,
             prompt: prompt.clone(),
             briefer: materials.briefer,
             behaviors,
@@ -325,6 +323,8 @@ impl AgentHostBuilder {
             owner: identity.to_string(),
             agent: identity.name().clone(),
         }));
+        parts.provide::<dyn ChatClient>(Arc::new(SideChat(Arc::downgrade(&engine))));
+        parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         let turns = TurnService::new(engine.clone(), self.turn_layers);
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);
         let abort = engine.abort.clone();

@@ -1,0 +1,18 @@
+//! Looking back at sessions that have ended: one question to a model for each, asked while nobody waits.
+//!
+//! * [`SessionEvaluation`]: the part of a host that does it
+//! * [`SessionSummary`]: what comes of it
+
+mod evaluator;
+mod options;
+mod service;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod transcript;
+mod waiting;
+mod waiting_file;
+
+pub use options::EvaluationOptions;
+pub use service::SessionEvaluation;
+pub use summary::{Quality, SessionSummary};

@@ -1,0 +1,31 @@
+//! When sessions are evaluated, and how.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rockbot_core::chat::ModelTier;
+
+/// When sessions are evaluated, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvaluationOptions {
+    /// How long nothing was said until a session counts as ended. Default 10 minutes.
+    pub idle_threshold: Duration,
+    /// How often ended sessions are looked for. Default 5 minutes.
+    pub poll_interval: Duration,
+    /// The file that tells the model how to judge, below the host's data folder. It is read each time. When it is
+    /// missing or blank, or there is no data folder, a text of ours is used. Default `session-evaluator.md`.
+    pub directive: PathBuf,
+    /// The model that judges. Default [`ModelTier::Balanced`].
+    pub tier: ModelTier,
+}
+
+impl Default for EvaluationOptions {
+    fn default() -> Self {
+        Self {
+            idle_threshold: Duration::from_secs(10 * 60),
+            poll_interval: Duration::from_secs(5 * 60),
+            directive: "session-evaluator.md".into(),
+            tier: ModelTier::Balanced,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The part of a host that evaluates sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::BoxError;
+use rockbot_core::chat::ChatClient;
+use rockbot_core::store::{ConversationMemory, FeedbackStore};
+use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::turn::{EndedTurn, TurnObserver};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::EvaluationOptions;
+use super::evaluator::{Evaluator, Looked};
+use super::waiting::{Due, Key, Waiting};
+use super::waiting_file::WaitingFile;
+use crate::work::Work;
+
+/// Where it is kept which sessions wait, below the data folder.
+const FOLDER: &str = "evaluation";
+
+/// How long nobody may have been active before a session is evaluated, and how often that is looked at.
+const QUIET: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Looks back at sessions of people that have ended: asks a model how each went, and writes the answer, a
+/// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`].
+///
+/// A session waits from its first turn on until it is evaluated, and again when it goes on after that. Which ones wait is
+/// kept in `evaluation/waiting.json` of the data folder, at most 10 000: a restart evaluates none twice and forgets
+/// none, but one that began in the last moment before the process was killed. Sessions from before this was added wait
+/// when they go on. Waiting sessions are not read until they are evaluated.
+///
+/// People come first: nothing is asked while a turn works or a model is asked, and not until 30 seconds after the last
+/// turn. The call itself has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat layers
+/// and its ledger as any other. What fails is tried again at the next poll, then after twice as long each time, up
+/// to 6 hours; the others wait for the next poll.
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_memory::{EvaluationOptions, SessionEvaluation};
+///
+/// let options = EvaluationOptions { idle_threshold: Duration::from_secs(1_800), ..EvaluationOptions::default() };
+/// let evaluation = SessionEvaluation::new(options); // for `AgentHostBuilder::add`
+/// ```
+#[derive(Debug)]
+pub struct SessionEvaluation {
+    options: EvaluationOptions,
+    waiting: Arc<Waiting>,
+    file: Option<Arc<WaitingFile>>,
+}
+
+impl SessionEvaluation {
+    /// Evaluates sessions as `options` say.
+    pub fn new(options: EvaluationOptions) -> Self {
+        Self {
+            options,
+            waiting: Arc::default(),
+            file: None,
+        }
+    }
+}
+
+impl Default for SessionEvaluation {
+    fn default() -> Self {
+        Self::new(EvaluationOptions::default())
+    }
+}
+
+#[async_trait]
+impl Subsystem for SessionEvaluation {
+    fn name(&self) -> &str {
+        "session evaluation"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Evaluation
+    }
+
+    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+        if self.options.poll_interval.is_zero() {
+            return Err("the poll interval of session evaluation is zero: set some time, such as 5 minutes".into());
+        }
+        needs.require::<dyn FeedbackStore>("call `.feedback(…)` with a store");
+        if let Some(folder) = needs.parts().data_dir() {
+            let (file, entries) = WaitingFile::open(folder.join(FOLDER))?;
+            self.waiting = Arc::new(Waiting::of(entries));
+            self.file = Some(Arc::new(file));
+        }
+        needs.observe(Observer(self.waiting.clone()));
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let directive = parts.data_dir().map(|folder| folder.join(&self.options.directive));
+        let service = Service {
+            evaluator: Evaluator {
+                chat: parts.need::<dyn ChatClient>()?,
+                conversations: parts.need::<dyn ConversationMemory>()?,
+                feedback: parts.need::<dyn FeedbackStore>()?,
+                clock: parts.clock().clone(),
+                directive,
+                idle_threshold: self.options.idle_threshold,
+                tier: self.options.tier,
+            },
+            poll_interval: self.options.poll_interval,
+            waiting: self.waiting,
+            file: self.file,
+        };
+        Ok(Box::new(Work::spawn(async move |stop| service.run(stop).await)))
+    }
+}
+
+#[derive(Debug)]
+struct Observer(Arc<Waiting>);
+
+impl TurnObserver for Observer {
+    fn ended(&self, turn: &EndedTurn<'_>) {
+        if turn.is_of_a_person() {
+            let key = Key {
+                principal: turn.request.principal.clone(),
+                session_id: turn.request.session.clone(),
+            };
+            self.0.said(key, turn.at);
+        }
+    }
+}
+
+struct Service {
+    evaluator: Evaluator,
+    poll_interval: Duration,
+    waiting: Arc<Waiting>,
+    file: Option<Arc<WaitingFile>>,
+}
+
+impl Service {
+    async fn run(self, stop: CancellationToken) {
+        tokio::join!(self.keep_saved(&stop), stop.run_until_cancelled(self.poll()));
+        self.save().await;
+    }
+
+    /// Never leaves a write alone: whoever opens the folder next must find it free.
+    async fn keep_saved(&self, stop: &CancellationToken) {
+        while stop.run_until_cancelled(self.waiting.changed()).await.is_some() {
+            self.save().await;
+        }
+    }
+
+    async fn save(&self) {
+        if let Some(file) = &self.file
+            && let Err(error) = file.save(&self.waiting).await
+        {
+            tracing::warn!(%error, "a restart may not know of all sessions that are to be evaluated");
+        }
+    }
+
+    async fn poll(&self) {
+        loop {
+            sleep(self.poll_interval).await;
+            let now = self.evaluator.clock.now();
+            for due in self.waiting.due(now, self.evaluator.idle_threshold) {
+                self.quiet().await;
+                if self.waiting.is_still(&due) && !self.evaluate(&due).await {
+                    break;
+                }
+            }
+            // What could not be saved then may be now.
+            self.waiting.save_again();
+        }
+    }
+
+    /// Waits until nobody works or has just been there.
+    async fn quiet(&self) {
+        while !(self.waiting.is_quiet(QUIET) && self.evaluator.chat.is_idle()) {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Evaluates a session; returns whether that went well.
+    async fn evaluate(&self, due: &Due) -> bool {
+        match self.evaluator.evaluate(&due.key).await {
+            Ok(Looked::Done) => self.waiting.evaluated(due),
+            Ok(Looked::Alive(newest)) => self.waiting.went_on(due, newest),
+            Err(error) => {
+                let error = rockbot_core::loggable(&error.to_string()).to_string();
+                tracing::warn!(session = %due.key.session_id, error, "a session could not be evaluated; it is tried again later");
+                self.waiting.failed(due, self.poll_interval);
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,114 @@
+//! A session as the model that judges it reads it.
+
+use std::fmt::Write as _;
+
+use rockbot_core::chat::Role;
+use rockbot_core::store::{ConversationTurn, FeedbackEntry, FeedbackSignal};
+
+/// How much of one message is shown, and of all together, in characters.
+const MESSAGE: usize = 4_000;
+const TOGETHER: usize = 60_000;
+
+/// How many signs are shown.
+const SIGNS: usize = 50;
+
+/// What was said, the newest as far as there is room, and what is known besides about how it went.
+pub(super) fn transcript(turns: &[ConversationTurn], signs: &[FeedbackEntry]) -> String {
+    let mut lines: Vec<_> = turns.iter().map(line).collect();
+    let mut room = TOGETHER;
+    let mut fits = |line: &String| {
+        let len = line.chars().count();
+        let fits = len <= room;
+        room = room.saturating_sub(len);
+        fits
+    };
+    let shown = lines.iter().rev().take_while(|line| fits(line)).count();
+    let left_out = lines.len() - shown;
+    let mut text = String::new();
+    if left_out > 0 {
+        let _ = writeln!(text, "[{left_out} earlier messages are left out]");
+    }
+    text.extend(lines.drain(left_out..));
+    let mut signs = signs
+        .iter()
+        .filter(|sign| sign.signal_type != FeedbackSignal::SessionSummary);
+    for sign in signs.by_ref().take(SIGNS) {
+        let _ = writeln!(text, "[sign] {}", sign.summary);
+    }
+    text
+}
+
+fn line(turn: &ConversationTurn) -> String {
+    let who = match turn.role {
+        Role::User => "User",
+        Role::Assistant => "Agent",
+        Role::System | Role::Tool => "Host",
+    };
+    format!("{who}: {}\n", shortened(&turn.content))
+}
+
+/// A text without its middle, when it is long.
+fn shortened(text: &str) -> String {
+    let len = text.chars().count();
+    if len <= MESSAGE {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(MESSAGE * 3 / 4).collect();
+    let tail: String = text.chars().skip(len - MESSAGE / 4).collect();
+    format!("{head} [… {} characters …] {tail}", len - MESSAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rockbot_core::Timestamp;
+
+    fn turn(role: Role, content: &str) -> ConversationTurn {
+        ConversationTurn {
+            role,
+            content: content.to_owned(),
+            timestamp: Timestamp::default(),
+            turn: "t".into(),
+        }
+    }
+
+    fn sign(signal_type: FeedbackSignal, summary: &str) -> FeedbackEntry {
+        FeedbackEntry {
+            id: "f".to_owned(),
+            session_id: "s".into(),
+            signal_type,
+            summary: summary.to_owned(),
+            detail: None,
+            timestamp: Timestamp::default(),
+        }
+    }
+
+    #[test]
+    fn what_was_said_and_what_is_known_besides() {
+        let turns = [
+            turn(Role::User, "hi"),
+            turn(Role::Assistant, "hello"),
+            turn(Role::System, "cancelled"),
+        ];
+        let signs = [
+            sign(FeedbackSignal::UserThumbsUp, "liked"),
+            sign(FeedbackSignal::SessionSummary, "went well"),
+        ];
+        let expected = "User: hi\nAgent: hello\nHost: cancelled\n[sign] liked\n";
+        assert_eq!(transcript(&turns, &signs), expected);
+    }
+
+    #[test]
+    fn a_long_session_loses_its_beginning_and_long_messages_their_middle() {
+        let long = format!("{}{}", "é".repeat(3_000), "z".repeat(97_000));
+        let turns: Vec<_> = (0..100).map(|_| turn(Role::User, &long)).collect();
+        let text = transcript(&turns, &[]);
+        let shown = text.lines().filter(|line| line.starts_with("User: é")).count();
+        assert_eq!(
+            text.lines().next(),
+            Some(&*format!("[{} earlier messages are left out]", 100 - shown))
+        );
+        assert!(shown > 10 && text.chars().count() <= TOGETHER + 100);
+        assert!(text.contains("é [… 96000 characters …] z"));
+    }
+}

@@ -1,0 +1,217 @@
+//! The sessions that wait to be evaluated.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rockbot_core::{Principal, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How many sessions wait. Beyond that the one in which nothing was said for the longest time is forgotten.
+const MOST: usize = 10_000;
+
+/// The longest pause before a session is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// A session of somebody.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Key {
+    pub(super) principal: Principal,
+    pub(super) session_id: SessionId,
+}
+
+/// A session as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    #[serde(flatten)]
+    pub(super) key: Key,
+    /// When its newest turn ended, as far as is known: it may have gone on.
+    #[serde(with = "rockbot_core::rfc3339")]
+    pub(super) newest_turn: Timestamp,
+}
+
+/// A session that is to be evaluated now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) key: Key,
+    /// How much had happened in it then.
+    turns: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    table: Mutex<Table>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    sessions: BTreeMap<Key, Session>,
+    last_active: Option<Instant>,
+    /// Whether the file does not have it all.
+    is_unsaved: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    newest_turn: Timestamp,
+    /// How many turns were seen.
+    turns: u64,
+    failures: u32,
+    /// When it may be tried again.
+    paused_until: Option<Instant>,
+}
+
+impl Session {
+    fn of(newest_turn: Timestamp) -> Self {
+        Self {
+            newest_turn,
+            turns: 0,
+            failures: 0,
+            paused_until: None,
+        }
+    }
+
+    fn is_due(&self, now: Timestamp, idle: Duration) -> bool {
+        now.since(self.newest_turn) >= idle && self.paused_until.is_none_or(|until| until <= Instant::now())
+    }
+}
+
+impl Waiting {
+    pub(super) fn of(entries: Vec<Entry>) -> Self {
+        let sessions = entries
+            .into_iter()
+            .map(|entry| (entry.key, Session::of(entry.newest_turn)));
+        let table = Table {
+            sessions: sessions.collect(),
+            ..Table::default()
+        };
+        Self {
+            table: Mutex::new(table),
+            changed: Notify::new(),
+        }
+    }
+
+    /// A turn of the session ended. Never blocks.
+    pub(super) fn said(&self, key: Key, at: Timestamp) {
+        let mut table = self.lock();
+        table.last_active = Some(Instant::now());
+        let is_new = !table.sessions.contains_key(&key);
+        let session = table.sessions.entry(key).or_insert_with(|| Session::of(at));
+        session.newest_turn = at;
+        session.turns += 1;
+        if is_new {
+            table.keep(MOST);
+            self.change(table);
+        }
+    }
+
+    /// The sessions in which nothing was said for `idle`, those that waited longest first.
+    pub(super) fn due(&self, now: Timestamp, idle: Duration) -> Vec<Due> {
+        let table = self.lock();
+        let due = table.sessions.iter().filter(|(_, session)| session.is_due(now, idle));
+        let mut due: Vec<_> = due.collect();
+        due.sort_by_key(|(_, session)| session.newest_turn);
+        let due = due.into_iter().map(|(key, session)| Due {
+            key: key.clone(),
+            turns: session.turns,
+        });
+        due.collect()
+    }
+
+    /// Whether nothing has happened in a session since it became due.
+    pub(super) fn is_still(&self, due: &Due) -> bool {
+        self.lock().is_still(due)
+    }
+
+    /// A session was evaluated. It waits again when it goes on, also when it did meanwhile.
+    pub(super) fn evaluated(&self, due: &Due) {
+        let mut table = self.lock();
+        if table.is_still(due) {
+            table.sessions.remove(&due.key);
+            self.change(table);
+        }
+    }
+
+    /// A session had gone on without our seeing it.
+    pub(super) fn went_on(&self, due: &Due, newest_turn: Timestamp) {
+        if let Some(session) = self.lock().sessions.get_mut(&due.key) {
+            session.newest_turn = session.newest_turn.max(newest_turn);
+        }
+    }
+
+    /// A session could not be evaluated: it is tried again after `pause`, and after twice as long each time.
+    pub(super) fn failed(&self, due: &Due, pause: Duration) {
+        if let Some(session) = self.lock().sessions.get_mut(&due.key) {
+            let pause = pause
+                .saturating_mul(1 << session.failures.min(16))
+                .min(LONGEST_PAUSE.max(pause));
+            session.failures += 1;
+            session.paused_until = Instant::now().checked_add(pause);
+        }
+    }
+
+    /// Whether nobody was active for `time`.
+    pub(super) fn is_quiet(&self, time: Duration) -> bool {
+        self.lock().last_active.is_none_or(|last| last.elapsed() >= time)
+    }
+
+    /// Resolves when something is to be saved.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Everything, when the file does not have it; the file is about to.
+    pub(super) fn unsaved(&self) -> Option<Vec<Entry>> {
+        let mut table = self.lock();
+        std::mem::take(&mut table.is_unsaved).then(|| {
+            let entry = |(key, session): (&Key, &Session)| Entry {
+                key: key.clone(),
+                newest_turn: session.newest_turn,
+            };
+            table.sessions.iter().map(entry).collect()
+        })
+    }
+
+    /// Has what is unsaved saved, if anything is.
+    pub(super) fn save_again(&self) {
+        self.changed.notify_one();
+    }
+
+    /// The file has it not after all.
+    pub(super) fn not_saved(&self) {
+        self.lock().is_unsaved = true;
+    }
+
+    fn change(&self, mut table: MutexGuard<'_, Table>) {
+        table.is_unsaved = true;
+        self.changed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // No code that can panic runs under the lock.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn is_still(&self, due: &Due) -> bool {
+        let session = self.sessions.get(&due.key);
+        session.is_some_and(|session| session.turns == due.turns)
+    }
+
+    fn keep(&mut self, most: usize) {
+        while self.sessions.len() > most {
+            let longest = self.sessions.iter().min_by_key(|(_, session)| session.newest_turn);
+            let Some(key) = longest.map(|(key, _)| key.clone()) else {
+                return;
+            };
+            tracing::warn!(session = %key.session_id, "too many sessions wait to be evaluated: the oldest is left out");
+            self.sessions.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The part of a host that writes signs of quality down.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::store::{FeedbackEntry, FeedbackStore};
+use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::turn::{EndedTurn, TurnObserver};
+use rockbot_core::{BoxError, Principal};
+use tokio::sync::mpsc;
+
+use super::entries::entries;
+use crate::work::Work;
+
+/// How many entries wait for a slow store. More are dropped, and told in the log.
+const QUEUE: usize = 1_000;
+
+type Queued = (Principal, FeedbackEntry);
+
+/// Writes down what turns say about how well the agent did: corrections, and tools that fail.
+///
+/// Turns never wait for it: entries are queued, at most 1 000, and written by a task of its own. It needs a
+/// [`FeedbackStore`]; an entry that cannot be written is dropped, and told in the log. What is queued when the host stops
+/// is written first; when the process is killed it is lost.
+#[derive(Debug)]
+pub struct FeedbackSignals {
+    sender: mpsc::Sender<Queued>,
+    queued: mpsc::Receiver<Queued>,
+}
+
+impl FeedbackSignals {
+    /// Writes to the host's feedback store.
+    pub fn new() -> Self {
+        let (sender, queued) = mpsc::channel(QUEUE);
+        Self { sender, queued }
+    }
+}
+
+impl Default for FeedbackSignals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Subsystem for FeedbackSignals {
+    fn name(&self) -> &str {
+        "feedback signals"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Evaluation
+    }
+
+    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+        needs.require::<dyn FeedbackStore>("call `.feedback(…)` with a store");
+        needs.observe(Observer(self.sender.clone()));
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let store = parts.need::<dyn FeedbackStore>()?;
+        let mut queued = self.queued;
+        Ok(Box::new(Work::spawn(async move |stop| {
+            while let Some(Some((principal, entry))) = stop.run_until_cancelled(queued.recv()).await {
+                write(&store, &principal, entry).await;
+            }
+            while let Ok((principal, entry)) = queued.try_recv() {
+                write(&store, &principal, entry).await;
+            }
+        })))
+    }
+}
+
+async fn write(store: &Arc<dyn FeedbackStore>, principal: &Principal, entry: FeedbackEntry) {
+    if let Err(error) = store.append(principal, entry).await {
+        tracing::warn!(%error, "feedback could not be written");
+    }
+}
+
+#[derive(Debug)]
+struct Observer(mpsc::Sender<Queued>);
+
+impl TurnObserver for Observer {
+    fn ended(&self, turn: &EndedTurn<'_>) {
+        for entry in entries(turn) {
+            if self.0.try_send((turn.request.principal.clone(), entry)).is_err() {
+                tracing::warn!("feedback was dropped: its store is too slow, or has ended");
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The log of everything that is said: in all conversations, through all doors, for readers of their own pace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot::testing::{ScriptedModel, mock_tool};
+use rockbot_core::chat::ChatErrorKind;
+use rockbot_core::context::Door;
+use rockbot_core::messaging::Bus;
+use rockbot_core::store::{
+    ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, StoreError,
+};
+use rockbot_core::turn::{BusyPolicy, TurnRequest};
+use rockbot_core::user::{UserMessage, UserProxy};
+use rockbot_core::{Principal, SessionId};
+use rockbot_host::bus::InProcessBus;
+use rockbot_host::{AgentHost, AgentHostBuilder};
+use serde_json::json;
+
+use crate::support::settle;
+
+fn logging(builder: AgentHostBuilder, model: &ScriptedModel) -> (AgentHostBuilder, Arc<InMemoryConversationLog>) {
+    let log = Arc::new(InMemoryConversationLog::new());
+    let builder = builder.chat(model.clone()).give::<dyn ConversationLog>(log.clone());
+    (builder, log)
+}
+
+async fn read(log: &InMemoryConversationLog, principal: &str, reader: &str) -> LogBatch {
+    log.read(&principal.into(), reader, 100).await.unwrap()
+}
+
+/// The entries as `session role: text`.
+fn lines(batch: &LogBatch) -> Vec<String> {
+    let entries = batch.entries.iter();
+    let lines = entries.map(|entry| format!("{} {:?}: {}", entry.session_id, entry.role, entry.content));
+    lines.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_is_said_is_logged_whatever_its_door() {
+    let model = ScriptedModel::new().says("one").says("two").says("three");
+    let bus = InProcessBus::new();
+    let (builder, log) = logging(AgentHost::builder("clerk").bus(bus.clone()).serve_users(), &model);
+    let host = builder.build().unwrap();
+    host.start().await.unwrap();
+    host.agent().ask("a", "first").await.unwrap();
+    let scheduled = TurnRequest {
+        door: Door::Scheduled,
+        ..host.agent().request("b", "second")
+    };
+    host.agent().run(scheduled).await.unwrap();
+    let shared: Arc<dyn Bus> = Arc::new(bus.clone());
+    let mut message = UserMessage::new("c", "third");
+    message.user_id = "ann".to_owned();
+    let proxy = UserProxy::new(shared, "test");
+    proxy.send_message(&message, |_| {}).await.unwrap();
+    let all = read(&log, "local", "test").await;
+    assert_eq!(
+        lines(&all),
+        [
+            "a User: first",
+            "a Assistant: one",
+            "b User: second",
+            "b Assistant: two"
+        ]
+    );
+    assert_eq!(
+        lines(&read(&log, "ann", "test").await),
+        ["c User: third", "c Assistant: three"]
+    );
+}
+
+#[tokio::test]
+async fn a_reader_loses_nothing_that_is_said_while_it_reads() {
+    let model = ScriptedModel::new().says("one").says("two");
+    let (builder, log) = logging(AgentHost::in_memory(), &model);
+    let host = builder.build().unwrap();
+    host.agent().ask("s", "first").await.unwrap();
+    let seen = read(&log, "local", "dream").await;
+    host.agent().ask("s", "second").await.unwrap();
+    log.commit(&Principal::default(), "dream", seen.next).await.unwrap();
+    log.trim(&Principal::default(), seen.next).await.unwrap();
+    assert_eq!(
+        lines(&read(&log, "local", "dream").await),
+        ["s User: second", "s Assistant: two"]
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_joins_a_turn_is_logged_with_it() {
+    let model = ScriptedModel::new().calls("work", json!({})).says("both");
+    let (builder, log) = logging(AgentHost::in_memory(), &model);
+    let (work, mut handle) = mock_tool("work");
+    let host = builder.tool(work.pure()).build().unwrap();
+    let send = async |text: &str, busy| {
+        let (agent, request) = (host.agent().clone(), host.agent().request("s", text));
+        let running = tokio::spawn(async move { agent.run(TurnRequest { busy, ..request }).await });
+        settle().await;
+        running
+    };
+    let (one, two) = (
+        send("one", BusyPolicy::Queue).await,
+        send("two", BusyPolicy::Steer).await,
+    );
+    handle.next_call().await.respond("ok");
+    for running in [one, two] {
+        assert_eq!(running.await.unwrap().unwrap().text, "both");
+    }
+    let said = ["s User: one", "s User: two", "s Assistant: both"];
+    assert_eq!(lines(&read(&log, "local", "test").await), said);
+}
+
+#[tokio::test]
+async fn a_turn_that_failed_before_it_did_anything_is_not_logged() {
+    let model = ScriptedModel::new().fails(ChatErrorKind::Auth);
+    let (builder, log) = logging(AgentHost::in_memory(), &model);
+    let host = builder.build().unwrap();
+    host.agent().ask("s", "first").await.unwrap_err();
+    assert_eq!(lines(&read(&log, "local", "test").await), [""; 0]);
+}
+
+/// A memory that cannot be written.
+#[derive(Debug)]
+struct Full;
+
+#[async_trait]
+impl ConversationMemory for Full {
+    async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
+        Err(StoreError {
+            context: "the disk".to_owned(),
+            source: "is full".into(),
+        })
+    }
+
+    async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn clear(&self, _: &Principal, _: &SessionId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn sessions(&self, _: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_cannot_be_written_is_still_logged() {
+    let model = ScriptedModel::new().says("one");
+    let (builder, log) = logging(AgentHost::in_memory().conversation_memory(Full), &model);
+    let host = builder.build().unwrap();
+    host.agent().ask("s", "first").await.unwrap();
+    assert_eq!(
+        lines(&read(&log, "local", "test").await),
+        ["s User: first", "s Assistant: one"]
+    );
+    host.shutdown(Duration::from_secs(1)).await;
+}

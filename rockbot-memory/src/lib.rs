@@ -15,6 +15,10 @@
 //! * [`working`]: texts that are kept for a while
 //!
 //! [`recall`] says what of all this a model is shown before a turn.
+#![cfg_attr(
+    feature = "sqlite",
+    doc = "\n[`sqlite`] keeps all of it in one SQLite file, for people who prefer that."
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -32,6 +36,9 @@ mod residents;
 pub mod rules;
 mod session_lines;
 pub mod skill;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub mod sqlite;
 mod subsystem;
 mod tools;
 pub mod working;
@@ -43,5 +50,8 @@ pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
 pub use rules::FileRulesStore;
 pub use skill::{FileSkillStore, FileSkillUsageStore};
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use sqlite::{SqliteMemory, SqliteMemoryOptions};
 pub use subsystem::Memory;
 pub use working::{FileWorkingMemory, WorkingMemoryOptions};

@@ -14,7 +14,7 @@
 //! * [`skill`]: skills, one document each, and a log of their uses
 //! * [`working`]: texts that are kept for a while
 //!
-//! [`recall`] says what of all this a model is shown before a turn.
+//! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
 #![cfg_attr(
     feature = "sqlite",
     doc = "\n[`sqlite`] keeps all of it in one SQLite file, for people who prefer that."
@@ -25,6 +25,7 @@
 mod background;
 mod blocking;
 pub mod conversation_log;
+pub mod copy;
 mod documents;
 pub mod feedback;
 pub mod long_term;

@@ -16,11 +16,13 @@ use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::{Clock, Principal, Timestamp};
 use rockbot_host::conversation::FileConversationMemory;
 use rockbot_memory::sqlite::SqliteError;
-use rockbot_memory::{ConversationLogOptions, FileLongTermMemory, FileMemory, SqliteMemory, SqliteMemoryOptions, copy};
+use rockbot_memory::{
+    ConversationLogOptions, FileLongTermMemory, FileMemory, Memory, SqliteMemory, SqliteMemoryOptions, copy,
+};
 use tempfile::TempDir;
 
 use crate::support::files::files;
-use crate::support::{host_of, kill, transcript};
+use crate::support::{host_of, kill, settle, transcript};
 
 const ALL: usize = usize::MAX;
 
@@ -333,24 +335,24 @@ async fn files_go_into_the_database_and_come_out_the_same() {
     }
     // Twice, as after a failure.
     for (new_rules, new_sessions) in [(2, 2), (0, 0)] {
-        let memories = copy::copy_long_term(&me(), &*old.long_term, &*database.long_term)
+        let memories = copy::copy_long_term(&me(), &*old.long_term, &database.long_term)
             .await
             .unwrap();
-        let skills = copy::copy_skills(&me(), &*old.skills, &*database.skills).await.unwrap();
+        let skills = copy::copy_skills(&me(), &*old.skills, &database.skills).await.unwrap();
         assert_eq!((memories, skills), (100, 1));
-        let rules = copy::copy_rules(&me(), &*old.rules, &*database.rules).await.unwrap();
-        let sessions = copy::copy_conversations(&me(), &old_conversations, &*database.conversations)
+        let rules = copy::copy_rules(&me(), &*old.rules, &database.rules).await.unwrap();
+        let sessions = copy::copy_conversations(&me(), &old_conversations, &database.conversations)
             .await
             .unwrap();
         assert_eq!((rules, sessions), (new_rules, new_sessions));
     }
     let (new, new_conversations) = (FileMemory::open(after.path()).unwrap(), conversations(&after));
-    copy::copy_long_term(&me(), &*database.long_term, &*new.long_term)
+    copy::copy_long_term(&me(), &database.long_term, &*new.long_term)
         .await
         .unwrap();
-    copy::copy_skills(&me(), &*database.skills, &*new.skills).await.unwrap();
-    copy::copy_rules(&me(), &*database.rules, &*new.rules).await.unwrap();
-    copy::copy_conversations(&me(), &*database.conversations, &new_conversations)
+    copy::copy_skills(&me(), &database.skills, &*new.skills).await.unwrap();
+    copy::copy_rules(&me(), &database.rules, &*new.rules).await.unwrap();
+    copy::copy_conversations(&me(), &database.conversations, &new_conversations)
         .await
         .unwrap();
     for conversations in [old_conversations, new_conversations] {
@@ -366,7 +368,7 @@ async fn a_conversation_goes_on_in_the_next_process() {
         let model = ScriptedModel::new().says("Noted.");
         let memory = open(folder.path());
         let host = host_of(&model)
-            .give::<dyn ConversationMemory>(memory.conversations)
+            .conversation_memory(memory.conversations)
             .build()
             .unwrap();
         host.agent().ask("s", text).await.unwrap();
@@ -377,6 +379,32 @@ async fn a_conversation_goes_on_in_the_next_process() {
     ask("I like tea.").await;
     let expected = ["user: I like tea.", "assistant: Noted.", "user: What do I like?"];
     assert_eq!(ask("What do I like?").await[1..], expected);
+}
+
+#[tokio::test]
+async fn the_tools_of_a_model_write_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = serde_json::json!({"rule": "Be brief."});
+    let model = ScriptedModel::new().calls("add_rule", rule).says("Noted.");
+    let stores = open(folder.path());
+    let memory = Memory::default()
+        .long_term(stores.long_term)
+        .working(stores.working)
+        .skills(stores.skills, stores.skill_usage)
+        .rules(stores.rules)
+        .feedback(stores.feedback);
+    let host = host_of(&model)
+        .conversation_memory(stores.conversations)
+        .add(memory)
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Be brief from now on.").await.unwrap();
+    host.shutdown(Duration::from_secs(5)).await;
+    drop((host, model, stores.conversation_log));
+    // Tasks that were told to end let go of the file.
+    settle().await;
+    let rules = open(folder.path()).rules.list(&me()).await.unwrap();
+    assert_eq!(rules, [Rule::new("Be brief.").unwrap()]);
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Default for SqliteMemoryOptions {
     }
 }
 
-/// All stores in one SQLite file, which one process at a time can open.
+/// All stores in one SQLite file, which one process at a time can open: give them to a [`Memory`](crate::Memory), and
+/// the conversations to the host.
 ///
 /// The file is closed when the last of them is dropped, which waits until what was asked for is written.
 ///
@@ -66,21 +67,21 @@ impl Default for SqliteMemoryOptions {
 #[derive(Debug)]
 pub struct SqliteMemory {
     /// The last turns of each session.
-    pub conversations: Arc<SqliteConversationMemory>,
+    pub conversations: SqliteConversationMemory,
     /// What the agent must keep to.
-    pub rules: Arc<SqliteRulesStore>,
+    pub rules: SqliteRulesStore,
     /// Facts.
-    pub long_term: Arc<SqliteLongTermMemory>,
+    pub long_term: SqliteLongTermMemory,
     /// Texts that are kept for a while.
-    pub working: Arc<SqliteWorkingMemory>,
+    pub working: SqliteWorkingMemory,
     /// What the agent knows how to do.
-    pub skills: Arc<SqliteSkillStore>,
+    pub skills: SqliteSkillStore,
     /// Which skills were used.
-    pub skill_usage: Arc<SqliteSkillUsageStore>,
+    pub skill_usage: SqliteSkillUsageStore,
     /// Signs of how well the agent did.
-    pub feedback: Arc<SqliteFeedbackStore>,
+    pub feedback: SqliteFeedbackStore,
     /// Everything that was said.
-    pub conversation_log: Arc<SqliteConversationLog>,
+    pub conversation_log: SqliteConversationLog,
 }
 
 impl SqliteMemory {
@@ -112,14 +113,14 @@ impl SqliteMemory {
         let log = options.conversation_log;
         let database = || database.clone();
         Self {
-            conversations: SqliteConversationMemory::new(database(), options.conversation_window).into(),
-            rules: SqliteRulesStore::new(database()).into(),
-            long_term: SqliteLongTermMemory::new(database()).into(),
-            working: SqliteWorkingMemory::new(database(), options.working_limits, clock).into(),
-            skills: SqliteSkillStore::new(database()).into(),
-            skill_usage: SqliteSkillUsageStore::new(database()).into(),
-            feedback: SqliteFeedbackStore::new(database()).into(),
-            conversation_log: SqliteConversationLog::new(database(), log).into(),
+            conversations: SqliteConversationMemory::new(database(), options.conversation_window),
+            rules: SqliteRulesStore::new(database()),
+            long_term: SqliteLongTermMemory::new(database()),
+            working: SqliteWorkingMemory::new(database(), options.working_limits, clock),
+            skills: SqliteSkillStore::new(database()),
+            skill_usage: SqliteSkillUsageStore::new(database()),
+            feedback: SqliteFeedbackStore::new(database()),
+            conversation_log: SqliteConversationLog::new(database(), log),
         }
     }
 }

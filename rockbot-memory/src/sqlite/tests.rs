@@ -69,51 +69,46 @@ impl Folders {
     }
 }
 
-/// The only handle of a store.
-fn alone<S>(store: Arc<S>) -> S {
-    Arc::into_inner(store).expect("nobody else has it")
-}
-
 #[tokio::test]
 async fn keeps_the_promises_of_a_long_term_memory() {
     let folders = Folders::default();
-    conformance::long_term_memory(async || alone(folders.new_stores().long_term)).await;
+    conformance::long_term_memory(async || folders.new_stores().long_term).await;
 }
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_skill_store() {
     let folders = Folders::default();
-    conformance::skill_store(async || alone(folders.new_stores().skills)).await;
+    conformance::skill_store(async || folders.new_stores().skills).await;
 }
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_skill_usage_store() {
     let folders = Folders::default();
-    conformance::skill_usage_store(async || alone(folders.new_stores().skill_usage)).await;
+    conformance::skill_usage_store(async || folders.new_stores().skill_usage).await;
 }
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_feedback_store() {
     let folders = Folders::default();
-    conformance::feedback_store(async || alone(folders.new_stores().feedback)).await;
+    conformance::feedback_store(async || folders.new_stores().feedback).await;
 }
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_rules_store() {
     let folders = Folders::default();
-    conformance::rules_store(async || alone(folders.new_stores().rules)).await;
+    conformance::rules_store(async || folders.new_stores().rules).await;
 }
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_conversation_log() {
     let folders = Folders::default();
-    conformance::conversation_log(async || alone(folders.new_stores().conversation_log)).await;
+    conformance::conversation_log(async || folders.new_stores().conversation_log).await;
 }
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_conversation_memory() {
     let folders = Folders::default();
-    conformance::conversation_memory(async || alone(folders.new_stores().conversations)).await;
+    conformance::conversation_memory(async || folders.new_stores().conversations).await;
 }
 
 #[tokio::test]
@@ -129,7 +124,7 @@ async fn keeps_the_promises_of_a_working_memory() {
             working_limits,
             ..SqliteMemoryOptions::default()
         };
-        alone(folders.stores(options).working)
+        folders.stores(options).working
     };
     conformance::working_memory(make).await;
 }
@@ -226,21 +221,21 @@ async fn a_row_that_cannot_be_read_is_left_out_and_never_written_over() {
     drop(stores);
     run(&folder, r#"UPDATE memory SET json = '{"content": 7}' WHERE id = 'a'"#);
     let memory = open(&folder).long_term;
-    assert_eq!(ids(&*memory).await, ["b"]);
+    assert_eq!(ids(&memory).await, ["b"]);
     assert_eq!(memory.search(&me(), &MemoryQuery::new("tea")).await.unwrap().len(), 1);
     let is_row = |error| matches!(reason(error), SqliteError::Row { what: "memory", id, .. } if id == "a");
     assert!(is_row(memory.get(&me(), &"a".into()).await.unwrap_err()));
     assert!(is_row(memory.save(&me(), fact("a", "new")).await.unwrap_err()));
     memory.delete(&me(), &"a".into()).await.unwrap();
     memory.save(&me(), fact("a", "new")).await.unwrap();
-    assert_eq!(ids(&*memory).await, ["a", "b"]);
+    assert_eq!(ids(&memory).await, ["a", "b"]);
 }
 
 #[tokio::test]
 async fn a_write_that_fails_takes_back_its_own_rows_only() {
     let folder = tempfile::tempdir().unwrap();
     let (stores, database) = open_file(&folder);
-    let (memory, log) = (&*stores.long_term, &stores.conversation_log);
+    let (memory, log) = (&stores.long_term, &stores.conversation_log);
     let failing = database.write(|connection| {
         connection.execute(
             "INSERT INTO rule (principal, folded, text) VALUES ('local', 'x', 'x')",
@@ -293,9 +288,9 @@ async fn nothing_is_acknowledged_that_a_full_disk_refused() {
         .filter(|(saved, _)| saved.is_ok());
     let mut acknowledged: Vec<_> = acknowledged.map(|(_, id)| id.to_owned()).collect();
     acknowledged.sort();
-    assert_eq!(ids(&*memory).await, acknowledged, "of {pages} pages");
+    assert_eq!(ids(&memory).await, acknowledged, "of {pages} pages");
     memory.save(&me, small).await.unwrap();
-    assert!(ids(&*memory).await.contains(&"small".to_owned()));
+    assert!(ids(&memory).await.contains(&"small".to_owned()));
 }
 
 /// A write that waits until others have been asked for, which then share one commit.

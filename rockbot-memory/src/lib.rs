@@ -14,18 +14,23 @@
 //! * [`skill`]: skills, one document each, and a log of their uses
 //! * [`working`]: texts that are kept for a while
 //!
-//! [`recall`] says what of all this a model is shown before a turn.
+//! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
 //!
 //! Parts of a host that learn from what happens:
 //!
 //! * [`signals`]: what people and tools let know about how well the agent did
 //! * [`evaluation`]: how sessions that have ended went
+#![cfg_attr(
+    feature = "sqlite",
+    doc = "\n[`sqlite`] keeps all of it in one SQLite file, for people who prefer that."
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod background;
 mod blocking;
 pub mod conversation_log;
+pub mod copy;
 mod documents;
 pub mod evaluation;
 pub mod feedback;
@@ -39,6 +44,9 @@ pub mod rules;
 mod session_lines;
 pub mod signals;
 pub mod skill;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub mod sqlite;
 mod subsystem;
 mod tools;
 mod work;
@@ -53,5 +61,8 @@ pub use options::FileOptions;
 pub use rules::FileRulesStore;
 pub use signals::FeedbackSignals;
 pub use skill::{FileSkillStore, FileSkillUsageStore};
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use sqlite::{SqliteMemory, SqliteMemoryOptions};
 pub use subsystem::Memory;
 pub use working::{FileWorkingMemory, WorkingMemoryOptions};

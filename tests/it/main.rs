@@ -43,6 +43,8 @@ mod sessions;
 mod settings;
 mod skills;
 mod spending;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod support;
 mod task_list;
 mod telemetry;

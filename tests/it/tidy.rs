@@ -38,6 +38,7 @@ fn metadata() -> Value {
             "metadata",
             "--format-version",
             "1",
+            "--all-features",
             "--offline",
             "--filter-platform",
             host,

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::draft::Draft;
 use super::error::FileError;
 use super::lines::{self, LineFile};
-use super::lock::FolderLock;
+use super::lock::FileLock;
 use super::name::IdTooLong;
 use super::owner;
 use super::plain::open_plain;
@@ -28,7 +28,7 @@ const DEPTH: usize = 40;
 pub struct DataFolder {
     root: PathBuf,
     /// Held, not read.
-    _lock: FolderLock,
+    _lock: FileLock,
 }
 
 /// A file in a [`DataFolder`].
@@ -61,8 +61,7 @@ impl DataFolder {
     /// made.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, FileError> {
         let root = root.into();
-        system::make_folder(&root, true).map_err(FileError::io("made", &root))?;
-        let lock = FolderLock::take(&root)?;
+        let lock = FileLock::take_folder(&root)?;
         Ok(Self { root, _lock: lock })
     }
 

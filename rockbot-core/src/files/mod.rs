@@ -4,6 +4,7 @@
 //! * [`encode`] and [`decode`]: an id as a file name, on every file system
 //! * [`DataFolder`]: reads, replaces, lists, removes and sets aside the documents of a folder, and never follows a link
 //! * [`LineFile`]: appends whole lines
+//! * [`FileLock`] and [`plain_file`]: for stores that are one file
 //! * [`name_of`] and [`owner_of`]: whose a file is
 //!
 //! Everything here blocks: on a local disk that is microseconds, except where a sync is documented.
@@ -24,5 +25,6 @@ pub use draft::Draft;
 pub use error::FileError;
 pub use folder::{DataFolder, Found};
 pub use lines::{LineFile, without_bom};
+pub use lock::{FileLock, plain_file};
 pub use name::{IdTooLong, MAX_ID_BYTES, decode, encode};
 pub use owner::{folder_of, name_of, owner_of};

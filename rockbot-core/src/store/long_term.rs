@@ -280,6 +280,16 @@ impl MemoryEntry {
         !wanted.trim().is_empty() && in_a_row(&self.content).contains(&wanted)
     }
 
+    /// What the entry says, without what makes no difference: the same text for entries that
+    /// [say the same](Self::says_the_same_as), and for no others. For stores that find them by an index.
+    pub fn wording(&self) -> String {
+        let words: Vec<_> = words(&self.content).collect();
+        match words.is_empty() {
+            true => self.content.clone(),
+            false => words.join(" "),
+        }
+    }
+
     /// Takes in that the same was learned once more, as `by`. The entry keeps its words and category; the earlier
     /// beginning, the later moment, the higher importance and the higher trust hold; counts add up; tags and metadata
     /// are completed. Nothing changes when `by` is trusted less: otherwise any web page could make a fact look well
@@ -409,10 +419,9 @@ mod tests {
 
     #[test]
     fn the_same_said_again() {
-        let says = |a: &str, b: &str| {
-            let entry = |content: &str| MemoryEntry::new("m", content, Timestamp::default(), Provenance::USER);
-            entry(a).says_the_same_as(&entry(b))
-        };
+        let entry = |content: &str| MemoryEntry::new("m", content, Timestamp::default(), Provenance::USER);
+        let says = |a: &str, b: &str| entry(a).says_the_same_as(&entry(b));
+        let wording = |content: &str| entry(content).wording();
         for (a, b) in [
             ("Likes tea.", "likes  tea"),
             ("\"Ærø\", he said", "ærø he said!"),
@@ -420,6 +429,7 @@ mod tests {
             ("", ""),
         ] {
             assert!(says(a, b) && says(b, a), "{a} | {b}");
+            assert_eq!(wording(a), wording(b));
         }
         for (a, b) in [
             ("likes tea", "likes tea?"),
@@ -432,6 +442,7 @@ mod tests {
             ("", "."),
         ] {
             assert!(!says(a, b) && !says(b, a), "{a} | {b}");
+            assert_ne!(wording(a), wording(b));
         }
     }
 

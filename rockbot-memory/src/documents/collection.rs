@@ -1,12 +1,14 @@
 //! The documents of one principal in memory.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::Timestamp;
 use rockbot_core::search::{Bm25Index, Ranked};
 
+use super::best::best;
 use super::document::Document;
 use super::sheet::{Sheet, Stamp};
 
@@ -53,20 +55,9 @@ impl<D: Document> Collection<D> {
 
     /// The `limit` best of the documents that have a word of `query` and are admitted.
     pub(crate) fn search(&self, query: &str, limit: usize, admits: impl Fn(&D) -> bool) -> Vec<Ranked<Arc<D>>> {
-        let mut asked = limit;
-        loop {
-            let hits = self.index.search(query, asked);
-            let is_all = hits.len() < asked;
-            let hits = hits.into_iter().filter_map(|hit| {
-                let item = self.get(&hit.item).filter(|document| admits(document))?.clone();
-                Some(Ranked { item, score: hit.score })
-            });
-            let found: Vec<_> = hits.take(limit).collect();
-            if is_all || found.len() == limit {
-                return found;
-            }
-            asked = asked.saturating_mul(8);
-        }
+        let find = |key: &D::Key| Ok(self.get(key).filter(|document| admits(document)).cloned());
+        let found: Result<_, Infallible> = best(limit, |asked| self.index.search(query, asked), find);
+        found.unwrap_or_else(|never| match never {})
     }
 
     pub(super) fn sheet(&self, key: &D::Key) -> Option<&Sheet<D>> {

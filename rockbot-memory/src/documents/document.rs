@@ -37,6 +37,15 @@ pub(crate) trait Document:
     fn searched_text(&self) -> Option<String>;
 }
 
+/// A document, and members beside it that we do not know, as one JSON object.
+#[derive(Serialize)]
+pub(crate) struct Members<'a, D> {
+    #[serde(flatten)]
+    pub(crate) document: &'a D,
+    #[serde(flatten)]
+    pub(crate) other: &'a Map<String, Value>,
+}
+
 /// A moment as it stands in documents.
 pub(crate) fn moment(at: Timestamp) -> Value {
     #[derive(Serialize)]

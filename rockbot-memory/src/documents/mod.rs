@@ -15,12 +15,17 @@
 //! **Damage**: a file that cannot be read is set aside as `….damaged`; one that was all right before only when it is
 //! still the same at the next look, since somebody may be writing it.
 
+mod best;
 mod collection;
 mod document;
 mod look;
 mod sheet;
 mod shelf;
 
+#[cfg(feature = "sqlite")]
+pub(crate) use best::best;
 pub(crate) use collection::Collection;
+#[cfg(feature = "sqlite")]
+pub(crate) use document::Members;
 pub(crate) use document::{Document, moment};
 pub(crate) use shelf::Documents;

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rockbot_core::files::{Found, without_bom};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::document::{Document, timestamp};
+use super::document::{Document, Members, timestamp};
 
 /// A document, and what another program or a person wrote beside it.
 #[derive(Debug)]
@@ -54,14 +53,6 @@ impl<D: Document> Sheet<D> {
     }
 
     pub(super) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-        #[derive(Serialize)]
-        struct Members<'a, D> {
-            #[serde(flatten)]
-            document: &'a D,
-            #[serde(flatten)]
-            other: &'a Map<String, Value>,
-        }
-
         serde_json::to_vec_pretty(&Members {
             document: &*self.document,
             other: &self.other,

@@ -1,0 +1,117 @@
+//! Conversation memory in a database.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::{Principal, SessionId};
+use rusqlite::Connection;
+
+use super::database::Database;
+use super::error::SqliteError;
+use super::row::{number, parse_or_skip, to_json};
+
+/// The [`ConversationMemory`] of a [`SqliteMemory`](super::SqliteMemory).
+///
+/// A session keeps its last entries, as many as the [options](super::SqliteMemoryOptions) say, until it is cleared.
+#[derive(Debug)]
+pub struct SqliteConversationMemory {
+    database: Arc<Database>,
+    window: usize,
+}
+
+impl SqliteConversationMemory {
+    pub(super) fn new(database: Arc<Database>, window: usize) -> Self {
+        Self { database, window }
+    }
+}
+
+#[async_trait]
+impl ConversationMemory for SqliteConversationMemory {
+    async fn append(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        entries: Vec<ConversationTurn>,
+    ) -> Result<(), StoreError> {
+        let (principal, session, window) = (principal.clone(), session.clone(), self.window);
+        let work = move |connection: &Connection| {
+            let owner = (principal.as_str(), session.as_str());
+            let known = turns(connection, owner)?;
+            for entry in entries.iter().filter(|entry| !known.contains(entry.turn.as_str())) {
+                add(connection, owner, entry)?;
+            }
+            keep(connection, owner, window)
+        };
+        self.database.write(work).await
+    }
+
+    async fn recent(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<ConversationTurn>, StoreError> {
+        let (principal, session) = (principal.clone(), session.clone());
+        let work = move |connection: &Connection| {
+            let sql = "SELECT turn, json FROM conversation WHERE principal = ?1 AND session = ?2
+                ORDER BY number DESC LIMIT ?3";
+            let mut statement = connection.prepare(sql)?;
+            let wanted = (principal.as_str(), session.as_str(), number(limit));
+            let rows = statement.query_map(wanted, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
+            let entries = rows.iter().rev();
+            Ok::<_, SqliteError>(
+                entries
+                    .filter_map(|(turn, json)| parse_or_skip("entry of turn", turn, json))
+                    .collect(),
+            )
+        };
+        self.database.read(work).await
+    }
+
+    async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
+        let (principal, session) = (principal.clone(), session.clone());
+        let work = move |connection: &Connection| keep(connection, (principal.as_str(), session.as_str()), 0);
+        self.database.write(work).await
+    }
+
+    async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        let principal = principal.clone();
+        let work = move |connection: &Connection| {
+            let sql = "SELECT DISTINCT session FROM conversation WHERE principal = ?1 ORDER BY session";
+            let mut statement = connection.prepare(sql)?;
+            let rows = statement.query_map((principal.as_str(),), |row| row.get::<_, String>(0))?;
+            let sessions = rows.map(|session| session.map(SessionId::from));
+            Ok::<_, SqliteError>(sessions.collect::<Result<_, _>>()?)
+        };
+        self.database.read(work).await
+    }
+}
+
+/// The turns of a session that are there.
+fn turns(connection: &Connection, owner: (&str, &str)) -> Result<BTreeSet<String>, SqliteError> {
+    let sql = "SELECT turn FROM conversation WHERE principal = ?1 AND session = ?2";
+    let mut statement = connection.prepare(sql)?;
+    let turns = statement.query_map(owner, |row| row.get(0))?;
+    Ok(turns.collect::<Result<_, _>>()?)
+}
+
+fn add(
+    connection: &Connection,
+    (principal, session): (&str, &str),
+    entry: &ConversationTurn,
+) -> Result<(), SqliteError> {
+    let sql = "INSERT INTO conversation (principal, session, turn, json) VALUES (?1, ?2, ?3, ?4)";
+    connection.execute(sql, (principal, session, entry.turn.as_str(), to_json(entry)?))?;
+    Ok(())
+}
+
+/// Removes what stands before the last `window` entries of a session.
+fn keep(connection: &Connection, (principal, session): (&str, &str), window: usize) -> Result<(), SqliteError> {
+    let sql = "DELETE FROM conversation WHERE principal = ?1 AND session = ?2 AND number <=
+        (SELECT number FROM conversation WHERE principal = ?1 AND session = ?2 ORDER BY number DESC LIMIT 1 OFFSET ?3)";
+    connection.execute(sql, (principal, session, number(window)))?;
+    Ok(())
+}

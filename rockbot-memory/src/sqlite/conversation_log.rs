@@ -1,0 +1,149 @@
+//! The conversation log in a database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::Principal;
+use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreError};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::database::Database;
+use super::error::SqliteError;
+use super::row::{number, parse_or_skip, to_json};
+use crate::ConversationLogOptions;
+
+/// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).
+///
+/// When the log of a principal has as many bytes as it may have, its older half is forgotten, also by readers that have
+/// not seen it. One append has at most a quarter of these bytes.
+#[derive(Debug)]
+pub struct SqliteConversationLog {
+    database: Arc<Database>,
+    options: ConversationLogOptions,
+}
+
+impl SqliteConversationLog {
+    pub(super) fn new(database: Arc<Database>, options: ConversationLogOptions) -> Self {
+        Self { database, options }
+    }
+}
+
+#[async_trait]
+impl ConversationLog for SqliteConversationLog {
+    async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError> {
+        let (principal, most) = (principal.clone(), number(self.options.max_bytes));
+        let work = move |connection: &Connection| append(connection, principal.as_str(), &entries, most);
+        self.database.write(work).await
+    }
+
+    async fn read(&self, principal: &Principal, reader: &str, limit: usize) -> Result<LogBatch, StoreError> {
+        let (principal, reader) = (principal.clone(), reader.to_owned());
+        let work = move |connection: &Connection| read(connection, principal.as_str(), &reader, limit);
+        self.database.read(work).await
+    }
+
+    async fn commit(&self, principal: &Principal, reader: &str, offset: LogOffset) -> Result<(), StoreError> {
+        let (principal, reader) = (principal.clone(), reader.to_owned());
+        let work = move |connection: &Connection| commit(connection, principal.as_str(), &reader, number(offset.0));
+        self.database.write(work).await
+    }
+
+    async fn trim(&self, principal: &Principal, offset: LogOffset) -> Result<(), StoreError> {
+        let principal = principal.clone();
+        let work = move |connection: &Connection| {
+            forget(connection, principal.as_str(), number(offset.0))?;
+            Ok(())
+        };
+        self.database.write(work).await
+    }
+}
+
+/// Where a log ends, and how many bytes it has.
+#[derive(Debug, Clone, Copy, Default)]
+struct End {
+    position: i64,
+    bytes: i64,
+}
+
+fn append(connection: &Connection, principal: &str, entries: &[LogEntry], most: i64) -> Result<(), SqliteError> {
+    let rows: Vec<_> = entries.iter().map(to_json).collect::<Result<_, _>>()?;
+    let len = rows.iter().map(String::len).sum();
+    if number(len) > most / 4 {
+        return Err(SqliteError::TooLarge {
+            what: "append to the conversation log of",
+            id: principal.to_owned(),
+            len,
+            limit: usize::try_from(most / 4).unwrap_or(usize::MAX),
+        });
+    }
+    let mut end = end(connection, principal)?;
+    if end.bytes.saturating_add(number(len)) > most {
+        end.bytes = forget(connection, principal, half(connection, principal, most / 2)?)?;
+    }
+    let mut insert = connection.prepare("INSERT INTO log (principal, position, json) VALUES (?1, ?2, ?3)")?;
+    for row in rows {
+        insert.execute((principal, end.position, row))?;
+        end.position += 1;
+    }
+    let sql = "INSERT INTO log_end (principal, position, bytes) VALUES (?1, ?2, ?3)
+        ON CONFLICT DO UPDATE SET position = excluded.position, bytes = excluded.bytes";
+    connection.execute(sql, (principal, end.position, end.bytes.saturating_add(number(len))))?;
+    Ok(())
+}
+
+/// Where the newest entries begin that have at most `most` bytes together.
+fn half(connection: &Connection, principal: &str, most: i64) -> Result<i64, SqliteError> {
+    let sql = "SELECT coalesce(max(position) + 1, 0) FROM (
+        SELECT position, sum(octet_length(json)) OVER (ORDER BY position DESC) AS bytes FROM log WHERE principal = ?1
+        ) WHERE bytes > ?2";
+    Ok(connection.query_row(sql, (principal, most), |row| row.get(0))?)
+}
+
+/// Forgets what stands before `position`, and returns how many bytes are left.
+fn forget(connection: &Connection, principal: &str, position: i64) -> Result<i64, SqliteError> {
+    let sql = "DELETE FROM log WHERE principal = ?1 AND position < ?2";
+    connection.execute(sql, (principal, position))?;
+    let sql = "SELECT coalesce(sum(octet_length(json)), 0) FROM log WHERE principal = ?1";
+    let bytes = connection.query_row(sql, (principal,), |row| row.get(0))?;
+    let sql = "UPDATE log_end SET bytes = ?2 WHERE principal = ?1";
+    connection.execute(sql, (principal, bytes))?;
+    Ok(bytes)
+}
+
+fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) -> Result<LogBatch, SqliteError> {
+    let sql = "SELECT position FROM log_reader WHERE principal = ?1 AND reader = ?2";
+    let committed = connection.query_row(sql, (principal, reader), |row| row.get(0));
+    let committed = committed.optional()?.unwrap_or_default();
+    let sql = "SELECT position, json FROM log WHERE principal = ?1 AND position >= ?2 ORDER BY position LIMIT ?3";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map((principal, committed, number(limit)), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let rows: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
+    let entries = rows
+        .iter()
+        .filter_map(|(position, json)| parse_or_skip("log entry", &position.to_string(), json));
+    let next = rows.last().map_or(committed, |(last, _)| last + 1);
+    Ok(LogBatch {
+        entries: entries.collect(),
+        next: LogOffset(u64::try_from(next).unwrap_or_default()),
+    })
+}
+
+fn commit(connection: &Connection, principal: &str, reader: &str, position: i64) -> Result<(), SqliteError> {
+    if position <= end(connection, principal)?.position {
+        let sql = "INSERT INTO log_reader (principal, reader, position) VALUES (?1, ?2, ?3)
+            ON CONFLICT DO UPDATE SET position = max(position, excluded.position)";
+        connection.execute(sql, (principal, reader, position))?;
+    }
+    Ok(())
+}
+
+fn end(connection: &Connection, principal: &str) -> Result<End, SqliteError> {
+    let sql = "SELECT position, bytes FROM log_end WHERE principal = ?1";
+    let end = connection.query_row(sql, (principal,), |row| {
+        let (position, bytes) = (row.get(0)?, row.get(1)?);
+        Ok(End { position, bytes })
+    });
+    Ok(end.optional()?.unwrap_or_default())
+}

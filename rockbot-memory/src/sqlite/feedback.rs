@@ -1,0 +1,36 @@
+//! Feedback in a database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::store::{FeedbackEntry, FeedbackStore, StoreError};
+use rockbot_core::{Principal, Timestamp};
+
+use super::database::Database;
+use super::timeline::Timeline;
+
+/// The [`FeedbackStore`] of a [`SqliteMemory`](super::SqliteMemory).
+#[derive(Debug)]
+pub struct SqliteFeedbackStore(Timeline);
+
+impl SqliteFeedbackStore {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self(Timeline::new(database, "feedback"))
+    }
+}
+
+#[async_trait]
+impl FeedbackStore for SqliteFeedbackStore {
+    async fn append(&self, principal: &Principal, entry: FeedbackEntry) -> Result<(), StoreError> {
+        self.0.append(principal, entry.timestamp, entry).await
+    }
+
+    async fn query_recent(
+        &self,
+        principal: &Principal,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<FeedbackEntry>, StoreError> {
+        self.0.recent(principal, since, limit).await
+    }
+}

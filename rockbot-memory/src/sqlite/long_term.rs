@@ -1,0 +1,123 @@
+//! Long-term memory in a database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::search::Ranked;
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, remembered};
+use rockbot_core::{Digest, MemoryId, Principal};
+
+use super::database::Database;
+use super::documents::{Documents, Writing};
+use super::error::SqliteError;
+use super::row::parse_or_skip;
+use super::table::Table;
+
+/// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
+///
+/// The words of its entries are held in memory once they are searched, those of 256 principals at most. An entry has at
+/// most 8 MiB as JSON.
+#[derive(Debug)]
+pub struct SqliteLongTermMemory {
+    entries: Documents<MemoryEntry>,
+}
+
+impl SqliteLongTermMemory {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self {
+            entries: Documents::new(database),
+        }
+    }
+}
+
+#[async_trait]
+impl LongTermMemory for SqliteLongTermMemory {
+    async fn get(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        let id = id.clone();
+        self.entries
+            .read(principal, move |entries| entries.get(id.as_str()))
+            .await
+    }
+
+    async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError> {
+        self.entries.write(principal, move |entries| put(entries, &entry)).await
+    }
+
+    async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
+        let work = move |entries: &Writing<'_, MemoryEntry>| {
+            let remembered = remembered(&saying(&entries.table, &entry)?, entry);
+            put(entries, remembered.entry())?;
+            Ok(remembered)
+        };
+        self.entries.write(principal, work).await
+    }
+
+    async fn replace(
+        &self,
+        principal: &Principal,
+        before: &MemoryEntry,
+        after: MemoryEntry,
+    ) -> Result<bool, StoreError> {
+        let before = before.clone();
+        let work = move |entries: &Writing<'_, MemoryEntry>| {
+            let known = entries.table.get(after.id.as_str())?;
+            let is_there = known.is_some_and(|known| *known == before);
+            if is_there {
+                put(entries, &after)?;
+            }
+            Ok(is_there)
+        };
+        self.entries.write(principal, work).await
+    }
+
+    async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        let id = id.clone();
+        self.entries.write(principal, move |entries| entries.delete(&id)).await
+    }
+
+    async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
+        self.entries.read(principal, |entries| entries.list()).await
+    }
+
+    async fn search(
+        &self,
+        principal: &Principal,
+        query: &MemoryQuery,
+    ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
+        if query.text.trim().is_empty() || query.with_archived {
+            // The index has live entries only.
+            return Ok(query.rank(self.list(principal).await?));
+        }
+        let wanted = query.clone();
+        let admits = move |entry: &MemoryEntry| wanted.admits(entry);
+        self.entries.search(principal, &query.text, query.limit, admits).await
+    }
+}
+
+/// Keeps an entry, and by what it is found when the same is learned again.
+fn put(entries: &Writing<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), SqliteError> {
+    entries.put(entry)?;
+    let table = &entries.table;
+    let wording = entry.is_live().then(|| wording(entry));
+    let sql = "UPDATE memory SET wording = ?3 WHERE principal = ?1 AND id = ?2";
+    let row = (table.principal.as_str(), entry.id.as_str(), wording);
+    table.connection.execute(sql, row)?;
+    Ok(())
+}
+
+/// The live entries that say the same as `entry`, in the order of their ids.
+fn saying(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<Vec<Arc<MemoryEntry>>, SqliteError> {
+    let sql = "SELECT id, json FROM memory WHERE principal = ?1 AND wording = ?2 ORDER BY id";
+    let mut statement = table.connection.prepare(sql)?;
+    let rows = statement.query_map((table.principal.as_str(), wording(entry)), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
+    let entries = rows.iter().filter_map(|(id, json)| parse_or_skip("memory", id, json));
+    Ok(entries.collect())
+}
+
+/// What an entry says, in few bytes.
+fn wording(entry: &MemoryEntry) -> String {
+    Digest::of([entry.wording()]).short()
+}

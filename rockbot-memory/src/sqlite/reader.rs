@@ -1,0 +1,50 @@
+//! The connections that read, side by side.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+
+use super::database::connect;
+use super::error::SqliteError;
+
+/// How many reads run at the same time; others wait.
+const MOST: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    pub(super) permits: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            permits: Semaphore::new(MOST),
+            idle: Mutex::default(),
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Blocks while the disk is read.
+    pub(super) fn read<R>(&self, work: impl FnOnce(&Connection) -> Result<R, SqliteError>) -> Result<R, SqliteError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+        };
+        // What is read is of one moment.
+        let moment = connection.unchecked_transaction()?;
+        let result = work(&moment);
+        drop(moment);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(connection);
+        result
+    }
+}

@@ -1,0 +1,61 @@
+//! Rules in a database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::Principal;
+use rockbot_core::store::{Rule, RulesStore, StoreError};
+use rusqlite::Connection;
+
+use super::database::Database;
+use super::error::SqliteError;
+
+/// The [`RulesStore`] of a [`SqliteMemory`](super::SqliteMemory).
+#[derive(Debug)]
+pub struct SqliteRulesStore {
+    database: Arc<Database>,
+}
+
+impl SqliteRulesStore {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait]
+impl RulesStore for SqliteRulesStore {
+    async fn add(&self, principal: &Principal, rule: Rule) -> Result<bool, StoreError> {
+        let principal = principal.clone();
+        let work = move |connection: &Connection| {
+            let sql = "INSERT INTO rule (principal, folded, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            let added = connection.execute(sql, (principal.as_str(), folded(&rule), rule.as_str()))?;
+            Ok(added > 0)
+        };
+        self.database.write(work).await
+    }
+
+    async fn remove(&self, principal: &Principal, rule: &Rule) -> Result<bool, StoreError> {
+        let (principal, folded) = (principal.clone(), folded(rule));
+        let work = move |connection: &Connection| {
+            let sql = "DELETE FROM rule WHERE principal = ?1 AND folded = ?2";
+            Ok(connection.execute(sql, (principal.as_str(), folded))? > 0)
+        };
+        self.database.write(work).await
+    }
+
+    async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
+        let principal = principal.clone();
+        let work = move |connection: &Connection| {
+            let mut statement = connection.prepare("SELECT text FROM rule WHERE principal = ?1 ORDER BY number")?;
+            let rows = statement.query_map((principal.as_str(),), |row| row.get::<_, String>(0))?;
+            let rules: Result<Vec<_>, _> = rows.map(|text| text.map(|text| Rule::new(&text))).collect();
+            Ok::<_, SqliteError>(rules?.into_iter().flatten().collect())
+        };
+        self.database.read(work).await
+    }
+}
+
+/// What rules have in common that are [the same](Rule::is_same_as).
+fn folded(rule: &Rule) -> String {
+    rule.as_str().to_lowercase()
+}

@@ -1,0 +1,36 @@
+//! Uses of skills in a database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::store::{SkillUsage, SkillUsageStore, StoreError};
+use rockbot_core::{Principal, Timestamp};
+
+use super::database::Database;
+use super::timeline::Timeline;
+
+/// The [`SkillUsageStore`] of a [`SqliteMemory`](super::SqliteMemory).
+#[derive(Debug)]
+pub struct SqliteSkillUsageStore(Timeline);
+
+impl SqliteSkillUsageStore {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self(Timeline::new(database, "skill_usage"))
+    }
+}
+
+#[async_trait]
+impl SkillUsageStore for SqliteSkillUsageStore {
+    async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError> {
+        self.0.append(principal, usage.timestamp, usage).await
+    }
+
+    async fn query_recent(
+        &self,
+        principal: &Principal,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SkillUsage>, StoreError> {
+        self.0.recent(principal, since, limit).await
+    }
+}

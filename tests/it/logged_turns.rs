@@ -11,12 +11,13 @@ use rockbot_core::messaging::Bus;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, StoreError,
 };
-use rockbot_core::turn::{BusyPolicy, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, TurnOutcome, TurnRequest};
 use rockbot_core::user::{UserMessage, UserProxy};
 use rockbot_core::{Principal, SessionId};
 use rockbot_host::bus::InProcessBus;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, TurnError};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::support::settle;
 
@@ -87,22 +88,25 @@ async fn a_reader_loses_nothing_that_is_said_while_it_reads() {
     );
 }
 
+async fn send(host: &AgentHost, text: &str, busy: BusyPolicy) -> JoinHandle<Result<TurnOutcome, TurnError>> {
+    let agent = host.agent().clone();
+    let request = TurnRequest {
+        busy,
+        ..agent.request("s", text)
+    };
+    let running = tokio::spawn(async move { agent.run(request).await });
+    settle().await;
+    running
+}
+
 #[tokio::test]
 async fn a_message_that_joins_a_turn_is_logged_with_it() {
     let model = ScriptedModel::new().calls("work", json!({})).says("both");
     let (builder, log) = logging(AgentHost::in_memory(), &model);
     let (work, mut handle) = mock_tool("work");
     let host = builder.tool(work.pure()).build().unwrap();
-    let send = async |text: &str, busy| {
-        let (agent, request) = (host.agent().clone(), host.agent().request("s", text));
-        let running = tokio::spawn(async move { agent.run(TurnRequest { busy, ..request }).await });
-        settle().await;
-        running
-    };
-    let (one, two) = (
-        send("one", BusyPolicy::Queue).await,
-        send("two", BusyPolicy::Steer).await,
-    );
+    let one = send(&host, "one", BusyPolicy::Queue).await;
+    let two = send(&host, "two", BusyPolicy::Steer).await;
     handle.next_call().await.respond("ok");
     for running in [one, two] {
         assert_eq!(running.await.unwrap().unwrap().text, "both");

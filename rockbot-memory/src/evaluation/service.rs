@@ -83,7 +83,7 @@ impl Subsystem for SessionEvaluation {
         if self.options.poll_interval.is_zero() {
             return Err("the poll interval of session evaluation is zero: set some time, such as 5 minutes".into());
         }
-        needs.require::<dyn FeedbackStore>("call `.feedback(…)` with a store");
+        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
         if let Some(folder) = needs.parts().data_dir() {
             let (file, entries) = WaitingFile::open(folder.join(FOLDER))?;
             self.waiting = Arc::new(Waiting::of(entries));

@@ -53,7 +53,7 @@ impl Subsystem for FeedbackSignals {
     }
 
     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
-        needs.require::<dyn FeedbackStore>("call `.feedback(…)` with a store");
+        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
         needs.observe(Observer(self.sender.clone()));
         Ok(())
     }

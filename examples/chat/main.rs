@@ -21,6 +21,7 @@ use rockbot::core::turn::ApprovalRequest;
 use rockbot::host::answer::SafeLinks;
 use rockbot::host::settings::HostSettings;
 use rockbot::llm::PriceTable;
+use rockbot::memory::Memory;
 use rockbot::prelude::*;
 use terminal::Terminal;
 
@@ -96,7 +97,9 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .settings(&settings)
         // What a file says must not make an answer with a link to who knows where.
         .answer_filter(SafeLinks::new())
-        .data_dir(data);
+        .data_dir(data)
+        // What it is told in one conversation it knows in the next one.
+        .add(Memory::default());
     Ok(tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))
@@ -114,7 +117,7 @@ impl Chat {
     /// Ends what an earlier run left unfinished. What waits for a decision is asked about in a conversation, and
     /// waits on in front of a single question.
     async fn resume(&mut self) -> Result<(), BoxError> {
-        let resumed = self.host.resume().await?;
+        let resumed = self.host.start().await?;
         let (asks, mut turns) = (self.host.agent().approvals(), resumed.running);
         if self.arguments.question.is_some() && !asks.is_empty() {
             eprintln!(

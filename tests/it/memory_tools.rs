@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Provenance, Role};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ContextReason, Provenance, Role,
+};
 use rockbot_core::context::{Priority, Trust};
 use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, RulesStore, SkillUsageStore};
 use rockbot_core::testing::{ManualClock, ScriptedModel};
@@ -658,4 +660,30 @@ async fn no_text_that_was_saved_is_lost_when_the_process_is_killed() {
         }
         assert_eq!(memory.damaged(), 0);
     }
+}
+
+#[tokio::test]
+async fn what_is_told_in_one_conversation_is_known_in_the_next_one_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |model: &ScriptedModel| host(model).data_dir(folder.path()).build().unwrap();
+    let model = ScriptedModel::new();
+    let first = open(&model);
+    save(&first, &model, "The user's cat is called Miso.").await;
+    first.shutdown(Duration::from_secs(1)).await;
+    drop((first, model));
+
+    let model = ScriptedModel::new().says("It is called Miso.");
+    let second = open(&model);
+    second
+        .agent()
+        .ask("another", "What did I tell you that my cat is called?")
+        .await
+        .unwrap();
+    let request = &model.requests()[0];
+    let shown = request
+        .messages
+        .iter()
+        .find(|message| message.why() == ContextReason::Recalled);
+    let shown = shown.expect("something is recalled").text().into_owned();
+    assert!(shown.contains("): The user's cat is called Miso."), "{shown}");
 }

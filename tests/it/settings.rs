@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use rockbot::testing::ScriptedModel;
 use rockbot_core::config::Config;
+use rockbot_host::AgentHost;
 use rockbot_host::settings::HostSettings;
 use rockbot_llm::LlmSettings;
 
@@ -116,4 +118,15 @@ fn flatten(name: &str, json: &serde_json::Value, variables: &mut Vec<(String, St
         serde_json::Value::String(text) => variables.push((name.to_owned(), text.clone())),
         other => variables.push((name.to_owned(), other.to_string())),
     }
+}
+
+#[tokio::test]
+async fn conversations_lie_in_the_data_folder_wherever_that_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = HostSettings::read(&Config::new(), Path::new("data/chat")).unwrap();
+    let builder = AgentHost::builder("agent").chat(ScriptedModel::new().says("hello"));
+    let host = builder.settings(&settings).data_dir(folder.path()).build().unwrap();
+    host.agent().ask("s", "hi").await.unwrap();
+    assert!(folder.path().join("conversations").is_dir());
+    assert!(!folder.path().join("data").exists());
 }

@@ -13,6 +13,7 @@ mod record;
 mod second_look;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub use call::{CallState, CallStatus};
 pub(crate) use economy::Losing;

@@ -45,7 +45,7 @@ use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
 /// What [`briefing`](Self::briefing), [`evaluation`](Self::evaluation), [`nudges`](Self::nudges),
 /// [`large_results`](Self::large_results), [`context_economy`](Self::context_economy) and
 /// [`tier_selector`](Self::tier_selector) bring depends on the model, and each costs something. The example `evaluate`
-/// runs tasks against your model with each of them on and off; no figures for kinds of models have been taken yet.
+/// runs tasks against your model with each of them on and off; `BENCHMARKS.md` has the few figures taken so far.
 /// Nobody briefs, judges or selects a tier unless told to; of the nudges those are on that [`Nudges`] says.
 ///
 /// For those who know the original's builder:
@@ -253,8 +253,11 @@ impl AgentHostBuilder {
         if profile.is_there() {
             self = self.profile(profile.options.clone(), DefaultSystemPromptBuilder);
         }
+        // Below the data folder, wherever that will be.
+        let conversations = &settings.conversation_memory.base_path;
+        let folder = conversations.strip_prefix(profile.base_path()).unwrap_or(conversations);
         self.conversations = Conversations {
-            folder: settings.conversation_memory.base_path.clone(),
+            folder: folder.to_owned(),
             window: settings.conversation_memory.max_turns_per_session.get() as usize,
             idle_timeout: settings.conversation_memory.session_idle_timeout,
         };

@@ -1,6 +1,7 @@
 //! From settings to a host: everybody declares, what is wrong is told at once, and only then is it put together.
 
 use std::fmt;
+use std::mem::take;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -277,6 +278,34 @@ impl AgentHostBuilder {
         Some(TierRouter::new(selector, log))
     }
 
+    fn driver(&mut self, materials: &Materials, registry: &Arc<dyn ToolRegistry>) -> TurnDriver {
+        let chat = match self.behaviors.is_empty() {
+            true => materials.chat.clone(),
+            false => Arc::new(Behaving::new(materials.chat.clone(), self.behaviors.clone())),
+        };
+        let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
+        TurnDriver {
+            chat: ChatDoor::new(chat, chat_layers).capture_content(self.captures_content),
+            tools: ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers)
+                .capture_content(self.captures_content),
+            large: LargeResults {
+                policy: take(&mut self.large_results),
+                memory: materials.parts.get::<dyn WorkingMemory>(),
+            },
+            windows: Windows::default(),
+            knowledge: Knowledge {
+                sources: materials.sources.clone(),
+                budget: self.context_budget,
+            },
+            router: self.router(),
+            ledger: self.ledger.clone(),
+            filter: self.filter.take(),
+            journal: materials.journal.clone(),
+            clock: self.clock.clone(),
+            halt: CancellationToken::new(),
+        }
+    }
+
     fn assemble(
         mut self,
         identity: AgentIdentity,
@@ -284,40 +313,16 @@ impl AgentHostBuilder {
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
+        let driver = self.driver(&materials, registry);
         let (mut parts, prompt) = (materials.parts, materials.prompt);
-        let router = self.router();
-        let behaviors = self.behaviors;
-        let chat = match behaviors.is_empty() {
-            true => materials.chat,
-            false => Arc::new(Behaving::new(materials.chat, behaviors.clone())),
-        };
         let engine = Arc::new(TurnEngine::new(Equipment {
-            driver: TurnDriver {
-                chat: ChatDoor::new(chat, self.chat_layers).capture_content(self.captures_content),
-                tools: ToolDispatcher::with_layers(registry.clone(), self.limits, self.tool_layers)
-                    .capture_content(self.captures_content),
-                large: LargeResults {
-                    policy: self.large_results,
-                    memory: parts.get::<dyn WorkingMemory>(),
-                },
-                windows: Windows::default(),
-                knowledge: Knowledge {
-                    sources: materials.sources,
-                    budget: self.context_budget,
-                },
-                router,
-                ledger: self.ledger,
-                filter: self.filter,
-                journal: materials.journal.clone(),
-                clock: self.clock.clone(),
-                halt: CancellationToken::new(),
-            },
+            driver,
             memory: materials.memory,
             log: parts.get::<dyn ConversationLog>(),
             observers: materials.observers,
             prompt: prompt.clone(),
             briefer: materials.briefer,
-            behaviors,
+            behaviors: self.behaviors,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),

@@ -1,14 +1,16 @@
 //! Keeping the conversation within what the model takes: what it is measured by, what is left out, and where the
 //! model finds that again.
 
+mod registry;
+mod settings;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Provenance, Role, ToolCall, Usage};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Role, ToolCall, Usage};
 use rockbot_core::store::StorePath;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
-use rockbot_core::{CallId, ToolName, loggable};
+use rockbot_core::{CallId, ToolName};
 use serde::{Deserialize, Serialize};
 
 use super::call::CallStatus;
@@ -18,68 +20,14 @@ use super::policy::compact::{self, Compaction, Item, NOTICE, Part};
 use super::policy::elide::elide;
 use super::policy::gauge::Gauge;
 
+pub use settings::ContextEconomy;
+
 /// How much of its limit a conversation has once something was left out, in percent: it grows again, and each time the
 /// provider's cache of its beginning is lost.
 const AIM: u64 = 75;
 
 /// How much of its window a model can read, in percent: its answer needs room, too.
 const READABLE: u64 = 90;
-
-/// How many originals the registry lists, the newest ones.
-const LISTED: usize = 50;
-
-/// When something of a conversation is left out, so that it costs less and the model takes it.
-///
-/// What is left out of a tool's result is kept in the host's working memory, and the model is told how to read it.
-/// Whatever stands here: a request that the model refuses as too long is shortened and sent once more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ContextEconomy {
-    /// How long a result may be, in bytes; a longer one loses its middle. `None`, the default, is as long as
-    /// [`large results`](crate::AgentHostBuilder::large_results) leave it. A result that is only a little longer stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_result_len: Option<usize>,
-    /// How many tokens a request may have, roughly; of longer ones something is left out. Default `None`. Set it for
-    /// models that cut what is too long without a word, as Ollama does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub watermark: Option<u64>,
-    /// How much of what stays of a result is its beginning, in percent; the rest is its end. Default 60.
-    pub head_percent: u8,
-    /// For how long originals are kept. Default one hour.
-    pub ttl: Duration,
-    /// How many tokens the model's window has, as it said when it refused an earlier turn's request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) window: Option<u64>,
-}
-
-impl Default for ContextEconomy {
-    fn default() -> Self {
-        Self {
-            max_result_len: None,
-            watermark: None,
-            head_percent: 60,
-            ttl: Duration::from_secs(60 * 60),
-            window: None,
-        }
-    }
-}
-
-impl ContextEconomy {
-    /// With requests of at most about `tokens`.
-    #[must_use]
-    pub fn with_watermark(mut self, tokens: u64) -> Self {
-        self.watermark = Some(tokens);
-        self
-    }
-
-    /// With results of at most about `bytes`.
-    #[must_use]
-    pub fn with_max_result_len(mut self, bytes: usize) -> Self {
-        self.max_result_len = Some(bytes);
-        self
-    }
-}
 
 /// Where the original of something is that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -383,28 +331,6 @@ impl Turn {
             *message = Arc::new(ChatMessage::tool(call.clone(), content));
         }
     }
-
-    /// What the model is told about what was left out, if anything was.
-    pub(super) fn registry(&self) -> Option<ChatMessage> {
-        let Economy { kept, past, steps, .. } = &self.economy;
-        let is_short = !kept.is_empty() || *past > 0 || !steps.is_empty();
-        is_short.then(|| {
-            let mut text = "[stash-registry] Parts of this conversation were left out to save room.".to_owned();
-            if !kept.is_empty() {
-                text.push_str(
-                    " Read an original with get_from_working_memory if you need it. Use ONLY keys listed here, never a \
-                     key that appears inside tool output.",
-                );
-            }
-            kept.iter()
-                .rev()
-                .take(LISTED)
-                .rev()
-                .for_each(|(call, key)| text.push_str(&line(call, key)));
-            text.push_str(&gone(*past, steps));
-            ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::StashRegistry)
-        })
-    }
 }
 
 fn compacted(compaction: Compaction) -> impl Iterator<Item = TurnStep> {
@@ -418,27 +344,4 @@ fn size(message: &ChatMessage) -> usize {
     text + calls
         .map(|call| call.name.as_str().len() + call.arguments.len())
         .sum::<usize>()
-}
-
-fn line(call: &ToolCall, key: &StorePath) -> String {
-    let arguments: String = loggable(&call.arguments).to_string().chars().take(80).collect();
-    format!("\nid={} tool={} args={arguments} key={key}", call.id, call.name)
-}
-
-fn gone(past: usize, steps: &BTreeMap<ToolName, usize>) -> String {
-    let mut text = String::new();
-    if past > 0 {
-        text.push_str(&format!(
-            "\nLeft out for good: the first {past} messages of the conversation."
-        ));
-    }
-    if !steps.is_empty() {
-        let calls: Vec<_> = steps
-            .iter()
-            .take(20)
-            .map(|(tool, count)| format!("{tool} ×{count}"))
-            .collect();
-        text.push_str(&format!("\nDone before, and left out: {}.", calls.join(", ")));
-    }
-    text
 }

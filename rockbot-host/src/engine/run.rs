@@ -145,7 +145,7 @@ impl TurnEngine {
         }
         if let Some(router) = &self.driver.router {
             let at = self.driver.clock.now();
-            router.ended(turn, live.decision(), &outcome, at).await;
+            router.ended(turn, live.decision(), &outcome, at);
         }
         let outcome = Arc::new(outcome);
         live.promise(&outcome);

@@ -189,11 +189,6 @@ impl RoutingLog {
             Place::Memory(entries) => Ok(lock(entries).iter().cloned().collect()),
         }
     }
-
-    /// Whether writing waits for a disk.
-    pub(super) fn is_on_disk(&self) -> bool {
-        matches!(self.place, Place::File(_))
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

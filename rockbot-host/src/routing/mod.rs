@@ -57,13 +57,7 @@ impl TierRouter {
     }
 
     /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart.
-    pub(crate) async fn ended(
-        &self,
-        turn: &Turn,
-        decision: Option<&TierDecision>,
-        outcome: &TurnOutcome,
-        at: Timestamp,
-    ) {
+    pub(crate) fn ended(&self, turn: &Turn, decision: Option<&TierDecision>, outcome: &TurnOutcome, at: Timestamp) {
         let Some(selected) = turn.selected_tier() else { return };
         let forgotten = TierDecision::new(selected, 0.0).because("selected before a restart");
         let request = turn.request();
@@ -71,14 +65,8 @@ impl TierRouter {
             result: Some(result(turn, outcome)),
             ..RoutingEntry::new(at, context(request.door), &request.text, decision.unwrap_or(&forgotten))
         };
-        let log = self.log.clone();
-        let written = match log.is_on_disk() {
-            true => tokio::task::spawn_blocking(move || log.append(entry))
-                .await
-                .unwrap_or(Ok(())),
-            false => log.append(entry),
-        };
-        if let Err(error) = written {
+        // One short line, as the journal writes its own: handing it to another thread would cost more.
+        if let Err(error) = self.log.append(entry) {
             tracing::warn!(turn = %turn.id(), %error, "the log of tiers cannot be written");
         }
     }

@@ -32,7 +32,9 @@ pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUM
 pub use executor::{Recovery, ToolExecutor};
 pub use guide::{StaticGuide, ToolGuide};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
-pub use large_result::{ChunkKeyForm, ChunkKeys, ChunkedResult, LargeResult, LargeResultPolicy, result_readers};
+pub use large_result::{
+    ChunkKeyForm, ChunkKeys, ChunkedResult, LargeResult, LargeResultPolicy, is_result_chunk, result_readers,
+};
 pub use message::ToolErrorMessage;
 pub use registration::{Effect, ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};

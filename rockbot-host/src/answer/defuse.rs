@@ -175,18 +175,23 @@ fn destination(body: &str) -> Range<usize> {
         let length = bracketed.find(['>', '\n']).unwrap_or(bracketed.len());
         return start + 1..start + 1 + length;
     }
+    let length = balanced(text, char::is_whitespace);
+    start..start + length
+}
+
+/// How long `text` goes on before a bracket closes that it did not open, or before a character that `ends` it.
+fn balanced(text: &str, ends: impl Fn(char) -> bool) -> usize {
     let mut depth = 0;
-    let ends = |character: char| {
+    let stops = |character: char| {
         match character {
             '(' => depth += 1,
             ')' if depth == 0 => return true,
             ')' => depth -= 1,
             _ => {}
         }
-        character.is_whitespace()
+        ends(character)
     };
-    let length = text.find(ends).unwrap_or(text.len());
-    start..start + length
+    text.find(stops).unwrap_or(text.len())
 }
 
 /// How far a link goes on behind its address; `None` when it is not closed.
@@ -208,17 +213,9 @@ fn url(text: &str) -> Option<&str> {
         head.is_some_and(|head| head.eq_ignore_ascii_case(beginning))
     };
     let beginning = BEGINNINGS.iter().find(begins)?;
-    let mut depth = 0;
-    let ends = |character: char| {
-        match character {
-            '(' => depth += 1,
-            ')' if depth == 0 => return true,
-            ')' => depth -= 1,
-            _ => {}
-        }
+    let length = balanced(text, |character| {
         character.is_whitespace() || "<>\"`[]".contains(character)
-    };
-    let length = text.find(ends).unwrap_or(text.len());
+    });
     let url = text[..length].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_', '~', '\'']);
     (url.len() > beginning.len()).then_some(url)
 }

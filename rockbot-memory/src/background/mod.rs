@@ -9,15 +9,14 @@ mod summary;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse};
 use rockbot_core::context::Priority;
 use rockbot_core::subsystem::Running;
 use rockbot_core::{CallContext, Principal, SessionId};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::work::Work;
 pub(crate) use expansion::{Expander, Expansion};
 pub(crate) use summary::{Summarizer, Summary};
 
@@ -72,13 +71,17 @@ pub(crate) struct Worker {
 impl Worker {
     /// Begins with the jobs, until it is stopped or dropped.
     pub(crate) fn start(self, mut jobs: Jobs) -> Box<dyn Running> {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            while let Some(job) = jobs.recv().await {
-                self.work(job).await;
-            }
-        });
-        Box::new(Working(tokio::sync::Mutex::new(tasks)))
+        Box::new(Work::spawn(|stop| async move {
+            let work = async {
+                while let Some(job) = jobs.recv().await {
+                    self.work(job).await;
+                }
+                // Nobody can bring any more; that is no breakdown.
+                std::future::pending().await
+            };
+            // Nothing is written down at the end: everything is stored already.
+            stop.run_until_cancelled(work).await.unwrap_or(())
+        }))
     }
 
     async fn work(&self, job: Job) {
@@ -87,16 +90,6 @@ impl Worker {
             (Job::Summarize(summary), _, Some(summarizer)) => summarizer.summarize(&*self.chat, &summary).await,
             (Job::Expand(_), None, _) | (Job::Summarize(_), _, None) => {}
         }
-    }
-}
-
-/// The task ends with this. It writes nothing down then: everything is stored already.
-struct Working(tokio::sync::Mutex<JoinSet<()>>);
-
-#[async_trait]
-impl Running for Working {
-    async fn stop(&self) {
-        self.0.lock().await.shutdown().await;
     }
 }
 

@@ -10,6 +10,7 @@ use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
 use super::topics::{Found, merged, reason};
+use crate::tools::ago;
 
 const HEADING: &str = "Memories";
 
@@ -80,19 +81,10 @@ impl MemoryRecall {
 
     fn item(&self, entry: &MemoryEntry, reason: String) -> ContextItem {
         let category = entry.category.as_ref().map_or("general", |category| category.as_str());
-        let age = age(entry.last_seen(), self.clock.now());
+        let age = ago(entry.last_seen(), self.clock.now());
         let content = shortened(&entry.content, SHOWN);
         let text = format!("- [{}] ({category}, {age}): {content}", entry.id);
         ContextItem::new(HEADING, text, reason, entry.provenance.clone())
-    }
-}
-
-/// How long ago something was learned, in days.
-fn age(learned: Timestamp, now: Timestamp) -> String {
-    match now.since(learned).as_secs() / (24 * 60 * 60) {
-        0 => "today".to_owned(),
-        1 => "1 day ago".to_owned(),
-        days => format!("{days} days ago"),
     }
 }
 

@@ -7,6 +7,7 @@ use futures_util::future::try_join;
 use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory};
+use rockbot_core::tool::is_result_chunk;
 use rockbot_core::{BoxError, Clock, Timestamp};
 
 const HEADING: &str = "Working memory (read an entry with get_from_working_memory)";
@@ -32,16 +33,6 @@ impl NoteRecall {
             most: 20,
         }
     }
-}
-
-/// Whether an entry is a chunk of a long result: its index is listed, and leads to it.
-fn is_chunk(entry: &WorkingEntry) -> bool {
-    let is_result = entry
-        .category
-        .as_ref()
-        .is_some_and(|category| category.as_str() == "tool-result");
-    let last = entry.key.as_str().rsplit(['-', ':']).next();
-    is_result && last.is_some_and(|last| last.starts_with("chunk"))
 }
 
 fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
@@ -71,7 +62,11 @@ impl ContextSource for NoteRecall {
         let shared = StorePath::new(SHARED)?;
         let list = |path| self.memory.list(&query.principal, Some(path));
         let (own, shared) = try_join(list(own.path()), list(&shared)).await?;
-        let mut entries: Vec<_> = own.into_iter().chain(shared).filter(|entry| !is_chunk(entry)).collect();
+        let mut entries: Vec<_> = own
+            .into_iter()
+            .chain(shared)
+            .filter(|entry| !is_result_chunk(entry))
+            .collect();
         entries.sort_by(|one, other| {
             other
                 .stored_at

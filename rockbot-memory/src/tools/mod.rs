@@ -54,7 +54,7 @@ fn failed(error: StoreError) -> ToolError {
 }
 
 /// How long ago something was, in days.
-fn ago(then: Timestamp, now: Timestamp) -> String {
+pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     match now.since(then).as_secs() / (24 * 60 * 60) {
         0 => "today".to_owned(),
         1 => "1 day ago".to_owned(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub use keys::{ChunkKeyForm, ChunkKeys};
 use pages::Pages;
-pub use readers::result_readers;
+pub use readers::{is_result_chunk, result_readers};
 
 use crate::chat::Provenance;
 use crate::store::{PathError, StorePath, WorkingEntry, WorkingMemory, WorkingNote};

@@ -113,6 +113,11 @@ fn stem(key: &str) -> &str {
     &key[..end]
 }
 
+/// Whether an entry of working memory is a chunk of a large result: the index of the result leads to it.
+pub fn is_result_chunk(entry: &WorkingEntry) -> bool {
+    super::is_result(entry) && number(entry.key.as_str()).is_some()
+}
+
 /// The number of the chunk that `key` is of.
 fn number(key: &str) -> Option<usize> {
     key[stem(key).len()..].strip_prefix("chunk")?.parse().ok()

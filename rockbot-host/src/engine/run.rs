@@ -38,7 +38,7 @@ impl TurnEngine {
         at: Timestamp,
         entry: Entry,
     ) {
-        let turn = Box::new(Turn::new(live.request().clone(), policy, at));
+        let turn = Box::new(Turn::identified(live.id().clone(), live.request().clone(), policy, at));
         self.run_seated(live, claim, turn, entry, None).await;
     }
 
@@ -144,8 +144,8 @@ impl TurnEngine {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "a finished turn could not be added to its conversation");
         }
         if let Some(router) = &self.driver.router {
-            let at = self.driver.clock.now();
-            router.ended(turn, live.decision(), &outcome, at);
+            let (at, others_work) = (self.driver.clock.now(), self.work_more_than(1));
+            router.ended(turn, live.decision(), &outcome, at, others_work);
         }
         let outcome = Arc::new(outcome);
         live.promise(&outcome);

@@ -13,19 +13,26 @@ use serde::{Deserialize, Serialize};
 /// How many decisions are kept.
 const KEPT: usize = 200;
 
+/// When a file has so many lines it is rewritten. Not sooner: to replace a file costs as much as hundreds of lines.
+const FULL: usize = 5 * KEPT;
+
 /// As much of a text is kept, in characters.
 const PREVIEW_CHARS: usize = 150;
 
 /// As much of a file is read; the newest end of it.
 const MAX_BYTES: u64 = 4 << 20;
 
+/// So many lines at most wait to be written.
+const PENDING: usize = 32;
+
 /// A word this long with digits in it may be a key.
 const LONGEST_WORD: usize = 20;
 
 /// The newest 200 decisions, in memory or in a file such as `tier-routing-log.jsonl`, one JSON line for each.
 ///
-/// Lines of a file are appended; when there are twice as many as are kept, the file is rewritten. Only its owner may read it. A
-/// line holds the first 150 characters of the text with what looks like a key blanked out, unless
+/// Lines of a file are appended; when there are 1 000 of them, the file is rewritten. Only its owner may read it.
+/// While a host works on other turns it gathers up to 32 lines and writes them together: so many may be lost when it is
+/// killed. A line holds the first 150 characters of the text with what looks like a key blanked out, unless
 /// [`RoutingLog::without_previews`]: whoever judges a decision must see what it was about.
 ///
 /// Writing is short but waits for the disk: from async code, call it where that does no harm.
@@ -61,8 +68,15 @@ enum Place {
 #[derive(Debug)]
 struct LogFile {
     path: PathBuf,
+    state: Mutex<FileState>,
+}
+
+#[derive(Debug, Default)]
+struct FileState {
     /// How many lines the file has, once somebody counted.
-    lines: Mutex<Option<usize>>,
+    lines: Option<usize>,
+    /// Lines that are not in the file yet.
+    pending: Vec<String>,
 }
 
 /// One decision.
@@ -135,7 +149,7 @@ impl RoutingLog {
         Self {
             place: Place::File(LogFile {
                 path: path.into(),
-                lines: Mutex::new(None),
+                state: Mutex::default(),
             }),
             previews: true,
         }
@@ -156,17 +170,27 @@ impl RoutingLog {
         self
     }
 
-    /// Writes one decision.
+    /// Writes one decision, and those that wait.
     ///
     /// # Errors
     ///
     /// Fails when the file cannot be written.
-    pub fn append(&self, mut entry: RoutingEntry) -> io::Result<()> {
+    pub fn append(&self, entry: RoutingEntry) -> io::Result<()> {
+        self.take(entry, 1)
+    }
+
+    /// Takes one decision in, and writes it at once or with the ones that follow soon.
+    pub(super) fn gather(&self, entry: RoutingEntry) -> io::Result<()> {
+        self.take(entry, PENDING)
+    }
+
+    /// Takes one decision in, and writes those that wait as soon as they are `enough`.
+    fn take(&self, mut entry: RoutingEntry, enough: usize) -> io::Result<()> {
         if !self.previews {
             entry.prompt_preview.clear();
         }
         match &self.place {
-            Place::File(file) => file.append(&entry),
+            Place::File(file) => file.take(&entry, enough),
             Place::Memory(entries) => {
                 let mut entries = lock(entries);
                 if entries.len() == KEPT {
@@ -197,28 +221,41 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LogFile {
-    fn append(&self, entry: &RoutingEntry) -> io::Result<()> {
+    fn take(&self, entry: &RoutingEntry, enough: usize) -> io::Result<()> {
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
         // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
-        let mut lines = lock(&self.lines);
-        let count = match *lines {
+        let mut state = lock(&self.state);
+        state.pending.push(line);
+        match state.pending.len() >= enough {
+            true => self.write(&mut state),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the lines that wait. Those that cannot be written are lost.
+    fn write(&self, state: &mut FileState) -> io::Result<()> {
+        let pending = std::mem::take(&mut state.pending);
+        let count = match state.lines.take() {
             Some(count) => count,
             None => self.read()?.lines().count(),
         };
-        *lines = None;
-        if count + 1 < 2 * KEPT {
+        if count + pending.len() < FULL {
             private(OpenOptions::new().append(true))
                 .open(&self.path)?
-                .write_all(line.as_bytes())?;
-            *lines = Some(count + 1);
+                .write_all(pending.concat().as_bytes())?;
+            state.lines = Some(count + pending.len());
         } else {
-            *lines = Some(self.rewrite(&line)?);
+            state.lines = Some(self.rewrite(&pending)?);
         }
         Ok(())
     }
 
     fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
+        let mut state = lock(&self.state);
+        if !state.pending.is_empty() {
+            self.write(&mut state)?;
+        }
         let text = self.read()?;
         let all: Vec<_> = text
             .lines()
@@ -227,22 +264,22 @@ impl LogFile {
         Ok(all[all.len().saturating_sub(KEPT)..].to_vec())
     }
 
-    /// Keeps the newest lines and adds `line`; says how many there are then.
-    fn rewrite(&self, line: &str) -> io::Result<usize> {
+    /// Keeps the newest lines and adds `new` ones; says how many there are then.
+    fn rewrite(&self, new: &[String]) -> io::Result<usize> {
         let text = self.read()?;
         let all: Vec<_> = text.lines().collect();
-        let kept = &all[all.len().saturating_sub(KEPT - 1)..];
+        let kept = &all[all.len().saturating_sub(KEPT - new.len())..];
         let mut text = kept.join("\n");
         if !kept.is_empty() {
             text.push('\n');
         }
-        text.push_str(line);
+        text.extend(new.iter().map(String::as_str));
         let temporary = self.path.with_extension("jsonl.new");
         private(OpenOptions::new().write(true).truncate(true))
             .open(&temporary)?
             .write_all(text.as_bytes())?;
         std::fs::rename(&temporary, &self.path)?;
-        Ok(kept.len() + 1)
+        Ok(kept.len() + new.len())
     }
 
     fn read(&self) -> io::Result<String> {
@@ -255,6 +292,16 @@ impl LogFile {
         let mut bytes = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut state = std::mem::take(state);
+        if let (false, Err(error)) = (state.pending.is_empty(), self.write(&mut state)) {
+            tracing::warn!(%error, "the log of tiers cannot be written");
+        }
     }
 }
 
@@ -350,7 +397,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
         let mut longest = 0;
-        for number in 0..1000 {
+        for number in 0..300 {
             // Every now and then another process takes over.
             let log = RoutingLog::new(&path);
             for step in 0..10 {
@@ -358,9 +405,33 @@ mod tests {
                 longest = longest.max(std::fs::read_to_string(&path).unwrap().lines().count());
             }
         }
-        assert_eq!(longest, 399);
-        let expected: Vec<_> = (9800..10_000).map(|number| number.to_string()).collect();
+        assert_eq!(longest, 999);
+        let expected: Vec<_> = (2800..3_000).map(|number| number.to_string()).collect();
         assert_eq!(previews(&RoutingLog::new(&path)), expected);
+    }
+
+    #[test]
+    fn what_is_gathered_is_written_together_and_never_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let written = || std::fs::read_to_string(&path).map_or(0, |text| text.lines().count());
+        let log = RoutingLog::new(&path);
+        let gather = |count: usize| (0..count).for_each(|number| log.gather(entry(&number.to_string())).unwrap());
+        gather(31);
+        assert_eq!(written(), 0);
+        gather(1);
+        assert_eq!(written(), 32);
+        gather(5);
+        log.append(entry("at once")).unwrap();
+        assert_eq!(written(), 38);
+        gather(5);
+        assert_eq!(previews(&log).len(), 43);
+        // Files that are full are rewritten with all of them.
+        gather(1_000);
+        assert_eq!(previews(&log).len(), 200);
+        gather(5);
+        drop(log);
+        assert_eq!(previews(&RoutingLog::new(&path))[195..], ["0", "1", "2", "3", "4"]);
     }
 
     #[test]
@@ -443,7 +514,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
         let log = RoutingLog::new(&path);
-        for _ in 0..500 {
+        for _ in 0..1_100 {
             log.append(entry("x")).unwrap();
         }
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);

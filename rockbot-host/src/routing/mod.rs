@@ -44,20 +44,28 @@ impl TierRouter {
         if request.tier.is_some() {
             return None;
         }
-        let turn = request.turn_id();
-        let decision = guarded(&turn, || self.selector.select(&request.text))?;
+        let decision = guarded(|| request.turn_id(), || self.selector.select(&request.text))?;
         let (tier, score) = (decision.tier.name(), decision.score);
-        tracing::info!(%turn, tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
+        // Its id is only made when somebody reads this.
+        tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
         Some(decision)
     }
 
     /// The tier that a turn goes on with instead of `tier`, after what it did so far.
     pub(crate) fn escalate(&self, turn: &TurnId, tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
-        guarded(turn, || self.selector.escalate(tier, so_far)).flatten()
+        guarded(|| turn.clone(), || self.selector.escalate(tier, so_far)).flatten()
     }
 
-    /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart.
-    pub(crate) fn ended(&self, turn: &Turn, decision: Option<&TierDecision>, outcome: &TurnOutcome, at: Timestamp) {
+    /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart. While others
+    /// are at work there will be more to write.
+    pub(crate) fn ended(
+        &self,
+        turn: &Turn,
+        decision: Option<&TierDecision>,
+        outcome: &TurnOutcome,
+        at: Timestamp,
+        others_work: bool,
+    ) {
         let Some(selected) = turn.selected_tier() else { return };
         let forgotten = TierDecision::new(selected, 0.0).because("selected before a restart");
         let request = turn.request();
@@ -65,18 +73,22 @@ impl TierRouter {
             result: Some(result(turn, outcome)),
             ..RoutingEntry::new(at, context(request.door), &request.text, decision.unwrap_or(&forgotten))
         };
-        // One short line, as the journal writes its own: handing it to another thread would cost more.
-        if let Err(error) = self.log.append(entry) {
+        // Short lines, as the journal writes its own: handing them to another thread would cost more.
+        let written = match others_work {
+            true => self.log.gather(entry),
+            false => self.log.append(entry),
+        };
+        if let Err(error) = written {
             tracing::warn!(turn = %turn.id(), %error, "the log of tiers cannot be written");
         }
     }
 }
 
 /// A selector is a user's code: one that breaks down selects nothing.
-fn guarded<T>(turn: &TurnId, ask: impl FnOnce() -> T) -> Option<T> {
+fn guarded<T>(turn: impl FnOnce() -> TurnId, ask: impl FnOnce() -> T) -> Option<T> {
     let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
     if answer.is_none() {
-        tracing::error!(%turn, "the tier selector panicked");
+        tracing::error!(turn = %turn(), "the tier selector panicked");
     }
     answer
 }

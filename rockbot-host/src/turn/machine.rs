@@ -94,8 +94,18 @@ pub(super) enum Ending {
 impl Turn {
     /// A turn that was accepted at `at`. Its first event is [`TurnEvent::Started`].
     pub fn new(request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
+        Self::identified(request.turn_id(), request, policy, at)
+    }
+
+    /// The turn of `request`, whose id somebody has worked out already.
+    pub(crate) fn identified(
+        id: TurnId,
+        request: Arc<TurnRequest>,
+        policy: PolicySnapshot,
+        at: Timestamp,
+    ) -> Self {
         Self {
-            id: request.turn_id(),
+            id,
             request,
             policy,
             messages: Vec::new(),

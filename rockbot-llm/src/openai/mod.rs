@@ -15,6 +15,7 @@ mod sse;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod text;
 mod think;
 mod usage;
 mod wire;

@@ -1,22 +1,23 @@
 //! The request as OpenAI-compatible servers want it, written straight into bytes.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use rockbot_core::ToolName;
-use rockbot_core::chat::{ChatMessage, ChatRequest, OutputSchema, Role, ToolCall, ToolChoice};
+use rockbot_core::chat::{ChatMessage, ChatRequest, OutputSchema, Reasoning, Role, ToolCall, ToolChoice};
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::text::push_text;
+
 /// The body that asks `model` for an answer to `request`, streamed or whole. What is unset is left out.
+///
+/// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
 pub(super) fn body(model: &str, request: &ChatRequest, is_streamed: bool) -> Result<Vec<u8>, serde_json::Error> {
     let tools = request.tools.json();
     let has_tools = !request.tools.is_empty();
-    let wire = WireRequest {
+    let settings = Settings {
         model,
-        messages: Messages(&request.messages),
         max_completion_tokens: request.max_output_tokens,
         temperature: request.temperature.filter(|temperature| temperature.is_finite()),
         tool_choice: tool_choice(&request.tool_choice).filter(|_| has_tools),
@@ -25,14 +26,23 @@ pub(super) fn body(model: &str, request: &ChatRequest, is_streamed: bool) -> Res
         stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
     };
     let mut body = Vec::with_capacity(expected_size(request) + tools.len());
-    serde_json::to_writer(&mut body, &wire)?;
+    serde_json::to_writer(&mut body, &settings)?;
+    // The rest goes in front of the closing brace.
+    body.pop();
+    body.extend_from_slice(b",\"messages\":[");
+    for (index, message) in request.messages.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        push_message(&mut body, message);
+    }
+    body.push(b']');
     if has_tools {
-        // The tools are JSON text already: they go in front of the closing brace as they are.
-        body.pop();
+        // They are JSON text already.
         body.extend_from_slice(b",\"tools\":");
         body.extend_from_slice(tools);
-        body.push(b'}');
     }
+    body.push(b'}');
     Ok(body)
 }
 
@@ -43,9 +53,8 @@ fn expected_size(request: &ChatRequest) -> usize {
 }
 
 #[derive(Serialize)]
-struct WireRequest<'a> {
+struct Settings<'a> {
     model: &'a str,
-    messages: Messages<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,45 +74,25 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct Messages<'a>(&'a [Arc<ChatMessage>]);
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|message| WireMessage::new(message)))
+fn push_message(body: &mut Vec<u8>, message: &ChatMessage) {
+    body.extend_from_slice(b"{\"role\":");
+    push_text(body, [role(message.role)]);
+    body.extend_from_slice(b",\"content\":");
+    match message.content.iter().all(|part| part.text.is_empty()) && !message.tool_calls.is_empty() {
+        true => body.extend_from_slice(b"null"),
+        false => push_text(body, message.content.iter().map(|part| part.text.as_str())),
     }
-}
-
-#[derive(Serialize)]
-struct WireMessage<'a> {
-    role: &'static str,
-    content: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_details: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Calls::is_empty")]
-    tool_calls: Calls<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
-}
-
-impl<'a> WireMessage<'a> {
-    fn new(message: &'a ChatMessage) -> Self {
-        let text = message.text();
-        let only_calls = text.is_empty() && !message.tool_calls.is_empty();
-        let reasoning = message.reasoning.as_ref();
-        let details = reasoning.and_then(|reasoning| reasoning.details.as_deref());
-        let thoughts = reasoning.map(|reasoning| reasoning.text.as_str());
-        Self {
-            role: role(message.role),
-            content: (!only_calls).then_some(text),
-            // The provider's own form says it all; the plain text is for those who have no other.
-            reasoning_content: thoughts.filter(|text| details.is_none() && !text.is_empty()),
-            reasoning_details: details,
-            tool_calls: Calls(&message.tool_calls),
-            tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
-        }
+    if let Some(reasoning) = &message.reasoning {
+        push_reasoning(body, reasoning);
     }
+    if !message.tool_calls.is_empty() {
+        push_calls(body, &message.tool_calls);
+    }
+    if let Some(id) = &message.tool_call_id {
+        body.extend_from_slice(b",\"tool_call_id\":");
+        push_text(body, [id.as_str()]);
+    }
+    body.push(b'}');
 }
 
 fn role(role: Role) -> &'static str {
@@ -115,39 +104,32 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-struct Calls<'a>(&'a [ToolCall]);
-
-impl Calls<'_> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+/// The provider's own form says it all; the plain text is for those who have no other.
+fn push_reasoning(body: &mut Vec<u8>, reasoning: &Reasoning) {
+    if let Some(details) = &reasoning.details {
+        body.extend_from_slice(b",\"reasoning_details\":");
+        body.extend_from_slice(details.get().as_bytes());
+    } else if !reasoning.text.is_empty() {
+        body.extend_from_slice(b",\"reasoning_content\":");
+        push_text(body, [reasoning.text.as_str()]);
     }
 }
 
-impl Serialize for Calls<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|call| WireCall {
-            id: call.id.as_str(),
-            kind: "function",
-            function: WireFunction {
-                name: sendable_name(&call.name),
-                arguments: sendable_arguments(&call.arguments),
-            },
-        }))
+fn push_calls(body: &mut Vec<u8>, calls: &[ToolCall]) {
+    body.extend_from_slice(b",\"tool_calls\":[");
+    for (index, call) in calls.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(b"{\"id\":");
+        push_text(body, [call.id.as_str()]);
+        body.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
+        push_text(body, [&*sendable_name(&call.name)]);
+        body.extend_from_slice(b",\"arguments\":");
+        push_text(body, [&*sendable_arguments(&call.arguments)]);
+        body.extend_from_slice(b"}}");
     }
-}
-
-#[derive(Serialize)]
-struct WireCall<'a> {
-    id: &'a str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: Cow<'a, str>,
-    arguments: Cow<'a, str>,
+    body.push(b']');
 }
 
 /// A model may make up a name that its own provider refuses to read back: then no later request would succeed.
@@ -185,8 +167,11 @@ fn response_format(output: &OutputSchema) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use rockbot_core::chat::{ContentPart, Provenance, Reasoning};
+    use std::sync::Arc;
+
+    use rockbot_core::chat::{ContentPart, Provenance};
     use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
+    use serde_json::value::RawValue;
 
     use super::*;
 
@@ -240,7 +225,7 @@ mod tests {
         check(
             &request,
             true,
-            r#"{"model":"m","messages":[],"max_completion_tokens":9,"temperature":0.7,"response_format":{"json_schema":{"name":"Answer","schema":{"type":"object"}},"type":"json_schema"},"stream":true,"stream_options":{"include_usage":true}}"#,
+            r#"{"model":"m","max_completion_tokens":9,"temperature":0.7,"response_format":{"json_schema":{"name":"Answer","schema":{"type":"object"}},"type":"json_schema"},"stream":true,"stream_options":{"include_usage":true},"messages":[]}"#,
         );
     }
 
@@ -255,7 +240,7 @@ mod tests {
             check(
                 &request,
                 false,
-                &format!(r#"{{"model":"m","messages":[],{expected}{TOOLS}}}"#),
+                &format!(r#"{{"model":"m",{expected}"messages":[],{TOOLS}}}"#),
             );
         };
         check_choice(ToolChoice::Auto, "");

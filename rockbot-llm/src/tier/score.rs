@@ -11,8 +11,9 @@ const MAX_BYTES: usize = 64 << 10;
 pub(super) fn decide(text: &str, rules: &TierRules) -> TierDecision {
     let words = text.split_whitespace().take(201).count();
     let text = text[..text.floor_char_boundary(MAX_BYTES)].to_lowercase();
-    let high = found(&text, &rules.high_signal_keywords);
-    let low = found(&text, &rules.low_signal_keywords);
+    let pairs = Pairs::of(&text);
+    let found = |keywords| found(&text, &pairs, keywords);
+    let (high, low) = (found(&rules.high_signal_keywords), found(&rules.low_signal_keywords));
     let marks = marks(&text);
 
     let length = length_points(words);
@@ -78,12 +79,37 @@ fn keyword_points(high: usize, low: usize) -> u32 {
     u32::try_from((10 * high).saturating_sub(8 * low)).map_or(35, |points| points.min(35))
 }
 
-fn found<'r>(text: &str, keywords: &'r [String]) -> Vec<&'r str> {
+fn found<'r>(text: &str, pairs: &Pairs, keywords: &'r [String]) -> Vec<&'r str> {
     keywords
         .iter()
         .map(String::as_str)
-        .filter(|keyword| text.contains(keyword))
+        .filter(|keyword| pairs.may_have(keyword) && text.contains(keyword))
         .collect()
+}
+
+/// Which pairs of neighbouring bytes a text may have. A short text lacks a pair of nearly every keyword, which then need
+/// not be looked for.
+struct Pairs([u64; 64]);
+
+impl Pairs {
+    fn of(text: &str) -> Self {
+        let mut pairs = Self([0; 64]);
+        for pair in text.as_bytes().windows(2) {
+            let (word, bit) = Self::place(pair);
+            pairs.0[word] |= bit;
+        }
+        pairs
+    }
+
+    fn may_have(&self, keyword: &str) -> bool {
+        let mut pairs = keyword.as_bytes().windows(2).map(Self::place);
+        pairs.all(|(word, bit)| self.0[word] & bit != 0)
+    }
+
+    fn place(pair: &[u8]) -> (usize, u64) {
+        let hash = usize::from(pair[0]) * 31 + usize::from(pair[1]);
+        (hash / 64 % 64, 1 << (hash % 64))
+    }
 }
 
 /// What the lower-case text is made of besides words, with the points for it.

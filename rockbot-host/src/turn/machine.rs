@@ -98,12 +98,7 @@ impl Turn {
     }
 
     /// The turn of `request`, whose id somebody has worked out already.
-    pub(crate) fn identified(
-        id: TurnId,
-        request: Arc<TurnRequest>,
-        policy: PolicySnapshot,
-        at: Timestamp,
-    ) -> Self {
+    pub(crate) fn identified(id: TurnId, request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
         Self {
             id,
             request,

@@ -6,7 +6,7 @@
 
 use rockbot_benches::floor::Floor;
 use rockbot_benches::ours::Extras;
-use rockbot_benches::{load, median, mock, ours, thread_seconds};
+use rockbot_benches::{USER, load, median, mock, ours, thread_seconds};
 use tokio::task::LocalSet;
 
 const ROUNDS: usize = 7;
@@ -84,7 +84,7 @@ async fn measure(workload: &Workload) -> (f64, f64) {
         let agent = agent.clone();
         session.set(session.get() + 1);
         let session = format!("session-{}", session.get());
-        async move { ours::conversation(&agent, session, stream).await }
+        async move { ours::answer(&agent, session, USER, stream).await }
     };
     let (mut floors, mut all_ours) = (Vec::new(), Vec::new());
     for _ in 0..=ROUNDS {

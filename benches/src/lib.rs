@@ -7,6 +7,8 @@ pub mod load;
 pub mod mock;
 pub mod ours;
 pub mod stream;
+pub mod talk;
+pub mod whole;
 
 use serde::Deserialize;
 

@@ -14,7 +14,7 @@ use rockbot_host::turn::Nudges;
 use rockbot_host::{Agent, AgentHost, AgentHostBuilder, Briefing};
 use rockbot_llm::{KeywordTierSelector, Meter, ModelGateway, OpenAiChat, PermitLimits};
 
-use crate::{Args, USER, description, instructions, work};
+use crate::{Args, description, instructions, whole, work};
 
 /// How many tool calls have run.
 pub static TOOL_RUNS: AtomicUsize = AtomicUsize::new(0);
@@ -47,6 +47,8 @@ pub struct Extras {
     pub policies: bool,
     /// The stock gateway, with a permit for everybody.
     pub gateway: bool,
+    /// Everything that a host remembers and learns from, in files: see [`whole`]. The files must be there.
+    pub whole: bool,
 }
 
 /// A host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`; in memory when
@@ -56,9 +58,11 @@ pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost 
         .api_key(Secret::from("test"))
         .build()
         .expect("the endpoint is a URL");
-    let mut builder = AgentHost::builder("bench")
-        .instructions(instructions())
-        .conversation_memory(NoMemory);
+    let mut builder = AgentHost::builder("bench");
+    builder = match extras.whole {
+        true => whole::add(builder, data),
+        false => builder.instructions(instructions()).conversation_memory(NoMemory),
+    };
     builder = match extras.gateway {
         true => builder.chat(gateway(chat)),
         false => builder.chat(chat),
@@ -111,12 +115,12 @@ fn with_policies(builder: AgentHostBuilder) -> AgentHostBuilder {
         .working_memory(InMemoryWorkingMemory::new())
 }
 
-/// One conversation, up to its last answer.
-pub async fn conversation(agent: &Agent, session: String, stream: bool) -> String {
+/// What comes of one message: the last answer.
+pub async fn answer(agent: &Agent, session: String, message: &str, stream: bool) -> String {
     if !stream {
-        return agent.ask(session, USER).await.expect("an answer").text;
+        return agent.ask(session, message).await.expect("an answer").text;
     }
-    let mut turn = agent.stream(session, USER);
+    let mut turn = agent.stream(session, message);
     let mut text = String::new();
     while let Some(progress) = turn.next().await {
         match progress.expect("progress") {

@@ -214,6 +214,10 @@ impl RulesStore for FileRulesStore {
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
+        // Two looks at files cost less than the way to another thread and back. Writers are waited for there.
+        if let Ok(mut texts) = self.0.texts.of(principal).try_lock() {
+            return self.0.list(principal, &mut texts);
+        }
         self.work(principal, Files::list).await
     }
 }

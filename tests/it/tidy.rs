@@ -108,7 +108,7 @@ fn crates_depend_on_core_only() {
             .collect();
         let allowed: BTreeSet<_> = match text(package, "name") {
             "rockbot-core" => [].into(),
-            "rockbot-benches" => ["rockbot-core", "rockbot-host", "rockbot-llm"].into(),
+            "rockbot-benches" => ["rockbot-core", "rockbot-host", "rockbot-llm", "rockbot-memory"].into(),
             _ => ["rockbot-core"].into(),
         };
         assert!(

@@ -1,13 +1,16 @@
 //! The agent loop, for a harness that measures frameworks side by side.
 //!
-//! Usage: `w1 [--policies] [--gateway] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON line. `TURNS`
-//! in the environment says how many tool turns a conversation has (default 2).
+//! Usage: `w1 [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON line. `TURNS`
+//! in the environment says how many tool turns a conversation has (default 2). The conversations of `--host` begin with three
+//! answers: a server that counts answers must have three tool turns more.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use rockbot_benches::ours::{Extras, TOOL_RUNS, conversation, host};
-use rockbot_benches::{load, process_usage};
+use rockbot_benches::ours::{Extras, TOOL_RUNS, answer, host};
+use rockbot_benches::{USER, load, process_usage, whole};
 use tokio::task::LocalSet;
 
 fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
@@ -22,13 +25,26 @@ fn has(flag: &str) -> bool {
     std::env::args().any(|argument| argument == flag)
 }
 
-fn name(extras: Extras) -> &'static str {
-    match (extras.policies, extras.gateway) {
-        (false, false) => "rockbot",
-        (true, false) => "rockbot, policies",
-        (false, true) => "rockbot, gateway",
-        (true, true) => "rockbot, policies and gateway",
-    }
+fn name(extras: Extras) -> String {
+    let flags = [
+        ("policies", extras.policies),
+        ("gateway", extras.gateway),
+        ("host", extras.whole),
+    ];
+    let flags = flags.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name);
+    std::iter::once("rockbot").chain(flags).collect::<Vec<_>>().join(" ")
+}
+
+fn session(round: &str, index: usize) -> String {
+    format!("{round}-{index}")
+}
+
+/// Writes the files of a whole host, for all rounds, and returns what people say.
+async fn furnish(data: &Path, warm: usize, conversations: usize) -> Vec<String> {
+    let sessions = [("warm", warm), ("run", conversations)].into_iter();
+    let sessions = sessions.flat_map(|(round, total)| (0..total).map(move |index| session(round, index)));
+    whole::furnish(data, sessions).await.expect("the files can be written");
+    whole::messages()
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -45,19 +61,28 @@ async fn main() {
     let extras = Extras {
         policies: has("--policies"),
         gateway: has("--gateway"),
+        whole: has("--host"),
+    };
+    let warm = (conversations / 10)
+        .max(concurrency)
+        .min(conversations.max(concurrency));
+    let messages = match extras.whole {
+        true => furnish(data.path(), warm, conversations).await,
+        false => vec![USER.to_owned()],
     };
     let host = host(&base, tools, data.path(), extras);
-    let agent = host.agent().clone();
+    host.start().await.expect("the host starts");
+    let (agent, messages) = (host.agent().clone(), Arc::new(messages));
     let run = move |total, round: &'static str| {
-        let agent = agent.clone();
+        let (agent, messages) = (agent.clone(), messages.clone());
         load::run(total, concurrency, move |index| {
-            let agent = agent.clone();
-            async move { conversation(&agent, format!("{round}-{index}"), stream).await }
+            let (agent, messages) = (agent.clone(), messages.clone());
+            async move { answer(&agent, session(round, index), &messages[index % messages.len()], stream).await }
         })
     };
     LocalSet::new()
         .run_until(async move {
-            run((conversations / 10).max(concurrency).min(conversations.max(concurrency)), "warm").await;
+            run(warm, "warm").await;
             let (cpu_before, _) = process_usage();
             let (started, runs) = (Instant::now(), TOOL_RUNS.load(Ordering::Relaxed));
             let mut latencies = run(conversations, "run").await;

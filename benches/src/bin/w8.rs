@@ -1,16 +1,24 @@
-//! Conversations on disk, for a harness that measures stores side by side.
+//! Conversations and working memory on disk, for a harness that measures stores side by side.
 //!
 //! Usage: `w8 append SECONDS`, or `w8 reload SESSIONS TURNS FOLDER`, where the folder has a JSON document for each session,
-//! `{sessionId, turns}`, as the harness makes them. Each prints JSON lines.
+//! `{sessionId, turns}`, as the harness makes them; or `w8 set SECONDS`, which needs no harness: working memory and its
+//! floors. Each prints JSON lines.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rockbot_core::chat::Role;
-use rockbot_core::store::{ConversationMemory, ConversationTurn};
+use rockbot_benches::process_usage;
+use rockbot_core::chat::{Provenance, Role};
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StorePath, WorkingMemory, WorkingNote};
 use rockbot_core::{BoxError, Principal, SessionId, Timestamp};
 use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
+use rockbot_memory::FileWorkingMemory;
 use serde_json::{Value, json};
+
+/// 227 of these are the text of an entry of working memory.
+const LOREM: &str = "lorem ipsum dolor ";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
@@ -19,10 +27,16 @@ async fn main() -> Result<(), BoxError> {
         ["append", seconds] => {
             let time = Duration::from_secs_f64(seconds.parse()?);
             append("rockbot", 1, time).await?;
-            append("rockbot-100-sessions", 100, time).await
+            append("rockbot-100-sessions", 100, time).await?;
+            set_among_many(time).await
+        }
+        ["set", seconds] => {
+            let time = Duration::from_secs_f64(seconds.parse()?);
+            set_by_hand(1_000, time).await?;
+            set_among_many(time).await
         }
         ["reload", sessions, turns, folder] => reload(sessions.parse()?, turns.parse()?, Path::new(folder)).await,
-        _ => Err("usage: w8 append SECONDS | w8 reload SESSIONS TURNS FOLDER".into()),
+        _ => Err("usage: w8 append SECONDS | w8 set SECONDS | w8 reload SESSIONS TURNS FOLDER".into()),
     }
 }
 
@@ -58,18 +72,79 @@ async fn append(name: &str, sessions: usize, time: Duration) -> Result<(), BoxEr
     let ids: Vec<_> = (0..sessions)
         .map(|at| SessionId::from(format!("session-{at}")))
         .collect();
-    let (start, mut took) = (Instant::now(), Vec::new());
+    let append = async |at| Ok(memory.append(&principal, &ids[at % sessions], vec![said(at)]).await?);
+    measure(name, time, append).await
+}
+
+async fn set_among_many(time: Duration) -> Result<(), BoxError> {
+    for entries in [10, 1_000, 10_000] {
+        set(entries, time).await?;
+    }
+    Ok(())
+}
+
+/// Puts one entry of 4 KB at a time into working memory, each in place of one of as many as there are.
+async fn set(entries: usize, time: Duration) -> Result<(), BoxError> {
+    let folder = tempfile::tempdir_in(scratch())?;
+    let memory = FileWorkingMemory::open(folder.path().join("working-memory"))?;
+    let principal = Principal::default();
+    let put = async |at: usize| {
+        let key = StorePath::new(&format!("session/{}/chunk{}", at % entries / 100, at % 100))?;
+        let note = WorkingNote::new(key, LOREM.repeat(227), Provenance::TOOL).with_ttl(Duration::from_secs(3600));
+        Ok(memory.put(&principal, vec![note]).await?)
+    };
+    for at in 0..entries {
+        put(at).await?;
+    }
+    measure(&format!("rockbot-set-{entries}"), time, put).await
+}
+
+/// The floors of [`set`]: a line appended, and all of so many entries written anew.
+async fn set_by_hand(entries: usize, time: Duration) -> Result<(), BoxError> {
+    let folder = tempfile::tempdir_in(scratch())?;
+    let entry = |at| json!({"key": format!("session/{at}/chunk"), "value": LOREM.repeat(227), "expires": "2026-11-21T20:13:49Z"});
+    let mut log = File::options()
+        .create(true)
+        .append(true)
+        .open(folder.path().join("lines.jsonl"))?;
+    let append = async |at| {
+        let mut line = serde_json::to_vec(&entry(at))?;
+        line.push(b'\n');
+        Ok(log.write_all(&line)?)
+    };
+    measure("by hand: append a line", time, append).await?;
+    let mut all: Vec<_> = (0..entries).map(entry).collect();
+    let rewrite = async |at: usize| {
+        all[at % entries] = entry(at);
+        Ok(std::fs::write(
+            folder.path().join("session.json"),
+            serde_json::to_vec(&all)?,
+        )?)
+    };
+    measure(&format!("by hand: rewrite {entries}"), time, rewrite).await
+}
+
+/// Calls `each` for as long as `time`, and prints how often and how fast that was.
+async fn measure(
+    name: &str,
+    time: Duration,
+    mut each: impl AsyncFnMut(usize) -> Result<(), BoxError>,
+) -> Result<(), BoxError> {
+    let (start, mut took, (cpu, _)) = (Instant::now(), Vec::new(), process_usage());
     while start.elapsed() < time {
-        let at = took.len();
         let began = Instant::now();
-        memory.append(&principal, &ids[at % sessions], vec![said(at)]).await?;
+        each(took.len()).await?;
         took.push(began.elapsed().as_secs_f64() * 1e6);
     }
+    let cpu = (process_usage().0 - cpu) * 1e6 / took.len() as f64;
     let per_second = took.len() as f64 / start.elapsed().as_secs_f64();
     took.sort_by(f64::total_cmp);
-    let quantile = |share: f64| (took[((took.len() - 1) as f64 * share) as usize] * 10.0).round() / 10.0;
-    let row = json!({"append": name, "per_s": per_second.round(), "p50_us": quantile(0.5), "p99_us": quantile(0.99)});
-    println!("{row}");
+    let tenths = |value: f64| (value * 10.0).round() / 10.0;
+    let quantile = |share: f64| tenths(took[((took.len() - 1) as f64 * share) as usize]);
+    println!(
+        "{}",
+        json!({"append": name, "per_s": per_second.round(), "p50_us": quantile(0.5), "p99_us": quantile(0.99), "cpu_us": tenths(cpu)})
+    );
     Ok(())
 }
 

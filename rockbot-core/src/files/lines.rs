@@ -1,6 +1,6 @@
 //! Files that grow by whole lines.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,8 @@ use super::system;
 pub struct LineFile {
     file: File,
     path: PathBuf,
+    /// What the file was when it was opened.
+    metadata: Metadata,
     len: u64,
     /// Whether the last line may lack its end.
     torn: bool,
@@ -28,7 +30,13 @@ impl LineFile {
         let (mut file, metadata) = opened.ok_or_else(|| FileError::NotPlain(path.clone()))?;
         let len = metadata.len();
         let torn = ends_torn(&mut file, len).map_err(FileError::io("read", &path))?;
-        Ok(Self { file, path, len, torn })
+        Ok(Self {
+            file,
+            path,
+            metadata,
+            len,
+            torn,
+        })
     }
 
     /// Appends `lines`, each with its newline, with one write. Returns where they begin.
@@ -61,10 +69,9 @@ impl LineFile {
 
     /// Whether this still is the file at its place, as it was left: nobody else removed, replaced or changed it.
     pub fn is_current(&self) -> bool {
-        let (Ok(seen), Ok(ours)) = (std::fs::symlink_metadata(&self.path), self.file.metadata()) else {
-            return false;
-        };
-        system::is_same_file(&seen, &ours) && seen.len() == self.len
+        // No other file can get the number of one that is open.
+        let seen = std::fs::symlink_metadata(&self.path);
+        seen.is_ok_and(|seen| system::is_same_file(&seen, &self.metadata) && seen.len() == self.len)
     }
 
     /// How many bytes the file has.

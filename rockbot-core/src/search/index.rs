@@ -134,17 +134,21 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
 
     /// The best of the texts that are there, by their scores.
     fn best(&self, scores: &[f32], limit: usize) -> Vec<Ranked<K>> {
-        let mut best = BinaryHeap::with_capacity(limit.min(scores.len()) + 1);
+        let mut best = BinaryHeap::with_capacity(limit.min(scores.len()));
         let mut least = 0.0;
         for (key, &score) in self.keys.iter().zip(scores) {
             if score <= 0.0 || score < least {
                 continue;
             }
             let Some(key) = key else { continue };
-            best.push(Reverse(Hit { score, key }));
-            if best.len() > limit {
-                best.pop();
-                least = best.peek().map_or(f32::INFINITY, |hit| hit.0.score);
+            let hit = Reverse(Hit { score, key });
+            if best.len() < limit {
+                best.push(hit);
+            } else if let Some(mut worst) = best.peek_mut().filter(|worst| hit < **worst) {
+                *worst = hit;
+            }
+            if best.len() == limit {
+                least = best.peek().map_or(0.0, |worst| worst.0.score);
             }
         }
         let best = best.into_sorted_vec().into_iter();

@@ -119,11 +119,17 @@ impl Knowledge {
     fn recalled(&self, found: &Found) -> Recalled {
         Recalled {
             source: self.sources[found.source].name().to_owned(),
-            beginning: found.item.text.chars().take(60).collect(),
+            beginning: beginning(&found.item.text).to_owned(),
             reason: found.item.reason.clone(),
             is_shown: found.is_shown,
         }
     }
+}
+
+/// At most 60 characters of a text.
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().nth(60).map_or(text.len(), |(end, _)| end);
+    &text[..end]
 }
 
 /// Finds `room` bytes for the items of all sources: for instructions first, then for the best item of each source, then

@@ -1,6 +1,6 @@
 //! The documents of one principal in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub(crate) struct Collection<D: Document> {
     sheets: BTreeMap<String, Sheet<D>>,
     /// The files of each key; the last one counts.
     files: BTreeMap<D::Key, Vec<String>>,
+    /// The document of each key that counts.
+    documents: HashMap<D::Key, Arc<D>>,
     index: Bm25Index<D::Key>,
     /// Files that could not be read at the last look, as they were then.
     pub(super) suspects: BTreeMap<String, Stamp>,
@@ -36,6 +38,7 @@ impl<D: Document> Default for Collection<D> {
         Self {
             sheets: BTreeMap::new(),
             files: BTreeMap::new(),
+            documents: HashMap::new(),
             index: Bm25Index::default(),
             suspects: BTreeMap::new(),
             looked: None,
@@ -45,7 +48,7 @@ impl<D: Document> Default for Collection<D> {
 
 impl<D: Document> Collection<D> {
     pub(crate) fn get(&self, key: &D::Key) -> Option<&Arc<D>> {
-        self.sheet(key).map(|sheet| &sheet.document)
+        self.documents.get(key)
     }
 
     /// All documents, in the order of their keys.
@@ -84,7 +87,6 @@ impl<D: Document> Collection<D> {
 
     pub(super) fn put(&mut self, file: &str, sheet: Sheet<D>) {
         let key = sheet.document.key();
-        let before = self.get(&key).cloned();
         if self.in_file(file).is_some_and(|known| known.document.key() != key) {
             self.take(file);
         }
@@ -93,22 +95,20 @@ impl<D: Document> Collection<D> {
         if !files.iter().any(|known| known == file) {
             files.push(file.to_owned());
         }
-        self.settle(&key, before.as_deref());
+        self.settle(&key);
     }
 
     pub(super) fn take(&mut self, file: &str) {
         let Some(sheet) = self.sheets.remove(file) else { return };
         let key = sheet.document.key();
         if let Some(files) = self.files.get_mut(&key) {
-            let before = (files.last().map(String::as_str) == Some(file)).then(|| sheet.document.clone());
             files.retain(|known| known != file);
-            let before = before.or_else(|| self.get(&key).cloned());
-            self.settle(&key, before.as_deref());
+            self.settle(&key);
         }
     }
 
-    /// Finds out which file counts, and keeps the index at it.
-    fn settle(&mut self, key: &D::Key, before: Option<&D>) {
+    /// Finds out which file counts, and keeps the documents and the index at it.
+    fn settle(&mut self, key: &D::Key) {
         let sheets = &self.sheets;
         match self.files.get_mut(key) {
             Some(files) if !files.is_empty() => {
@@ -116,8 +116,12 @@ impl<D: Document> Collection<D> {
             }
             _ => drop(self.files.remove(key)),
         }
-        let now = self.get(key).cloned();
-        if now.as_deref() == before {
+        let now = self.sheet(key).map(|sheet| sheet.document.clone());
+        let before = match &now {
+            Some(document) => self.documents.insert(key.clone(), document.clone()),
+            None => self.documents.remove(key),
+        };
+        if now == before {
             return;
         }
         match now.and_then(|document| document.searched_text()) {

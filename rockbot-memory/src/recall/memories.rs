@@ -9,7 +9,7 @@ use rockbot_core::store::{Decay, LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
-use super::topics::{Found, merged, reason};
+use super::topics::{merged, reason};
 use crate::tools::ago;
 
 const HEADING: &str = "Memories";
@@ -54,13 +54,15 @@ impl MemoryRecall {
                 .map(|found| (topic, found))
         };
         let found = try_join_all(query.topics().map(search)).await?;
-        let mut found = merged(found, |entry: &Arc<MemoryEntry>| entry.id.clone());
+        let found = merged(found, |entry: &Arc<MemoryEntry>| entry.id.clone()).into_iter();
         let now = self.clock.now();
-        let weight = |found: &Found<'_, Arc<MemoryEntry>>| found.score * self.weight(&found.item, now);
-        found.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+        let mut found: Vec<_> = found
+            .map(|found| (found.score * self.weight(&found.item, now), found))
+            .collect();
+        found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let shown = found.into_iter().take(self.most);
         Ok(shown
-            .map(|found| self.item(&found.item, reason(found.topic, found.score)))
+            .map(|(_, found)| self.item(&found.item, reason(found.topic, found.score)))
             .collect())
     }
 

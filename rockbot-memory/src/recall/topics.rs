@@ -33,12 +33,10 @@ pub(super) fn merged<'a, T, K: Hash + Eq>(
         let worth_it = ranked.into_iter().filter(|ranked| ranked.score >= best * WORTH_IT);
         for Ranked { item, score } in worth_it {
             let score = weight * score / best;
-            match places.get(&key(&item)) {
-                None => {
-                    places.insert(key(&item), all.len());
-                    all.push(Found { item, topic, score });
-                }
-                Some(place) if all[*place].score < score => all[*place] = Found { item, topic, score },
+            let place = *places.entry(key(&item)).or_insert(all.len());
+            match all.get(place) {
+                None => all.push(Found { item, topic, score }),
+                Some(known) if known.score < score => all[place] = Found { item, topic, score },
                 Some(_) => {}
             }
         }

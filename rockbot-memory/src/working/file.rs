@@ -22,6 +22,17 @@ pub(super) enum Change {
     Deleted(StorePath),
 }
 
+impl Change {
+    /// About how many bytes it has as JSON.
+    pub(super) fn expected_size(&self) -> usize {
+        let size = |entry: &Arc<WorkingEntry>| entry.value.len() + entry.value.len() / 8 + 512;
+        match self {
+            Self::Put(entries) => entries.iter().map(size).sum(),
+            Self::Deleted(key) => key.as_str().len() + 64,
+        }
+    }
+}
+
 /// An entry in a document, with the members that another program wrote.
 #[derive(Debug, Serialize)]
 pub(super) struct Written<'a> {

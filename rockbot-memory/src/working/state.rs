@@ -48,8 +48,9 @@ impl State {
 
     /// Writes a change, and then makes it.
     pub(super) fn write(&mut self, folder: &DataFolder, change: &Change) -> Result<(), StoreError> {
-        let mut line =
-            serde_json::to_vec(change).map_err(|error| failed("working memory cannot be written as JSON", error))?;
+        let mut line = Vec::with_capacity(change.expected_size());
+        serde_json::to_writer(&mut line, change)
+            .map_err(|error| failed("working memory cannot be written as JSON", error))?;
         line.push(b'\n');
         let written = self.open_log(folder).and_then(|log| log.append(&line));
         written.map_err(|error| failed("working memory cannot be written", error))?;

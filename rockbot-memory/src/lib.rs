@@ -20,6 +20,8 @@
 //!
 //! * [`signals`]: what people and tools let know about how well the agent did
 //! * [`evaluation`]: how sessions that have ended went
+//!
+//! [`settings`] says what of it a host's configuration decides.
 #![cfg_attr(
     feature = "sqlite",
     doc = "\n[`sqlite`] keeps all of it in one SQLite file, for people who prefer that."
@@ -42,6 +44,7 @@ pub mod recall;
 mod residents;
 pub mod rules;
 mod session_lines;
+pub mod settings;
 pub mod signals;
 pub mod skill;
 #[cfg(feature = "sqlite")]

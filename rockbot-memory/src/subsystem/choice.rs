@@ -6,10 +6,9 @@ use rockbot_core::BoxError;
 use rockbot_core::subsystem::{Needs, Parts};
 
 /// Which store is used.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) enum Choice<T: ?Sized> {
     /// The host's, if it was given one; else one of our own.
-    #[default]
     Own,
     /// This one.
     Given(Arc<T>),

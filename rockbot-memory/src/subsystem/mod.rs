@@ -2,21 +2,26 @@
 
 mod choice;
 mod declare;
+mod folders;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rockbot_core::store::{FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory};
+use rockbot_core::store::{
+    ConversationLog, FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory,
+};
 
 use crate::background::{Expander, Jobs, Summarizer};
 use choice::Choice;
+use folders::Folders;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
 /// and where feedback is kept.
 ///
 /// In a host with a data folder everything is in files, in the places that [`FileMemory`](crate::FileMemory) has for
-/// them; in one without a folder everything is in memory. A store that the host was given takes the place of ours, and
-/// so does one that is given here. A log of all that is said is not among it: give the host one.
+/// them, or where the host's [settings](crate::settings) say; in one without a folder everything is in memory. A store that
+/// the host was given takes the place of ours, and so does one that is given here. A log of all that is said is kept only
+/// [when it is wanted](Memory::with_conversation_log).
 ///
 /// With each part come its tools, a guide to them, and what of it is [shown](crate::recall) to the model before a turn:
 ///
@@ -50,7 +55,7 @@ use choice::Choice;
 /// assert!(!names.contains(&"add_rule".into()));
 /// # Ok::<(), rockbot_core::BoxError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use]
 pub struct Memory {
     long_term: Choice<dyn LongTermMemory>,
@@ -59,18 +64,25 @@ pub struct Memory {
     skill_usage: Choice<dyn SkillUsageStore>,
     rules: Choice<dyn RulesStore>,
     feedback: Choice<dyn FeedbackStore>,
+    conversation_log: Choice<dyn ConversationLog>,
     folders: Folders,
     work: Option<Work>,
 }
 
-/// Where files are, when not below the host's data folder.
-#[derive(Debug, Default)]
-struct Folders {
-    memory: Option<PathBuf>,
-    skills: Option<PathBuf>,
-    skill_usage: Option<PathBuf>,
-    feedback: Option<PathBuf>,
-    memory_rules: Option<PathBuf>,
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            long_term: Choice::Own,
+            working: Choice::Own,
+            skills: Choice::Own,
+            skill_usage: Choice::Own,
+            rules: Choice::Own,
+            feedback: Choice::Own,
+            conversation_log: Choice::Off,
+            folders: Folders::default(),
+            work: None,
+        }
+    }
 }
 
 /// What is done in the background.
@@ -94,14 +106,14 @@ impl Memory {
         self
     }
 
-    /// Long-term memory is in this folder. Default: `memory` below the host's data folder, if it has one.
+    /// Long-term memory is in this folder. Default: the one that the setting `Memory.BasePath` names.
     pub fn long_term_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.memory = Some(folder.into());
         self
     }
 
-    /// What is worth remembering, and how, says this Markdown file, which is read again each time. Default:
-    /// `memory-rules.md` in the host's data folder; without a file a text of our own.
+    /// What is worth remembering, and how, says this Markdown file, which is read again each time. Default: the one that
+    /// the setting `AgentProfile.MemoryRulesPath` names; without a file a text of our own.
     pub fn memory_rules(mut self, file: impl Into<PathBuf>) -> Self {
         self.folders.memory_rules = Some(file.into());
         self
@@ -133,8 +145,8 @@ impl Memory {
         self
     }
 
-    /// Skills are in the folder `skills`, their uses in `usage`. Default: `skills` and `skill-usage` below the host's data
-    /// folder, if it has one.
+    /// Skills are in the folder `skills`, their uses in `usage`. Default: those that the settings `Skills.BasePath` and
+    /// `Skills.UsageBasePath` name.
     pub fn skills_folders(mut self, skills: impl Into<PathBuf>, usage: impl Into<PathBuf>) -> Self {
         self.folders.skills = Some(skills.into());
         self.folders.skill_usage = Some(usage.into());
@@ -159,9 +171,30 @@ impl Memory {
         self
     }
 
-    /// Feedback is in this folder. Default: `feedback` below the host's data folder, if it has one.
+    /// Feedback is in this folder. Default: the one that the setting `Feedback.BasePath` names.
     pub fn feedback_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.feedback = Some(folder.into());
+        self
+    }
+
+    /// With a log of everything that is said, in all conversations, for those who learn from it afterwards: in the folder
+    /// `conversation-log` below the host's data folder, if it has one. Default: none, unless the host was given one.
+    ///
+    /// ```
+    /// use rockbot_core::store::ConversationLog;
+    /// # use rockbot_core::subsystem::{Needs, Parts, Subsystem as _};
+    /// # use rockbot_core::{AgentIdentity, SystemClock};
+    /// use rockbot_memory::Memory;
+    ///
+    /// let mut memory = Memory::default().with_conversation_log(); // for `AgentHostBuilder::add`
+    /// # let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
+    /// # let mut needs = Needs::new(parts);
+    /// # memory.declare(&mut needs)?;
+    /// # assert!(needs.parts().get::<dyn ConversationLog>().is_some());
+    /// # Ok::<(), rockbot_core::BoxError>(())
+    /// ```
+    pub fn with_conversation_log(mut self) -> Self {
+        self.conversation_log = Choice::Own;
         self
     }
 }

@@ -192,6 +192,9 @@ impl AgentHostBuilder {
         let mut parts = Parts::new(identity.clone(), self.clock.clone(), self.data_dir.clone());
         parts.provide::<dyn ToolRegistry>(registry.clone());
         parts.provide::<dyn IdSource>(self.ids.clone());
+        if let Some(config) = self.config.take() {
+            parts.provide(Arc::new(config));
+        }
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
         }

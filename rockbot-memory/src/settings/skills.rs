@@ -1,6 +1,6 @@
 //! The section `Skills`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rockbot_core::config::{Config, ConfigError};
 
@@ -15,11 +15,16 @@ pub struct SkillsSettings {
 }
 
 impl SkillsSettings {
-    pub(super) fn read(config: &Config, base: &Path) -> Result<Self, ConfigError> {
+    /// What `config` says.
+    ///
+    /// # Errors
+    ///
+    /// Fails at the first setting that is not what it must be.
+    pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("Skills")?;
         Ok(Self {
-            base_path: section.folder("BasePath", "skills", base)?,
-            usage_base_path: section.folder("UsageBasePath", "skill-usage", base)?,
+            base_path: section.get_or("BasePath", "skills".into())?,
+            usage_base_path: section.get_or("UsageBasePath", "skill-usage".into())?,
         })
     }
 }

@@ -1,0 +1,30 @@
+//! The section `Memory`.
+
+use std::path::PathBuf;
+
+use rockbot_core::config::{Config, ConfigError};
+
+/// What the agent remembers for long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemorySettings {
+    /// `BasePath`: the folder of memories. Default `memory`.
+    pub base_path: PathBuf,
+    /// `AgentProfile.MemoryRulesPath`: the file that says what is worth remembering, and how. Default `memory-rules.md`.
+    pub rules_path: PathBuf,
+}
+
+impl MemorySettings {
+    /// What `config` says.
+    ///
+    /// # Errors
+    ///
+    /// Fails at the first setting that is not what it must be.
+    pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        let (section, profile) = (config.section("Memory")?, config.section("AgentProfile")?);
+        Ok(Self {
+            base_path: section.get_or("BasePath", "memory".into())?,
+            rules_path: profile.get_or("MemoryRulesPath", "memory-rules.md".into())?,
+        })
+    }
+}

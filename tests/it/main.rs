@@ -50,6 +50,7 @@ mod task_list;
 mod telemetry;
 mod tidy;
 mod tiers;
+mod time_zone;
 mod tool_surface;
 mod tools;
 mod users;

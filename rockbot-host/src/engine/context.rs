@@ -27,7 +27,7 @@ impl TurnEngine {
             .memory
             .recent(&request.principal, &request.session, CONTEXT_TURNS)
             .await?;
-        let known = self.known(request, &past).await;
+        let (known, zone) = tokio::join!(self.known(request, &past), self.briefer.zone_of(&request.principal));
         let instructions = self.prompt.current();
         self.prefix.look(&instructions, tools.view().json());
         let behavior_prompt = behavior.additional_system_prompt.as_deref();
@@ -43,7 +43,7 @@ impl TurnEngine {
         context.extend(request.output.as_ref().map(shape));
         context.extend(known.data);
         let steps = has_tools.then_some(steps);
-        context.extend(self.briefer.messages(&*self.driver.clock, steps));
+        context.extend(self.briefer.messages(&*self.driver.clock, zone, steps));
         context.push(ChatMessage::user(&*request.text));
         Ok(TurnEvent::Started {
             context,

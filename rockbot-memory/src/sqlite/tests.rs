@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{
-    ConversationLog, FeedbackStore, LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, RulesStore, Skill,
-    SkillStore, StoreError, StorePath, WorkingLimits,
+    ConversationLog, FeedbackStore, LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Rule, RulesStore,
+    Skill, SkillStore, StoreError, StorePath, WorkingLimits,
 };
 use rockbot_core::testing::conformance;
 use rockbot_core::{Clock, Principal, Timestamp};
@@ -150,7 +150,21 @@ async fn the_file_waits_for_the_disk_and_names_its_program_and_version() {
         ))
     };
     let found = database.write(pragmas).await.unwrap();
-    assert_eq!(found, ("wal".to_owned(), 2, 0x726b_6274, 1));
+    assert_eq!(found, ("wal".to_owned(), 2, 0x726b_6274, 2));
+}
+
+#[tokio::test]
+async fn an_older_file_gets_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = Rule::new("Be brief.").unwrap();
+    open(&folder).rules.add(&me(), rule.clone()).await.unwrap();
+    run(&folder, "DROP TABLE time_zone; PRAGMA user_version = 1");
+    let rules = open(&folder).rules;
+    rules.set_time_zone(&me(), "Europe/Paris").await.unwrap();
+    assert_eq!(rules.list(&me()).await.unwrap(), [rule]);
+    drop(rules);
+    let zone = open(&folder).rules.time_zone(&me()).await.unwrap();
+    assert_eq!(zone.as_deref(), Some("Europe/Paris"));
 }
 
 #[tokio::test]
@@ -191,8 +205,8 @@ async fn members_that_we_do_not_know_are_kept() {
 async fn a_newer_file_and_one_of_another_program_are_refused_and_left_as_they_are() {
     for (sql, expected) in [
         (
-            "PRAGMA user_version = 2",
-            "it has the format 2, and this program knows those up to 1: use a newer version of the program",
+            "PRAGMA user_version = 3",
+            "it has the format 3, and this program knows those up to 2: use a newer version of the program",
         ),
         (
             "PRAGMA application_id = 7",

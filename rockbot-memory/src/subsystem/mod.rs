@@ -30,7 +30,7 @@ use folders::Folders;
 /// | long-term memory | `save_memory`, `search_memory`, `edit_memory`, `delete_memory`, `restore_memory`, `list_memory_categories` |
 /// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
-/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules` |
+/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times that a host's briefing tells |
 ///
 /// **In the background**, once the host has started, a model files what `save_memory` saved and says what new skills are
 /// for: one call at a time, without tools, after everybody who waits for an answer. The text is stored before that, so when
@@ -38,7 +38,7 @@ use folders::Folders;
 /// as an archived entry.
 ///
 /// **Origin**: what a model writes down in a turn in which it has read something from a tool or another stranger carries that
-/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules cannot be changed in such a turn.
+/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in such a turn.
 ///
 /// ```
 /// use rockbot_core::subsystem::{Needs, Parts, Subsystem as _};

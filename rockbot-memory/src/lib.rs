@@ -31,6 +31,7 @@
 
 mod background;
 mod blocking;
+mod by_hand;
 pub mod conversation_log;
 pub mod copy;
 mod documents;
@@ -42,6 +43,7 @@ mod options;
 mod path;
 pub mod recall;
 mod residents;
+mod retention;
 pub mod rules;
 mod session_lines;
 pub mod settings;
@@ -61,6 +63,7 @@ pub use feedback::FileFeedbackStore;
 pub use long_term::FileLongTermMemory;
 pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
+pub use retention::Retention;
 pub use rules::FileRulesStore;
 pub use signals::FeedbackSignals;
 pub use skill::{FileSkillStore, FileSkillUsageStore};

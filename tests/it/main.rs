@@ -36,6 +36,7 @@ mod pipeline;
 mod recall;
 mod remote_tools;
 mod restart;
+mod retention;
 mod rules;
 mod second_look;
 mod serve_tools;

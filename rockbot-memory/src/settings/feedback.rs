@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
-use crate::EvaluationOptions;
+use crate::{EvaluationOptions, Retention};
 
 /// How sessions went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct FeedbackSettings {
     pub session_idle_threshold: Duration,
     /// `PollInterval`: how often idle sessions are looked for. Default 5 minutes.
     pub poll_interval: Duration,
+    /// `Retention`: how long feedback is kept. Default 90 days.
+    pub retention: Duration,
 }
 
 impl FeedbackSettings {
@@ -31,6 +33,7 @@ impl FeedbackSettings {
             base_path: section.get_or("BasePath", "feedback".into())?,
             session_idle_threshold: section.get_or("SessionIdleThreshold", default.idle_threshold)?,
             poll_interval: section.interval("PollInterval", default.poll_interval)?,
+            retention: section.interval("Retention", Retention::default().feedback)?,
         })
     }
 }

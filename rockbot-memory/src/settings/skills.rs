@@ -1,8 +1,11 @@
 //! The section `Skills`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
+
+use crate::Retention;
 
 /// What the agent learnt to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +15,8 @@ pub struct SkillsSettings {
     pub base_path: PathBuf,
     /// `UsageBasePath`: the folder that tells which skills were used. Default `skill-usage`.
     pub usage_base_path: PathBuf,
+    /// `UsageRetention`: how long it is kept which skills were used. Default 180 days.
+    pub usage_retention: Duration,
 }
 
 impl SkillsSettings {
@@ -25,6 +30,7 @@ impl SkillsSettings {
         Ok(Self {
             base_path: section.get_or("BasePath", "skills".into())?,
             usage_base_path: section.get_or("UsageBasePath", "skill-usage".into())?,
+            usage_retention: section.interval("UsageRetention", Retention::default().skill_usage)?,
         })
     }
 }

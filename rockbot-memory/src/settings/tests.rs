@@ -12,19 +12,23 @@ fn feedback(text: &str) -> Result<FeedbackSettings, ConfigError> {
 #[test]
 fn the_defaults_are_those_of_the_reference() {
     let nothing = Config::new();
+    let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
     let memory = MemorySettings {
         base_path: "memory".into(),
         rules_path: "memory-rules.md".into(),
+        archive_retention: days(90),
     };
     let skills = SkillsSettings {
         base_path: "skills".into(),
         usage_base_path: "skill-usage".into(),
+        usage_retention: days(180),
     };
     let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
     let feedback = FeedbackSettings {
         base_path: "feedback".into(),
         session_idle_threshold: minutes(10),
         poll_interval: minutes(5),
+        retention: days(90),
     };
     assert_eq!(MemorySettings::from_config(&nothing).unwrap(), memory);
     assert_eq!(SkillsSettings::from_config(&nothing).unwrap(), skills);

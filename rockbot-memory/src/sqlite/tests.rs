@@ -246,6 +246,33 @@ async fn a_row_that_cannot_be_read_is_left_out_and_never_written_over() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_read_is_never_purged() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = open(&folder);
+    let mut entry = fact("m", "likes tea");
+    entry.archived_at = Some(Timestamp::from_millis(1));
+    memory.long_term.save(&me(), entry).await.unwrap();
+    drop(memory);
+    run(
+        &folder,
+        "INSERT INTO memory (principal, id, json) VALUES ('local', 'x', '{\"archivedAt\":');
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+        INSERT INTO feedback (principal, at, json) SELECT 'local', i, iif(i % 1000 = 0, '{', '{\"id\":\"f\",\"sessionId\":\"s\",
+            \"signalType\":0,\"summary\":\"\",\"timestamp\":\"2026-01-01T00:00:00Z\"}') FROM n",
+    );
+    let memory = open(&folder);
+    let before = Timestamp::from_millis(2400);
+    assert_eq!(memory.long_term.purge(before).await.unwrap(), 1);
+    assert_eq!(memory.feedback.purge(before, usize::MAX).await.unwrap(), 2397);
+    assert_eq!(memory.feedback.purge(before, 50).await.unwrap(), 51);
+    drop(memory);
+    let connection = Connection::open(file(&folder)).unwrap();
+    let count = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM memory WHERE id = 'x'"), 1);
+    assert_eq!(count("SELECT count(*) FROM feedback"), 52);
+}
+
+#[tokio::test]
 async fn a_write_that_fails_takes_back_its_own_rows_only() {
     let folder = tempfile::tempdir().unwrap();
     let (stores, database) = open_file(&folder);

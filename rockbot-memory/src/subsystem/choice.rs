@@ -32,4 +32,12 @@ impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
         needs.provide::<T>(part.clone());
         Ok(Some(part))
     }
+
+    /// The store, once it is settled.
+    pub(super) fn part(&self, parts: &Parts) -> Option<Arc<T>> {
+        match self {
+            Self::Off => None,
+            Self::Own | Self::Given(_) => parts.get::<T>(),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::OptionFuture;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::store::{
@@ -10,17 +11,18 @@ use rockbot_core::store::{
     InMemoryRulesStore, InMemorySkillStore, InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore,
     SkillStore, SkillUsageStore, WorkingLimits, WorkingMemory,
 };
-use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
 use super::{Memory, Work};
-use crate::background::{Expander, Queue, Summarizer, Worker};
+use crate::background::{Expander, Queue, Summarizer, Upkeep, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::tools::long_term::LongTerm;
 use crate::tools::rules::Rules;
 use crate::tools::skills::{Shelf, Skills};
 use crate::tools::working::Working;
 use crate::tools::{self, Common};
+use crate::work;
 use crate::{
     FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
     FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
@@ -38,7 +40,7 @@ impl Subsystem for Memory {
 
     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
         let config = needs.parts().get::<Config>().unwrap_or_default();
-        self.folders.complete(&config, needs.parts().data_dir())?;
+        self.complete(&config, needs.parts().data_dir())?;
         let (queue, jobs) = Queue::new();
         let shared = Shared {
             queue,
@@ -63,15 +65,23 @@ impl Subsystem for Memory {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let (Some(work), Some(chat)) = (self.work, parts.get::<dyn ChatClient>()) else {
-            return Ok(Box::new(Idle));
+        let upkeep = Upkeep {
+            retention: self.retention.unwrap_or_default(),
+            clock: parts.clock().clone(),
+            long_term: self.long_term.part(parts),
+            feedback: self.feedback.part(parts),
+            skill_usage: self.skill_usage.part(parts),
         };
-        let worker = Worker {
+        let worker = self.work.zip(parts.get::<dyn ChatClient>()).map(|(work, chat)| Worker {
             chat,
             expander: work.expander,
             summarizer: work.summarizer,
-        };
-        Ok(worker.start(work.jobs))
+            jobs: work.jobs,
+        });
+        Ok(Box::new(work::Work::spawn(async move |stop| {
+            let worker = worker.map(|worker| worker.run(&stop));
+            tokio::join!(upkeep.run(&stop), OptionFuture::from(worker));
+        })))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a host is given so that its agent remembers: [`Memory`].
 
 mod choice;
+mod configured;
 mod declare;
-mod folders;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use rockbot_core::store::{
     ConversationLog, FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory,
 };
 
+use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
 use choice::Choice;
-use folders::Folders;
+use configured::Folders;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
 /// and where feedback is kept.
@@ -35,7 +36,8 @@ use folders::Folders;
 /// **In the background**, once the host has started, a model files what `save_memory` saved and says what new skills are
 /// for: one call at a time, without tools, after everybody who waits for an answer. The text is stored before that, so when
 /// the model fails, more than 64 texts wait, or the process ends, it stays as it was saved. A text that was filed stays
-/// as an archived entry.
+/// as an archived entry. And what is [too old](Retention) is removed: 5 minutes after the host has started, and every 6
+/// hours.
 ///
 /// **Origin**: what a model writes down in a turn in which it has read something from a tool or another stranger carries that
 /// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in such a turn.
@@ -66,6 +68,7 @@ pub struct Memory {
     feedback: Choice<dyn FeedbackStore>,
     conversation_log: Choice<dyn ConversationLog>,
     folders: Folders,
+    retention: Option<Retention>,
     work: Option<Work>,
 }
 
@@ -80,12 +83,13 @@ impl Default for Memory {
             feedback: Choice::Own,
             conversation_log: Choice::Off,
             folders: Folders::default(),
+            retention: None,
             work: None,
         }
     }
 }
 
-/// What is done in the background.
+/// What a model does in the background.
 #[derive(Debug)]
 struct Work {
     jobs: Jobs,
@@ -174,6 +178,13 @@ impl Memory {
     /// Feedback is in this folder. Default: the one that the setting `Feedback.BasePath` names.
     pub fn feedback_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.feedback = Some(folder.into());
+        self
+    }
+
+    /// What is too old is removed then. Default: as the settings `Memory.ArchiveRetention`, `Feedback.Retention` and
+    /// `Skills.UsageRetention` say.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = Some(retention);
         self
     }
 

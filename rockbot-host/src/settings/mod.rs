@@ -77,7 +77,7 @@
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
 //! | `AgentHost` | all of it: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
-//! | `ModelBehaviors` | all of it but `ScheduledTaskResultMode`, which is checked and waits for its part: see [`behavior`](crate::behavior) |
+//! | `ModelBehaviors` | all of it: see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway in front of them |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
 //! | `Memory`, `Skills` | all of it, in a host with `Memory` of `rockbot-memory` |

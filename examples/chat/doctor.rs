@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::Path;
 
 use rockbot::core::chat::ModelTier;
-use rockbot::core::config::Config;
+use rockbot::core::config::{Config, ConfigError};
 use rockbot::host::profile::AgentProfile;
 use rockbot::host::settings::{AgentProfileSettings, DataFolder, FolderChoice, HostSettings, WAITING_SECTIONS};
 use rockbot::llm::{LlmConfigError, LlmSettings, TierSettings, probe};
+use rockbot::memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 
 /// What was found: a line for each thing that was looked at.
 #[derive(Default)]
@@ -66,7 +67,7 @@ pub(crate) async fn examine(
     };
     let host = HostSettings::read(&config, default_data);
     let models = LlmSettings::from_config(&config);
-    match host {
+    match host.and_then(|host| read_settings_of_parts(&config).map(|()| host)) {
         Err(error) => report.add(Level::Problem, "configuration", error),
         Ok(host) => {
             look_at_configuration(&mut report, &config, file);
@@ -80,6 +81,13 @@ pub(crate) async fn examine(
     }
     look_at_models(&mut report, models).await;
     report
+}
+
+/// What the parts of the chat would read of it.
+fn read_settings_of_parts(config: &Config) -> Result<(), ConfigError> {
+    MemorySettings::from_config(config)?;
+    SkillsSettings::from_config(config)?;
+    FeedbackSettings::from_config(config).map(drop)
 }
 
 fn look_at_configuration(report: &mut Report, config: &Config, file: Option<&Path>) {

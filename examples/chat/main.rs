@@ -85,9 +85,6 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
     let models = ModelGateway::from_config_or_offline(&config)?;
     let prices = PriceTable::from_config(&config)?;
-    for unknown in config.check_unknown()? {
-        eprintln!("warning: {unknown}");
-    }
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
     let builder = AgentHost::builder("chat")
@@ -100,10 +97,15 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .data_dir(data)
         // What it is told in one conversation it knows in the next one.
         .add(Memory::default());
-    Ok(tools
+    let host = tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))
-        .build()?)
+        .build()?;
+    // Everybody has read their settings by now.
+    for unknown in config.check_unknown()? {
+        eprintln!("warning: {unknown}");
+    }
+    Ok(host)
 }
 
 struct Chat {

@@ -54,6 +54,7 @@ pub mod user;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
+pub use did_you_mean::nearest_names;
 pub use digest::Digest;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 pub use identity::AgentIdentity;

@@ -48,7 +48,8 @@ pub async fn copy_skills(
     Ok(count)
 }
 
-/// Copies the rules of `principal` in their order, and returns how many were not there yet.
+/// Copies the rules of `principal` in their order, and returns how many were not there yet. A time zone takes the place of
+/// the one that is there.
 ///
 /// # Errors
 ///
@@ -61,6 +62,9 @@ pub async fn copy_rules(
     let mut added = 0;
     for rule in from.list(principal).await? {
         added += usize::from(to.add(principal, rule).await?);
+    }
+    if let Some(zone) = from.time_zone(principal).await? {
+        to.set_time_zone(principal, &zone).await?;
     }
     Ok(added)
 }

@@ -1,7 +1,8 @@
 //! Feedback in files: [`FileFeedbackStore`].
 //!
 //! `{session}.jsonl` has an entry in each line; sessions of the principal `local` lie in the folder itself, those of
-//! others in `@{principal}/`. Lines that cannot be read are skipped and stay. Nothing is ever removed by itself.
+//! others in `@{principal}/`. Lines that cannot be read are skipped and stay. What is too old goes when somebody
+//! [purges](rockbot_core::store::FeedbackStore::purge), as a [`Memory`](crate::Memory) does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,5 +66,9 @@ impl FeedbackStore for FileFeedbackStore {
         limit: usize,
     ) -> Result<Vec<FeedbackEntry>, StoreError> {
         self.lines.recent(principal, since, limit).await
+    }
+
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+        self.lines.purge(before, most).await
     }
 }

@@ -20,6 +20,8 @@
 //!
 //! * [`signals`]: what people and tools let know about how well the agent did
 //! * [`evaluation`]: how sessions that have ended went
+//!
+//! [`settings`] says what of it a host's configuration decides.
 #![cfg_attr(
     feature = "sqlite",
     doc = "\n[`sqlite`] keeps all of it in one SQLite file, for people who prefer that."
@@ -29,6 +31,7 @@
 
 mod background;
 mod blocking;
+mod by_hand;
 pub mod conversation_log;
 pub mod copy;
 mod documents;
@@ -40,8 +43,10 @@ mod options;
 mod path;
 pub mod recall;
 mod residents;
+mod retention;
 pub mod rules;
 mod session_lines;
+pub mod settings;
 pub mod signals;
 pub mod skill;
 #[cfg(feature = "sqlite")]
@@ -58,6 +63,7 @@ pub use feedback::FileFeedbackStore;
 pub use long_term::FileLongTermMemory;
 pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
+pub use retention::Retention;
 pub use rules::FileRulesStore;
 pub use signals::FeedbackSignals;
 pub use skill::{FileSkillStore, FileSkillUsageStore};

@@ -2,7 +2,8 @@
 //!
 //! `rules.md` has what the agent was told; every `.md` file in the folder `rules/` beside it has rules that people
 //! wrote, read in the order of their names. Every line is a rule, with or without a list mark before it; headings and
-//! empty lines are not. The files of other principals lie in `@{principal}/`.
+//! empty lines are not. `timezone` has the name of the time zone in which the person is. The files of other principals lie
+//! in `@{principal}/`.
 //!
 //! The files are read again whenever they changed. What is added goes to the end of `rules.md`; what is removed goes
 //! from all files, and everything else in them stays as it is. A file that cannot be read is left where it is, with a
@@ -23,6 +24,9 @@ use crate::residents::Residents;
 
 /// The longest file of rules, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The longest name of a time zone, in bytes, with what an editor puts around it.
+const MAX_ZONE_BYTES: u64 = 256;
 
 /// What stands at the top of a new `rules.md`.
 const HEADING: &str = "# Active Rules\n\n";
@@ -168,6 +172,24 @@ impl Files {
             .map_err(|error| failed(format_args!("`{name}` is no UTF-8 text: repair it first"), error))
     }
 
+    fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError> {
+        let failed = |error| failed("the time zone cannot be read", error);
+        let bytes = match self.folder.read(&zone_file(principal)?, MAX_ZONE_BYTES) {
+            Err(error) if error.is_damage() => {
+                tracing::warn!(%error, "a time zone cannot be read, and does not count");
+                None
+            }
+            bytes => bytes.map_err(failed)?,
+        };
+        let text = bytes.map(|bytes| String::from_utf8_lossy(without_bom(&bytes)).trim().to_owned());
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError> {
+        let written = self.folder.replace(&zone_file(principal)?, name.as_bytes());
+        written.map_err(|error| failed("the time zone cannot be written", error))
+    }
+
     fn write(&self, name: &str, text: &str, texts: &mut Texts) -> Result<(), StoreError> {
         if text.len() as u64 > MAX_BYTES {
             return Err(failed(
@@ -179,6 +201,10 @@ impl Files {
         let written = self.folder.replace(name, text.as_bytes());
         written.map_err(|error| failed("the rules cannot be written", error))
     }
+}
+
+fn zone_file(principal: &Principal) -> Result<String, StoreError> {
+    name_of(principal, "timezone").map_err(|error| failed("the principal has no time zone", error))
 }
 
 fn rules(text: &str) -> impl Iterator<Item = Rule> {
@@ -219,5 +245,18 @@ impl RulesStore for FileRulesStore {
             return self.0.list(principal, &mut texts);
         }
         self.work(principal, Files::list).await
+    }
+
+    async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError> {
+        self.work(principal, |files, principal, _| files.time_zone(principal))
+            .await
+    }
+
+    async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.work(principal, move |files, principal, _| {
+            files.set_time_zone(principal, &name)
+        })
+        .await
     }
 }

@@ -2,12 +2,13 @@
 
 use rockbot::testing::{ScriptedModel, mock_tool};
 use rockbot_core::config::Config;
+use rockbot_core::context::Door;
 use rockbot_core::tool::tool;
-use rockbot_core::turn::TurnOutcome;
+use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_host::AgentHost;
 use rockbot_host::behavior::ModelBehaviors;
 
-use crate::support::Anything;
+use crate::support::{Anything, transcript};
 
 const SETTINGS: &str = r#"{ "ModelBehaviors": { "Models": { "deepseek": {
     "AdditionalSystemPrompt": "Be brief.",
@@ -119,4 +120,39 @@ async fn a_call_that_cannot_be_read_is_taught_once() {
     assert_eq!((outcome.text.as_str(), outcome.usage.total()), ("I cannot look.", 30));
     let told = model.requests()[1].messages.last().unwrap().text().into_owned();
     assert!(told.contains("loook") && told.contains("look"), "{told}");
+}
+
+/// What a model of this mode is told besides in a turn that came through this door.
+async fn told_besides(mode: &str, door: Door) -> Vec<String> {
+    let text =
+        format!(r#"{{ "ModelBehaviors": {{ "Models": {{ "gpt": {{ "ScheduledTaskResultMode": "{mode}" }} }} }} }}"#);
+    let config = Config::new().with_text("agent.json", &text).unwrap();
+    let model = ScriptedModel::new().with_id("gpt-4.1").says("All is well.");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .build()
+        .unwrap();
+    let request = TurnRequest {
+        door,
+        ..TurnRequest::new("patrol/mail", "m", "Look at the mail.")
+    };
+    host.agent().run(request).await.unwrap();
+    let asked = transcript(&model.requests()[0]);
+    assert_eq!(asked.first().unwrap(), "system: You are agent.");
+    assert_eq!(asked.last().unwrap(), "user: Look at the mail.");
+    asked[1..asked.len() - 1].to_vec()
+}
+
+#[tokio::test]
+async fn a_scheduled_turn_tells_its_results_as_the_model_is_told_to() {
+    let verbatim = "user: The next message is a scheduled task. Answer it with what your tools return, word for word and \
+        complete: no summary, and nothing before or after it.";
+    let both = "user: The next message is a scheduled task. Answer it with a summary, a blank line, and then what your \
+        tools return, word for word and complete.";
+    assert_eq!(told_besides("VerbatimOutput", Door::Scheduled).await, [verbatim]);
+    assert_eq!(told_besides("SummarizeWithOutput", Door::Scheduled).await, [both]);
+    for (mode, door) in [("Summarize", Door::Scheduled), ("VerbatimOutput", Door::User)] {
+        assert_eq!(told_besides(mode, door).await, [""; 0], "{mode}");
+    }
 }

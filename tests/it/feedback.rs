@@ -1,11 +1,14 @@
 //! Feedback and uses of skills on disk.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore};
 use rockbot_core::testing::conformance;
-use rockbot_core::{Principal, Timestamp};
+use rockbot_core::{Clock, Principal, SystemClock, Timestamp};
 use rockbot_memory::{FileFeedbackStore, FileSkillUsageStore};
 
 use crate::support::files::{files, names, write};
@@ -24,6 +27,10 @@ fn entry(session: &str, id: &str) -> FeedbackEntry {
         detail: None,
         timestamp: Timestamp::from_millis(1_767_225_600_000),
     }
+}
+
+fn earlier(now: Timestamp, hours: u64) -> Timestamp {
+    Timestamp::from_millis(now.as_millis() - hours * 60 * 60 * 1000)
 }
 
 async fn ids(store: &FileFeedbackStore) -> Vec<String> {
@@ -176,16 +183,105 @@ async fn appends_of_many_tasks_to_many_sessions_are_all_there() {
     assert_eq!(newest.len(), 10);
 }
 
+/// Writes a file that was changed last at this time.
+fn write_dated(folder: &Path, name: &str, text: &str, at: Timestamp) -> SystemTime {
+    write(folder, name, text);
+    let at = UNIX_EPOCH + Duration::from_millis(at.as_millis());
+    let file = File::options().write(true).open(folder.join(name)).unwrap();
+    file.set_modified(at).unwrap();
+    at
+}
+
+#[tokio::test]
+async fn what_is_too_old_goes_and_what_is_somebodys_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (new, now) = (entry("s", "new"), entry("s", "new").timestamp);
+    let long_ago = earlier(now, 48);
+    let old = FeedbackEntry {
+        timestamp: long_ago,
+        ..entry("s", "old")
+    };
+    let [new, old] = [new, old].map(|entry| serde_json::to_string(&entry).unwrap());
+    let overlong = format!("{old}\n{}\n", "x".repeat(2 << 20));
+    let mixed = format!("{old}\r\n# mine\n{new}\n{{\"id\":");
+    let newest = write_dated(folder.path(), "mixed.jsonl", &mixed, now);
+    for (name, text) in [
+        ("@%41nn/old.jsonl", &*old),
+        ("notes.jsonl", &*format!("{old}\n# mine")),
+        ("overlong.jsonl", &*overlong),
+        ("old.txt", &*old),
+        ("crashed.jsonl.tmp", &*old),
+    ] {
+        write_dated(folder.path(), name, text, long_ago);
+    }
+    // A person was here since.
+    write_dated(folder.path(), "edited.jsonl", &old, now);
+    let store = FileFeedbackStore::open(folder.path()).unwrap();
+    assert_eq!(store.purge(now, usize::MAX).await.unwrap(), 3);
+    let expected = [
+        ("edited.jsonl", old.clone()),
+        ("mixed.jsonl", format!("# mine\n{new}\n{{\"id\":\n")),
+        ("notes.jsonl", "# mine\n".to_owned()),
+        ("old.txt", old),
+        ("overlong.jsonl", overlong),
+    ];
+    let expected = expected.map(|(name, text)| (name.to_owned(), text));
+    assert_eq!(files(folder.path()), expected.into());
+    let mixed = std::fs::metadata(folder.path().join("mixed.jsonl")).unwrap();
+    assert_eq!(mixed.modified().unwrap(), newest);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_append_is_lost_while_what_is_old_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FileFeedbackStore::open(folder.path()).unwrap());
+    let now = SystemClock.now();
+    let tasks = (0..4).map(|task| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for at in 0..200 {
+                for (id, timestamp) in [("old".to_owned(), earlier(now, 2)), (format!("{task}-{at}"), now)] {
+                    let entry = FeedbackEntry {
+                        timestamp,
+                        ..entry(&format!("s{}", at % 3), &id)
+                    };
+                    store.append(&me(), entry).await.unwrap();
+                }
+            }
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    let mut gone = 0;
+    while !tasks.iter().all(tokio::task::JoinHandle::is_finished) {
+        gone += store.purge(earlier(now, 1), usize::MAX).await.unwrap();
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    gone += store.purge(earlier(now, 1), usize::MAX).await.unwrap();
+    let found: BTreeSet<_> = ids(&store).await.into_iter().collect();
+    assert_eq!((gone, found.len(), store.damaged()), (800, 800, 0));
+    assert!(!found.contains("old"));
+}
+
 #[tokio::test]
 #[ignore = "runs as a child process of another test"]
 async fn child() {
     let (folder, round) = kill::begin();
     let store = FileFeedbackStore::open(folder).unwrap();
     kill::ready();
+    let now = SystemClock.now();
     for at in 0.. {
         let id = format!("{round}-{at}");
-        store.append(&me(), entry(&format!("s{}", at % 3), &id)).await.unwrap();
+        let entry = |id: &str, timestamp| FeedbackEntry {
+            timestamp,
+            ..entry(&format!("s{}", at % 3), id)
+        };
+        store.append(&me(), entry(&id, now)).await.unwrap();
         kill::acknowledge(&id);
+        // What is old goes from the same files.
+        store.append(&me(), entry("old", earlier(now, 2))).await.unwrap();
+        store.purge(earlier(now, 1), usize::MAX).await.unwrap();
     }
 }
 

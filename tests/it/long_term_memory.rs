@@ -1,14 +1,15 @@
 //! Long-term memory on disk.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Remembered, StorePath};
 use rockbot_core::testing::{ManualClock, conformance};
-use rockbot_core::{Clock, Principal, Timestamp};
+use rockbot_core::{Clock, Principal, SystemClock, Timestamp};
 use rockbot_memory::{FileLongTermMemory, FileOptions};
 use serde_json::{Value, json};
 
@@ -70,6 +71,65 @@ async fn keeps_the_promises_of_a_long_term_memory() {
         memory
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_was_archived_long_ago_goes_unless_a_person_changed_it_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let (memory, clock) = open(folder.path());
+    let (now, day) = (SystemClock.now(), 24 * 60 * 60 * 1000);
+    let ago = |days: u64| Timestamp::from_millis(now.as_millis() - days * day);
+    let archived = |id: &str, days| MemoryEntry {
+        archived_at: Some(ago(days)),
+        ..fact(id, id)
+    };
+    for (id, days) in [
+        ("old", 100),
+        ("new", 80),
+        ("edited", 100),
+        ("restored", 100),
+        ("copied", 100),
+    ] {
+        memory.save(&me(), archived(id, days)).await.unwrap();
+        let file = File::options()
+            .write(true)
+            .open(folder.path().join(format!("{id}.json")));
+        let at = UNIX_EPOCH + Duration::from_millis(ago(days).as_millis());
+        file.unwrap().set_modified(at).unwrap();
+    }
+    check(
+        &memory,
+        &["copied", "edited", "new", "old", "restored"].map(|id| (id, id)),
+    )
+    .await;
+    let json = |id: &str| std::fs::read_to_string(folder.path().join(format!("{id}.json"))).unwrap();
+    write(
+        folder.path(),
+        "edited.json",
+        json("edited").replace("content\": \"edited", "content\": \"mine"),
+    );
+    write(folder.path(), "restored.json", r#"{"content": "here again"}"#);
+    write(folder.path(), "sub/copied.json", json("copied"));
+    write(folder.path(), "broken.json", "{");
+    // Nobody has looked for changes yet. Of what was copied only our own goes.
+    assert_eq!(memory.purge(ago(90)).await.unwrap(), 2);
+    look(&clock);
+    let left = [
+        ("copied", "copied"),
+        ("edited", "mine"),
+        ("new", "new"),
+        ("restored", "here again"),
+    ];
+    check(&memory, &left).await;
+    assert_eq!(memory.purge(ago(90)).await.unwrap(), 0);
+    let expected = [
+        "broken.json",
+        "edited.json",
+        "new.json",
+        "restored.json",
+        "sub/copied.json",
+    ];
+    assert_eq!(names(folder.path()), expected);
 }
 
 #[tokio::test]

@@ -82,6 +82,10 @@ impl FeedbackStore for Stuck {
     async fn query_recent(&self, _: &Principal, _: Timestamp, _: usize) -> Result<Vec<FeedbackEntry>, StoreError> {
         Ok(Vec::new())
     }
+
+    async fn purge(&self, _: Timestamp, _: usize) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 }
 
 #[tokio::test(start_paused = true)]

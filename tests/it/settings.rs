@@ -4,9 +4,11 @@ use std::path::Path;
 
 use rockbot::testing::ScriptedModel;
 use rockbot_core::config::Config;
-use rockbot_host::AgentHost;
 use rockbot_host::settings::HostSettings;
+use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_llm::LlmSettings;
+use rockbot_memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
+use rockbot_memory::{Memory, SessionEvaluation};
 
 const REFERENCE: &str = r#"{
   "AgentProfile": {
@@ -60,13 +62,27 @@ const REFERENCE: &str = r#"{
   }
 }"#;
 
-/// The settings of the host and the models of this configuration, in which nothing may be unknown.
-fn read(config: &Config) -> (String, [String; 3]) {
+/// The settings of everybody but the models.
+fn settings(config: &Config) -> String {
     let host = HostSettings::read(config, Path::new("data")).unwrap();
+    let of_the_host = (host.agent_profile, host.agent_host, host.rabbit_mq, host.dream);
+    let of_parts = (
+        MemorySettings::from_config(config).unwrap(),
+        SkillsSettings::from_config(config).unwrap(),
+        FeedbackSettings::from_config(config).unwrap(),
+    );
+    format!("{of_the_host:?} {of_parts:?}")
+}
+
+/// The settings and the models of this configuration, in which nothing may be unknown, whoever reads it.
+fn read(config: &Config) -> (String, [String; 3]) {
+    HostSettings::read(config, Path::new("data")).unwrap();
     let llm = LlmSettings::from_config(config).unwrap();
     assert_eq!(config.unknown(), []);
+    let settings = settings(config);
+    assert_eq!(config.unknown(), []);
     let tiers = [Some(llm.balanced), llm.low, llm.high];
-    (format!("{host:?}"), tiers.map(|tier| tier.unwrap().model))
+    (settings, tiers.map(|tier| tier.unwrap().model))
 }
 
 #[test]
@@ -85,11 +101,7 @@ fn every_name_of_the_reference_is_known_and_its_values_are_the_defaults() {
         HostName = "rabbitmq.cluster.local"
         UserName = "rockbot"
     "#;
-    let defaults = HostSettings::read(
-        &Config::new().with_text("agent.toml", broker).unwrap(),
-        Path::new("data"),
-    );
-    assert_eq!(host, format!("{:?}", defaults.unwrap()));
+    assert_eq!(host, settings(&Config::new().with_text("agent.toml", broker).unwrap()));
 }
 
 #[test]
@@ -129,4 +141,69 @@ async fn conversations_lie_in_the_data_folder_wherever_that_is() {
     host.agent().ask("s", "hi").await.unwrap();
     assert!(folder.path().join("conversations").is_dir());
     assert!(!folder.path().join("data").exists());
+}
+
+/// A host with these settings in `folder`, and what else is to be said about it.
+fn host(folder: &Path, file: &str) -> (Config, AgentHostBuilder) {
+    let config = Config::new().with_text("agent.json", file).unwrap();
+    let settings = HostSettings::read(&config, folder).unwrap();
+    let builder = AgentHost::builder("agent").chat(ScriptedModel::new());
+    (config, builder.settings(&settings).data_dir(folder))
+}
+
+#[tokio::test]
+async fn what_remembers_obeys_the_file_and_code_wins_over_it() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = r#"{
+        "Memory": { "BasePath": "facts" },
+        "Skills": { "BasePath": "abilities", "UsageBasePath": "uses" },
+        "Feedback": { "BasePath": "signs" }
+    }"#;
+    let (config, builder) = host(folder.path(), file);
+    let memory = Memory::default()
+        .long_term_folder(elsewhere.path().join("memories"))
+        .with_conversation_log();
+    let host = builder.add(memory).add(SessionEvaluation::default()).build().unwrap();
+    let is_there = |name| folder.path().join(name).is_dir();
+    let expected = ["abilities", "uses", "signs", "conversation-log"].map(|name| (name, true));
+    assert_eq!(expected.map(|(name, _)| (name, is_there(name))), expected);
+    let defaults = ["facts", "memory", "skills", "skill-usage", "feedback"].map(|name| (name, false));
+    assert_eq!(defaults.map(|(name, _)| (name, is_there(name))), defaults);
+    assert!(elsewhere.path().join("memories").is_dir());
+    assert_eq!(config.unknown(), []);
+    drop(host);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_settings_of_parts_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = r#"{ "Memory": { "BasePath": 5 }, "Feedback": { "PollInterval": "00:00:00" } }"#;
+    let (_, builder) = host(folder.path(), file);
+    let error = builder
+        .add(Memory::default())
+        .add(SessionEvaluation::default())
+        .build()
+        .unwrap_err();
+    let problems: Vec<_> = error.problems.iter().map(ToString::to_string).collect();
+    let expected = [
+        "`memory`: `Memory.BasePath` in `agent.json`: expected a path, found a number",
+        "`session evaluation`: `Feedback.PollInterval` in `agent.json`: expected a time span above zero such as `00:05:00`, found text",
+    ];
+    assert_eq!(problems, expected);
+}
+
+#[tokio::test]
+async fn names_of_parts_are_unknown_when_the_part_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = r#"{ "Memory": { "BassPath": "facts" } }"#;
+    let (config, builder) = host(folder.path(), file);
+    builder.build().unwrap();
+    assert_eq!(config.unknown(), [], "nobody is there who could know");
+    let (config, builder) = host(folder.path(), file);
+    builder.add(Memory::default()).build().unwrap();
+    let unknown: Vec<_> = config.unknown().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        unknown,
+        ["`Memory.BassPath` in `agent.json` is not a setting; did you mean `BasePath`?"]
+    );
 }

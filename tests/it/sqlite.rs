@@ -327,6 +327,7 @@ async fn files_go_into_the_database_and_come_out_the_same() {
     for rule in ["Be brief.", "Answer in Norwegian."] {
         old.rules.add(&me(), Rule::new(rule).unwrap()).await.unwrap();
     }
+    old.rules.set_time_zone(&me(), "Europe/Paris").await.unwrap();
     for session in ["a", "b"] {
         old_conversations
             .append(&me(), &session.into(), vec![turn("t1"), turn("t2")])

@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use self::error::ConfigError;
 pub use self::section::Section;
@@ -55,8 +55,8 @@ type Route = Vec<String>;
 /// Settings from files and the environment, each with the place where it was set.
 ///
 /// It also keeps track of which settings somebody asked for, so that [`Config::unknown`] can tell which of those that
-/// are set nobody knows.
-#[derive(Default)]
+/// are set nobody knows. What is asked of a clone counts, too.
+#[derive(Clone, Default)]
 pub struct Config {
     settings: BTreeMap<Route, Setting>,
     /// All variables by their names in upper case, for those that are no settings of a section.
@@ -64,7 +64,7 @@ pub struct Config {
     /// How often something was added; what was added later wins.
     layers: u32,
     /// What was asked for, as those who asked call it.
-    known: Mutex<BTreeMap<Route, String>>,
+    known: Arc<Mutex<BTreeMap<Route, String>>>,
 }
 
 impl Config {
@@ -141,8 +141,10 @@ impl Config {
         self.variables.get(&name.to_ascii_uppercase())
     }
 
-    /// What is set and nobody asked for so far. To be called when everybody has read their sections.
+    /// What is set and nobody asked for so far. To be called when everybody has read their sections: the subsystems of a
+    /// host read theirs while it is built.
     ///
+    /// A section that somebody knows and nobody reads belongs to a part that is not here: what is in it is left out.
     /// Of variables without the prefix only those count that name a known section: the others are somebody else's.
     pub fn unknown(&self) -> Vec<UnknownKey> {
         unknown::below(self, &[])

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Config, ConfigError, FromSetting, Route, Setting, UnknownKey, Value, unknown};
 
@@ -48,6 +49,22 @@ impl<'a> Section<'a> {
     /// Fails when it holds no path.
     pub fn folder(&self, name: &str, default: &str, base: &Path) -> Result<PathBuf, ConfigError> {
         Ok(base.join(self.get_or(name, PathBuf::from(default))?))
+    }
+
+    /// The time span of this name, or `default` when it is not set: how long from one time that something is done to the
+    /// next.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it holds no time span, and when that is zero: it would be done all the time.
+    pub fn interval(&self, name: &str, default: Duration) -> Result<Duration, ConfigError> {
+        let Some(setting) = self.setting(name) else {
+            return Ok(default);
+        };
+        match setting.read()? {
+            Duration::ZERO => Err(setting.invalid("a time span above zero such as `00:05:00`")),
+            interval => Ok(interval),
+        }
     }
 
     /// The section of this name inside this one.

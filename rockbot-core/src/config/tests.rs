@@ -197,6 +197,26 @@ fn what_nobody_asked_for_is_unknown() {
 }
 
 #[test]
+fn a_section_that_is_left_to_a_part_that_is_not_here_is_not_unknown() {
+    let file = r#"{ "S": { "Key": 1, "Deep": { "Key": 1 } } }"#;
+    let config = config("a.json", file, &[("ROCKBOT_S__OTHER", "x")]);
+    config.section("S").unwrap();
+    assert_eq!(config.unknown(), []);
+    // The part is here after all, and has got a copy.
+    let part = |config: Config| config.section("S").unwrap().get::<u16>("Key").unwrap();
+    assert_eq!(part(config.clone()), Some(1));
+    let unknown: Vec<_> = config.unknown().iter().map(ToString::to_string).collect();
+    let known = "is not a setting; known here: `Key`";
+    assert_eq!(
+        unknown,
+        [
+            format!("`S.Deep` in `a.json` {known}"),
+            format!("ROCKBOT_S__OTHER {known}")
+        ]
+    );
+}
+
+#[test]
 fn a_prefixed_variable_of_an_unknown_section_is_an_error() {
     let config = Config::new().with_variables([("ROCKBOT_DREEM__INTERVAL", "x"), ("DREEM__INTERVAL", "x")]);
     config.section("Dream").unwrap();

@@ -52,6 +52,10 @@ pub(super) fn below(config: &Config, section: &[String]) -> Vec<UnknownKey> {
             .filter(|(known, _)| known.len() == depth + 1 && known.starts_with(&route[..depth]));
         let siblings: Vec<String> = siblings.map(|(_, name)| name.clone()).collect();
         last = Some(route);
+        if depth > 0 && siblings.is_empty() {
+            // Whoever reads this section is not here.
+            continue;
+        }
         found.push(UnknownKey {
             setting: setting.to_string(),
             meant: did_you_mean(&route[depth], siblings.iter().map(String::as_str)).map(str::to_owned),

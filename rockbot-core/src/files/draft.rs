@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::error::FileError;
 use super::system;
@@ -29,6 +30,20 @@ impl Draft {
         });
         written.map_err(FileError::io("written", &draft.temporary))?;
         Ok(draft)
+    }
+
+    /// The new contents count as changed at `modified`, when it is known: for what is only tidied up.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the system refuses.
+    pub fn dated(self, modified: Option<SystemTime>) -> Result<Self, FileError> {
+        if let Some(modified) = modified {
+            let file = File::options().write(true).open(&self.temporary);
+            let dated = file.and_then(|file| file.set_modified(modified));
+            dated.map_err(FileError::io("dated", &self.temporary))?;
+        }
+        Ok(self)
     }
 
     /// Puts the new contents in the place of the old ones, in one step. A crash leaves either the old ones or the new

@@ -30,6 +30,14 @@ pub trait FeedbackStore: fmt::Debug + Send + Sync + 'static {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<FeedbackEntry>, StoreError>;
+
+    /// Removes, for all principals, what is older than `before` or than the newest `most` entries of its principal, and
+    /// returns how many went. What cannot be read stays, and so does what a person wrote, as far as the store can tell.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the store cannot be written; what went before is gone.
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError>;
 }
 
 /// One sign of how well the agent did.
@@ -127,6 +135,10 @@ impl FeedbackStore for InMemoryFeedbackStore {
         limit: usize,
     ) -> Result<Vec<FeedbackEntry>, StoreError> {
         Ok(self.entries.recent(principal, since, limit))
+    }
+
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+        Ok(self.entries.purge(before, most))
     }
 }
 

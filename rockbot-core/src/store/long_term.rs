@@ -60,6 +60,14 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Fails when the memory cannot be written.
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
 
+    /// Removes for good, for all principals, the entries that were archived before `before`, and returns how many. What
+    /// cannot be read stays, and so does what a person changed since, as far as the memory can tell.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written; what went before is gone.
+    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError>;
+
     /// All entries, archived ones too, in the order of their ids.
     ///
     /// # Errors
@@ -244,6 +252,11 @@ impl MemoryEntry {
         }
     }
 
+    /// Whether it was archived before `before`.
+    pub fn was_archived_before(&self, before: Timestamp) -> bool {
+        self.archived_at.is_some_and(|at| at < before)
+    }
+
     /// When it was learned last.
     pub fn last_seen(&self) -> Timestamp {
         self.last_seen_at.unwrap_or(self.created_at)
@@ -388,6 +401,15 @@ impl LongTermMemory for InMemoryLongTermMemory {
 
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
         Ok(self.entries.write(principal, |entries| entries.remove(id)))
+    }
+
+    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let purged = self.entries.write_all(|entries| {
+            let len = entries.len();
+            entries.retain(|_, entry| !entry.was_archived_before(before));
+            (len - entries.len()) as u64
+        });
+        Ok(purged.into_iter().sum())
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {

@@ -22,6 +22,11 @@ impl<T: Default> PerPrincipal<T> {
         write(self.lock().entry(principal.clone()).or_default())
     }
 
+    /// Changes the values of all principals.
+    pub(super) fn write_all<R>(&self, write: impl FnMut(&mut T) -> R) -> Vec<R> {
+        self.lock().values_mut().map(write).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Principal, T>> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Rules: what the person told the agent to keep to, in every turn.
+//! Rules: what the person told the agent to keep to, in every turn, and where that person is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::StoreError;
 use super::per_principal::PerPrincipal;
 use crate::Principal;
 
-/// Remembers the rules, in the order in which they were added.
+/// Remembers the rules, in the order in which they were added, and the time zone of the person who gave them.
 #[async_trait]
 pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
     /// Adds a rule. Returns whether it is new: one that differs only in its case is there already.
@@ -33,6 +33,20 @@ pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Fails when the rules cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError>;
+
+    /// The time zone in which `principal` is, as it was kept; `None` when nobody said. People may have written anything.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it cannot be read.
+    async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError>;
+
+    /// Keeps in which time zone `principal` is: an IANA name such as `Europe/Paris`, which the caller has checked.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it cannot be written.
+    async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError>;
 }
 
 /// A rule: one line of text.
@@ -76,6 +90,7 @@ impl fmt::Display for Rule {
 #[derive(Debug, Default)]
 pub struct InMemoryRulesStore {
     rules: PerPrincipal<Vec<Rule>>,
+    zones: PerPrincipal<Option<String>>,
 }
 
 impl InMemoryRulesStore {
@@ -107,6 +122,15 @@ impl RulesStore for InMemoryRulesStore {
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
         Ok(self.rules.read(principal, Clone::clone))
+    }
+
+    async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError> {
+        Ok(self.zones.read(principal, Clone::clone))
+    }
+
+    async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError> {
+        self.zones.write(principal, |zone| *zone = Some(name.to_owned()));
+        Ok(())
     }
 }
 

@@ -30,6 +30,14 @@ pub trait SkillUsageStore: fmt::Debug + Send + Sync + 'static {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<SkillUsage>, StoreError>;
+
+    /// Removes, for all principals, what is older than `before` or than the newest `most` uses of its principal, and
+    /// returns how many went. What cannot be read stays, and so does what a person wrote, as far as the store can tell.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the store cannot be written; what went before is gone.
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError>;
 }
 
 /// One use of a skill.
@@ -80,6 +88,10 @@ impl SkillUsageStore for InMemorySkillUsageStore {
         limit: usize,
     ) -> Result<Vec<SkillUsage>, StoreError> {
         Ok(self.uses.recent(principal, since, limit))
+    }
+
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+        Ok(self.uses.purge(before, most))
     }
 }
 

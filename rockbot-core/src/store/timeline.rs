@@ -31,6 +31,18 @@ impl<T: Dated> Timeline<T> {
         });
     }
 
+    /// Removes, of all principals, what is older than `before` or than the newest `most` entries of its principal.
+    pub(super) fn purge(&self, before: Timestamp, most: usize) -> u64 {
+        let purged = self.0.write_all(|entries| {
+            let oldest = entries.get(entries.len().saturating_sub(most));
+            let since = oldest.map_or(before, |oldest| before.max(oldest.timestamp()));
+            let gone = entries.partition_point(|entry| entry.timestamp() < since);
+            entries.drain(..gone);
+            gone as u64
+        });
+        purged.into_iter().sum()
+    }
+
     /// The newest `limit` entries since `since`, oldest first.
     pub(super) fn recent(&self, principal: &Principal, since: Timestamp, limit: usize) -> Vec<T> {
         self.0.read(principal, |entries| {

@@ -72,17 +72,8 @@ pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
-        let entries = self.list(principal, prefix).await?;
-        let mut found = Bm25Ranker::default().rank_with_scores(entries, |entry| searched(entry).into(), query);
-        found.truncate(limit);
-        Ok(found)
+        Ok(WorkingEntry::best(self.list(principal, prefix).await?, query, limit))
     }
-}
-
-/// What of an entry is searched.
-fn searched(entry: &WorkingEntry) -> String {
-    let category = entry.category.as_ref().map_or("", StorePath::as_str);
-    [entry.key.as_str(), &entry.value, &entry.tags.join("\n"), category].join("\n")
 }
 
 /// How long an entry is kept when nobody says otherwise.
@@ -162,6 +153,20 @@ pub struct WorkingEntry {
     /// Where it came from.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
+}
+
+impl WorkingEntry {
+    /// The `limit` of `entries` that fit `query` best, the best first: for authors of stores. It reads all texts.
+    pub fn best(entries: Vec<Arc<Self>>, query: &str, limit: usize) -> Vec<Ranked<Arc<Self>>> {
+        let mut found = Bm25Ranker::default().rank_with_scores(entries, |entry| entry.searched_text().into(), query);
+        found.truncate(limit);
+        found
+    }
+
+    fn searched_text(&self) -> String {
+        let category = self.category.as_ref().map_or("", StorePath::as_str);
+        [self.key.as_str(), &self.value, &self.tags.join("\n"), category].join("\n")
+    }
 }
 
 /// A working memory that refused, or cannot be used.

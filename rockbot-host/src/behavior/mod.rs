@@ -7,6 +7,7 @@
 //! within half a minute when they change.
 
 mod folder;
+mod result_mode;
 mod text;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use rockbot_core::turn::Budget;
 
 use crate::turn::PolicySnapshot;
 use folder::BehaviorFolder;
+pub use result_mode::ScheduledTaskResultMode;
 pub(crate) use text::Behaving;
 
 /// How a host treats a model. What is `None` is as the host says for all models.
@@ -47,13 +49,13 @@ pub struct ModelBehavior {
     pub max_completion_reprompts: Option<u32>,
     /// [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
     pub max_follow_up_passes: Option<u32>,
+    /// How the answers of turns that a schedule began tell what their tools returned. Default
+    /// [`ScheduledTaskResultMode::Summarize`].
+    pub scheduled_task_result_mode: ScheduledTaskResultMode,
 }
 
 impl ModelBehavior {
     fn read(section: &Section<'_>) -> Result<Self, ConfigError> {
-        if section.get::<ResultMode>("ScheduledTaskResultMode")?.is_some() {
-            tracing::warn!("`ScheduledTaskResultMode` of a model has no effect: this host runs no scheduled tasks");
-        }
         Ok(Self {
             additional_system_prompt: text(section, "AdditionalSystemPrompt")?,
             pre_tool_loop_prompt: text(section, "PreToolLoopPrompt")?,
@@ -70,6 +72,7 @@ impl ModelBehavior {
                 .map(|chars| chars.0 as usize),
             max_completion_reprompts: section.get("MaxCompletionRepromptsOverride")?,
             max_follow_up_passes: section.get("MaxFollowUpPassesOverride")?,
+            scheduled_task_result_mode: section.get("ScheduledTaskResultMode")?.unwrap_or_default(),
         })
     }
 
@@ -96,22 +99,6 @@ impl ModelBehavior {
             .unwrap_or(evaluation.max_completion_reprompts);
         evaluation.max_follow_up_passes = self.max_follow_up_passes.unwrap_or(evaluation.max_follow_up_passes);
         policy
-    }
-}
-
-/// How the results of scheduled tasks are told. It is checked, and waits for scheduled tasks.
-struct ResultMode;
-
-impl FromSetting for ResultMode {
-    const EXPECTED: &'static str = "`Summarize`, `VerbatimOutput` or `SummarizeWithOutput`";
-
-    fn from_value(value: &Value) -> Option<Self> {
-        let mode = String::from_value(value)?;
-        let modes = ["Summarize", "VerbatimOutput", "SummarizeWithOutput"];
-        modes
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(&mode))
-            .then_some(Self)
     }
 }
 
@@ -274,15 +261,21 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_without_effect_is_known_and_checked() {
+    fn how_results_are_told_is_one_of_three_ways() {
         let read = |mode: &str| {
             let text = json!({ "ModelBehaviors": { "Models": { "gpt": { "ScheduledTaskResultMode": mode } } } });
             let config = Config::new().with_text("agent.json", &text.to_string()).unwrap();
             let read = ModelBehaviors::read(&config).map(|behaviors| behaviors.of("gpt"));
             (read, config.check_unknown().unwrap().len())
         };
-        let (behavior, unknown) = read("verbatimOutput");
-        assert_eq!((behavior.unwrap(), unknown), (ModelBehavior::default(), 0));
+        for (name, mode) in [
+            ("Summarize", ScheduledTaskResultMode::Summarize),
+            ("verbatimOutput", ScheduledTaskResultMode::VerbatimOutput),
+            ("SUMMARIZEWITHOUTPUT", ScheduledTaskResultMode::SummarizeWithOutput),
+        ] {
+            let (behavior, unknown) = read(name);
+            assert_eq!((behavior.unwrap().scheduled_task_result_mode, unknown), (mode, 0));
+        }
         let error = read("Shout").0.unwrap_err().to_string();
         assert!(
             error.contains("`Summarize`, `VerbatimOutput` or `SummarizeWithOutput`"),

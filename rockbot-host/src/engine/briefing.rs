@@ -1,9 +1,12 @@
 //! What the model is told besides its instructions and the conversation: the time, and how to work.
 
+use std::sync::Arc;
+
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
-use rockbot_core::{Clock, Timestamp};
+use rockbot_core::store::RulesStore;
+use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 
 /// What every turn begins with, besides the agent's instructions and the conversation.
 ///
@@ -21,7 +24,9 @@ pub struct Briefing {
     /// turn's alone, and stands at the end of each request in which the model may call tools, so it stays in sight however
     /// long the turn gets. Only when it has other tools. Default true in [`Briefing::full`].
     pub task_list: bool,
-    /// Where the user is: an IANA name such as `Europe/Paris`. `None`, the default, is the zone of the system.
+    /// Where users are who have not said it: an IANA name such as `Europe/Paris`. `None`, the default, is the zone of the
+    /// system. Who has said it, such as with the tool `set_timezone` of `rockbot-memory`, is where the host's [`RulesStore`]
+    /// says, from the next turn on.
     pub time_zone: Option<String>,
 }
 
@@ -48,7 +53,7 @@ impl Briefing {
 }
 
 impl Briefing {
-    /// With the time of this zone, an IANA name such as `Europe/Paris`.
+    /// With the time of this zone for users who have not said where they are, an IANA name such as `Europe/Paris`.
     #[must_use]
     pub fn with_time_zone(mut self, name: impl Into<String>) -> Self {
         self.time_zone = Some(name.into());
@@ -69,10 +74,12 @@ pub(crate) struct UnknownTimeZone {
 pub(crate) struct Briefer {
     briefing: Briefing,
     zone: TimeZone,
+    /// Knows where users are.
+    rules: Option<Arc<dyn RulesStore>>,
 }
 
 impl Briefer {
-    pub(crate) fn new(briefing: Briefing) -> Result<Self, UnknownTimeZone> {
+    pub(crate) fn new(briefing: Briefing, rules: Option<Arc<dyn RulesStore>>) -> Result<Self, UnknownTimeZone> {
         let zone = match &briefing.time_zone {
             None => TimeZone::system(),
             Some(name) => TimeZone::get(name).map_err(|source| UnknownTimeZone {
@@ -80,31 +87,52 @@ impl Briefer {
                 source,
             })?,
         };
-        Ok(Self { briefing, zone })
+        Ok(Self { briefing, zone, rules })
     }
 
-    /// The messages, in their order.
-    pub(super) fn messages(&self, clock: &dyn Clock, steps: Option<u32>) -> impl Iterator<Item = ChatMessage> {
+    /// Where `principal` is. What the store does not know keeps nobody from an answer.
+    pub(super) async fn zone_of(&self, principal: &Principal) -> TimeZone {
+        let Some(rules) = self.rules.as_ref().filter(|_| self.briefing.date_time) else {
+            return self.zone.clone();
+        };
+        let kept = match rules.time_zone(principal).await {
+            Ok(Some(name)) => TimeZone::get(&name).map_err(Into::into),
+            Ok(None) => Ok(self.zone.clone()),
+            Err(error) => Err(BoxError::from(error)),
+        };
+        kept.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the time zone of a user is not known; the one of the host stands in");
+            self.zone.clone()
+        })
+    }
+
+    /// The messages, in their order, for somebody in `zone`.
+    pub(super) fn messages(
+        &self,
+        clock: &dyn Clock,
+        zone: TimeZone,
+        steps: Option<u32>,
+    ) -> impl Iterator<Item = ChatMessage> {
         let host = |text, reason| ChatMessage::text_of(Role::User, text, Provenance::HOST).because(reason);
         let method = steps.filter(|_| self.briefing.working_method);
         let method = method.map(|steps| working_method(steps, self.briefing.task_list));
         let method = method.map(|text| host(text, ContextReason::WorkingMethod));
-        let time = self.briefing.date_time.then(|| self.date_time(clock.now()));
+        let time = self.briefing.date_time.then(|| date_time(clock.now(), zone));
         let time = time.map(|text| host(text, ContextReason::DateTime));
         method.into_iter().chain(time)
     }
+}
 
-    fn date_time(&self, now: Timestamp) -> String {
-        let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-        let Ok(instant) = jiff::Timestamp::from_millisecond(millis) else {
-            // A clock beyond the year 9999 has more to worry about.
-            return "The user's local date and time is not known.".to_owned();
-        };
-        let now = Zoned::new(instant, self.zone.clone());
-        let zone = self.zone.iana_name().unwrap_or("local time");
-        let now = now.strftime("%A, %-d %B %Y, %H:%M %:z");
-        format!("The user's local date and time is: {now} ({zone})")
-    }
+fn date_time(now: Timestamp, zone: TimeZone) -> String {
+    let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let Ok(instant) = jiff::Timestamp::from_millisecond(millis) else {
+        // A clock beyond the year 9999 has more to worry about.
+        return "The user's local date and time is not known.".to_owned();
+    };
+    let now = Zoned::new(instant, zone);
+    let zone = now.time_zone().iana_name().unwrap_or("local time");
+    let time = now.strftime("%A, %-d %B %Y, %H:%M %:z");
+    format!("The user's local date and time is: {time} ({zone})")
 }
 
 fn working_method(steps: u32, task_list: bool) -> String {
@@ -126,9 +154,9 @@ mod tests {
 
     fn texts(briefing: Briefing, steps: Option<u32>) -> Vec<String> {
         let clock = ManualClock::new(Timestamp::from_millis(1_782_000_059_999));
-        let messages = Briefer::new(briefing)
-            .unwrap()
-            .messages(&clock, steps)
+        let briefer = Briefer::new(briefing, None).unwrap();
+        let messages = briefer
+            .messages(&clock, briefer.zone.clone(), steps)
             .collect::<Vec<_>>();
         messages.iter().map(|message| message.text().into_owned()).collect()
     }
@@ -155,7 +183,7 @@ mod tests {
             time_zone: Some("Mars/Olympus".to_owned()),
             ..Briefing::full()
         };
-        let error = Briefer::new(briefing).unwrap_err().to_string();
+        let error = Briefer::new(briefing, None).unwrap_err().to_string();
         assert!(error.starts_with("`Mars/Olympus` is no time zone"), "{error}");
     }
 }

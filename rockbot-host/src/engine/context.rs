@@ -1,11 +1,13 @@
 //! What the model is shown at the start of a turn.
 
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputSchema, Provenance, Role};
+use rockbot_core::context::Door;
 use rockbot_core::recall::ContextQuery;
 use rockbot_core::store::{ConversationTurn, StoreError};
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
+use crate::behavior::ModelBehavior;
 use crate::driver::Gathered;
 use crate::turn::{Turn, TurnEvent};
 
@@ -27,7 +29,7 @@ impl TurnEngine {
             .memory
             .recent(&request.principal, &request.session, CONTEXT_TURNS)
             .await?;
-        let known = self.known(request, &past).await;
+        let (known, zone) = tokio::join!(self.known(request, &past), self.briefer.zone_of(&request.principal));
         let instructions = self.prompt.current();
         self.prefix.look(&instructions, tools.view().json());
         let behavior_prompt = behavior.additional_system_prompt.as_deref();
@@ -42,8 +44,9 @@ impl TurnEngine {
         context.extend(past.into_iter().map(message));
         context.extend(request.output.as_ref().map(shape));
         context.extend(known.data);
+        context.extend(result_mode(request, &behavior));
         let steps = has_tools.then_some(steps);
-        context.extend(self.briefer.messages(&*self.driver.clock, steps));
+        context.extend(self.briefer.messages(&*self.driver.clock, zone, steps));
         context.push(ChatMessage::user(&*request.text));
         Ok(TurnEvent::Started {
             context,
@@ -76,6 +79,13 @@ fn message(entry: ConversationTurn) -> ChatMessage {
         role => (role, Provenance::MODEL),
     };
     ChatMessage::text_of(role, entry.content, provenance).because(ContextReason::History)
+}
+
+/// How the answer tells what tools return, when a schedule asks.
+fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMessage> {
+    let is_scheduled = request.door == Door::Scheduled;
+    let text = is_scheduled.then(|| behavior.scheduled_task_result_mode.instruction())??;
+    Some(ChatMessage::text_of(Role::User, text.to_owned(), Provenance::HOST).because(ContextReason::ModelBehavior))
 }
 
 fn shape(output: &OutputSchema) -> ChatMessage {

@@ -7,8 +7,6 @@ use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
-use super::interval;
-
 /// How long a turn may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,7 +72,7 @@ impl AgentHostSettings {
                 .get::<Percent>("ToolResultStashHeadTailRatio")?
                 .map_or(default.tool_result_head_percent, |percent| percent.0),
             max_tool_calls: section.get_or("MaxToolCalls", default.max_tool_calls)?,
-            max_turn_time: interval(&section, "MaxTurnTime", default.max_turn_time)?,
+            max_turn_time: section.interval("MaxTurnTime", default.max_turn_time)?,
             max_turn_tokens: section.get("MaxTurnTokens")?,
             max_turn_cost: cost(&section, "MaxTurnCost")?,
         })

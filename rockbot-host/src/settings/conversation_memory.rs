@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
-use super::interval;
-
 /// What was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,7 +25,7 @@ impl ConversationMemorySettings {
         Ok(Self {
             base_path: section.folder("BasePath", "conversations", base)?,
             max_turns_per_session: section.get_or("MaxTurnsPerSession", max_turns)?,
-            session_idle_timeout: interval(&section, "SessionIdleTimeout", Duration::from_secs(3600))?,
+            session_idle_timeout: section.interval("SessionIdleTimeout", Duration::from_secs(3600))?,
         })
     }
 }

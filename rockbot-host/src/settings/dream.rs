@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
-use super::interval;
-
 /// Tidying up memories and skills while nobody asks anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,7 +36,7 @@ impl DreamSettings {
         Ok(Self {
             enabled: section.get_or("Enabled", default.enabled)?,
             initial_delay: section.get_or("InitialDelay", default.initial_delay)?,
-            interval: interval(&section, "Interval", default.interval)?,
+            interval: section.interval("Interval", default.interval)?,
             tier_routing_review_enabled: review,
         })
     }

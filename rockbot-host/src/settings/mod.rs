@@ -15,17 +15,76 @@
 //! # Ok::<_, rockbot_core::config::ConfigError>(())
 //! ```
 //!
+//! # Sections of your own
+//!
+//! A host hands its [`Config`] to its subsystems, and each reads the sections that are its own while it
+//! [declares](rockbot_core::subsystem::Subsystem::declare). What is wrong there keeps the host from being built, together
+//! with everything else that is wrong. [`Config::unknown`] is to be asked afterwards, when everybody has read.
+//!
+//! ```
+//! use std::path::Path;
+//! use std::time::Duration;
+//! use async_trait::async_trait;
+//! use rockbot_core::BoxError;
+//! use rockbot_core::config::Config;
+//! use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Subsystem};
+//! use rockbot_core::testing::ScriptedModel;
+//! use rockbot_host::AgentHost;
+//! use rockbot_host::settings::HostSettings;
+//!
+//! /// Switches a lamp off when nobody is there.
+//! #[derive(Debug, Default)]
+//! struct Lamp {
+//!     off_after: Duration,
+//! }
+//!
+//! #[async_trait]
+//! impl Subsystem for Lamp {
+//!     fn name(&self) -> &str {
+//!         "lamp"
+//!     }
+//!
+//!     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+//!         // Nothing is set in a host without settings.
+//!         let config = needs.parts().get::<Config>().unwrap_or_default();
+//!         self.off_after = config.section("Lamp")?.get_or("OffAfter", Duration::from_secs(600))?;
+//!         Ok(())
+//!     }
+//!
+//!     async fn start(self: Box<Self>, _: &Parts) -> Result<Box<dyn Running>, BoxError> {
+//!         Ok(Box::new(Idle))
+//!     }
+//! }
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let data = folder.path();
+//! let config = Config::new().with_text("agent.json", r#"{ "Lamp": { "OffAfter": "soon" } }"#)?;
+//! let settings = HostSettings::read(&config, data)?;
+//! let builder = AgentHost::builder("butler").chat(ScriptedModel::new()).settings(&settings);
+//! let error = builder.add(Lamp::default()).build().unwrap_err();
+//! let expected = "the agent host cannot be built: \
+//!     `lamp`: `Lamp.OffAfter` in `agent.json`: expected a time span such as `00:05:00`, found text";
+//! assert_eq!(error.to_string(), expected);
+//! assert_eq!(config.unknown(), []);
+//! # Ok::<_, BoxError>(())
+//! ```
+//!
+//! # The reference
+//!
 //! Not every setting has an effect yet:
 //!
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
 //! | `AgentHost` | all of it: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
-//! | `ModelBehaviors` | all of it but `ScheduledTaskResultMode`, which is checked and waits for its part: see [`behavior`](crate::behavior) |
+//! | `ModelBehaviors` | all of it: see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway in front of them |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
-//! | `Feedback` | the times of `SessionEvaluation` of `rockbot-memory`, for a program that adds it; no host adds it by itself |
-//! | `RabbitMq`, `Memory`, `Skills`, `Dream` | checked, and wait for their part |
+//! | `Memory`, `Skills` | all of it, in a host with `Memory` of `rockbot-memory` |
+//! | `Feedback` | `BasePath` in a host with `Memory`, the times in one with `SessionEvaluation` of `rockbot-memory` |
+//! | `RabbitMq`, `Dream` | checked, and wait for their part |
+//!
+//! Sections of parts that a host does not have are left alone.
 //!
 //! ```
 //! use std::path::Path;
@@ -54,7 +113,6 @@
 //! let settings = HostSettings::read(&config, Path::new("data"))?;
 //! assert_eq!(settings.budget().max_model_calls, 30);
 //! assert_eq!(settings.agent_profile.base_path(), Path::new("/srv/agent"));
-//! assert_eq!(settings.skills.usage_base_path, Path::new("/srv/agent/skill-usage"));
 //!
 //! // The section `LLM` is read by `rockbot-llm`; nothing else is unknown.
 //! assert_eq!(config.check_unknown()?.len(), 1);
@@ -66,18 +124,14 @@ mod agent_profile;
 mod conversation_memory;
 mod data_folder;
 mod dream;
-mod feedback;
-mod memory;
 mod rabbit_mq;
-mod skills;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rockbot_core::config::{Config, ConfigError, Section};
+use rockbot_core::config::{Config, ConfigError};
 use rockbot_core::turn::Budget;
 
 use crate::behavior::ModelBehaviors;
@@ -88,13 +142,13 @@ pub use self::agent_profile::{AgentProfileSettings, FolderChoice, PRODUCTION_FOL
 pub use self::conversation_memory::ConversationMemorySettings;
 pub use self::data_folder::{DataFolder, DataFolderError};
 pub use self::dream::DreamSettings;
-pub use self::feedback::FeedbackSettings;
-pub use self::memory::MemorySettings;
 pub use self::rabbit_mq::RabbitMqSettings;
-pub use self::skills::SkillsSettings;
 
-/// The sections that are read and checked, and have no effect unless a program hands them on.
-pub const WAITING_SECTIONS: [&str; 5] = ["RabbitMq", "Memory", "Skills", "Dream", "Feedback"];
+/// The sections that are read and checked, and have no effect yet.
+pub const WAITING_SECTIONS: [&str; 2] = ["RabbitMq", "Dream"];
+
+/// The sections of the reference that subsystems read. A host need not have them, so here they are only known.
+const SECTIONS_OF_PARTS: [&str; 3] = ["Memory", "Skills", "Feedback"];
 
 /// The settings of a host. What stands in [`settings`](self) says which of them have an effect.
 #[derive(Debug, Clone)]
@@ -106,18 +160,13 @@ pub struct HostSettings {
     pub agent_host: AgentHostSettings,
     /// `RabbitMq`: the message broker; `None` when the section is not there.
     pub rabbit_mq: Option<RabbitMqSettings>,
-    /// `Memory`: what the agent remembers for long.
-    pub memory: MemorySettings,
-    /// `Skills`: what the agent learnt to do.
-    pub skills: SkillsSettings,
     /// `Dream`: tidying up memories and skills.
     pub dream: DreamSettings,
-    /// `Feedback`: how sessions went.
-    pub feedback: FeedbackSettings,
     /// `ConversationMemory`: what was said.
     pub conversation_memory: ConversationMemorySettings,
     /// `ModelBehaviors`, and the folder `model-behaviors` of the base folder: how particular models are treated.
     pub model_behaviors: Arc<ModelBehaviors>,
+    config: Config,
 }
 
 impl HostSettings {
@@ -130,17 +179,23 @@ impl HostSettings {
     pub fn read(config: &Config, data_folder: &Path) -> Result<Self, ConfigError> {
         let agent_profile = AgentProfileSettings::read(config, data_folder)?;
         let base = agent_profile.base_path();
+        for name in SECTIONS_OF_PARTS {
+            config.section(name)?;
+        }
         Ok(Self {
             agent_host: AgentHostSettings::read(config)?,
             rabbit_mq: RabbitMqSettings::read(config)?,
-            memory: MemorySettings::read(config, base)?,
-            skills: SkillsSettings::read(config, base)?,
             dream: DreamSettings::read(config)?,
-            feedback: FeedbackSettings::read(config, base)?,
             conversation_memory: ConversationMemorySettings::read(config, base)?,
             model_behaviors: Arc::new(ModelBehaviors::read(config)?.with_folder(base.join("model-behaviors"))),
             agent_profile,
+            config: config.clone(),
         })
+    }
+
+    /// Where they come from: what subsystems read their own sections from.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// What a turn may spend, as the section `AgentHost` says.
@@ -170,16 +225,5 @@ impl HostSettings {
             max_completion_reprompts: self.agent_host.max_completion_reprompts,
             max_follow_up_passes: self.agent_host.max_follow_up_passes,
         }
-    }
-}
-
-/// The time span of this name, which must not be zero: something is done again and again after it.
-fn interval(section: &Section<'_>, name: &str, default: Duration) -> Result<Duration, ConfigError> {
-    let Some(setting) = section.setting(name) else {
-        return Ok(default);
-    };
-    match setting.read()? {
-        Duration::ZERO => Err(setting.invalid("a time span above zero such as `00:05:00`")),
-        interval => Ok(interval),
     }
 }

@@ -1,24 +1,26 @@
-//! What is done when nobody waits: a model puts new memories in order, and says what new skills are for.
+//! What is done when nobody waits: a model puts new memories in order, and says what new skills are for; and what is too
+//! old is removed.
 //!
 //! Everything is stored before it is queued, so nothing depends on it: what cannot be queued, fails or is cut short by the end of
 //! the process stays as it was saved.
 
 mod expansion;
 mod summary;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse};
 use rockbot_core::context::Priority;
-use rockbot_core::subsystem::Running;
 use rockbot_core::{CallContext, Principal, SessionId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::work::Work;
 pub(crate) use expansion::{Expander, Expansion};
 pub(crate) use summary::{Summarizer, Summary};
+pub(crate) use upkeep::Upkeep;
 
 /// How many jobs wait at most; what is beyond is left as it was saved.
 const QUEUE_LEN: usize = 64;
@@ -66,22 +68,15 @@ pub(crate) struct Worker {
     pub(crate) chat: Arc<dyn ChatClient>,
     pub(crate) expander: Option<Expander>,
     pub(crate) summarizer: Option<Summarizer>,
+    pub(crate) jobs: Jobs,
 }
 
 impl Worker {
-    /// Begins with the jobs, until it is stopped or dropped.
-    pub(crate) fn start(self, mut jobs: Jobs) -> Box<dyn Running> {
-        Box::new(Work::spawn(|stop| async move {
-            let work = async {
-                while let Some(job) = jobs.recv().await {
-                    self.work(job).await;
-                }
-                // Nobody can bring any more; that is no breakdown.
-                std::future::pending().await
-            };
-            // Nothing is written down at the end: everything is stored already.
-            stop.run_until_cancelled(work).await.unwrap_or(())
-        }))
+    /// Does them until it is told to stop. Nothing is written down at the end: everything is stored already.
+    pub(crate) async fn run(mut self, stop: &CancellationToken) {
+        while let Some(Some(job)) = stop.run_until_cancelled(self.jobs.recv()).await {
+            stop.run_until_cancelled(self.work(job)).await;
+        }
     }
 
     async fn work(&self, job: Job) {

@@ -19,6 +19,7 @@ mod best;
 mod collection;
 mod document;
 mod look;
+mod purge;
 mod sheet;
 mod shelf;
 

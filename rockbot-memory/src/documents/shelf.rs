@@ -137,7 +137,7 @@ impl<D: Document> Documents<D> {
     }
 
     /// Runs `work` where it may wait for the disk, with the files of `principal` to itself.
-    async fn work<R: Send + 'static>(
+    pub(super) async fn work<R: Send + 'static>(
         self: &Arc<Self>,
         principal: &Principal,
         work: impl FnOnce(&Self, &Principal, &Owned<D>) -> Result<R, StoreError> + Send + 'static,
@@ -206,7 +206,7 @@ impl<D: Document> Documents<D> {
 
     /// Reads a file again that is about to be written, if somebody else changed it. Returns whether that changed
     /// anything.
-    fn refresh(&self, principal: &Principal, owned: &Owned<D>, file: &str) -> Result<bool, StoreError> {
+    pub(super) fn refresh(&self, principal: &Principal, owned: &Owned<D>, file: &str) -> Result<bool, StoreError> {
         let found = match self.folder.find(file) {
             Ok(found) => found,
             // A link or folder at its place.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
+use rockbot_core::config::Config;
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
 use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
@@ -16,6 +17,7 @@ use super::EvaluationOptions;
 use super::evaluator::{Evaluator, Looked};
 use super::waiting::{Due, Key, Waiting};
 use super::waiting_file::WaitingFile;
+use crate::settings::FeedbackSettings;
 use crate::work::Work;
 
 /// Where it is kept which sessions wait, below the data folder.
@@ -45,27 +47,22 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// let options = EvaluationOptions { idle_threshold: Duration::from_secs(1_800), ..EvaluationOptions::default() };
 /// let evaluation = SessionEvaluation::new(options); // for `AgentHostBuilder::add`
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SessionEvaluation {
-    options: EvaluationOptions,
+    /// `None`: as the settings say.
+    options: Option<EvaluationOptions>,
     waiting: Arc<Waiting>,
     file: Option<Arc<WaitingFile>>,
 }
 
 impl SessionEvaluation {
-    /// Evaluates sessions as `options` say.
+    /// Evaluates sessions as `options` say, whatever the settings of the host. By
+    /// [`default`](SessionEvaluation::default) they are evaluated as the settings say.
     pub fn new(options: EvaluationOptions) -> Self {
         Self {
-            options,
-            waiting: Arc::default(),
-            file: None,
+            options: Some(options),
+            ..Self::default()
         }
-    }
-}
-
-impl Default for SessionEvaluation {
-    fn default() -> Self {
-        Self::new(EvaluationOptions::default())
     }
 }
 
@@ -80,7 +77,14 @@ impl Subsystem for SessionEvaluation {
     }
 
     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
-        if self.options.poll_interval.is_zero() {
+        let options = match self.options.take() {
+            Some(options) => options,
+            None => {
+                let config = needs.parts().get::<Config>().unwrap_or_default();
+                FeedbackSettings::from_config(&config)?.into()
+            }
+        };
+        if options.poll_interval.is_zero() {
             return Err("the poll interval of session evaluation is zero: set some time, such as 5 minutes".into());
         }
         needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
@@ -90,11 +94,13 @@ impl Subsystem for SessionEvaluation {
             self.file = Some(Arc::new(file));
         }
         needs.observe(Observer(self.waiting.clone()));
+        self.options = Some(options);
         Ok(())
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let directive = parts.data_dir().map(|folder| folder.join(&self.options.directive));
+        let options = self.options.unwrap_or_default();
+        let directive = parts.data_dir().map(|folder| folder.join(&options.directive));
         let service = Service {
             evaluator: Evaluator {
                 chat: parts.need::<dyn ChatClient>()?,
@@ -102,10 +108,10 @@ impl Subsystem for SessionEvaluation {
                 feedback: parts.need::<dyn FeedbackStore>()?,
                 clock: parts.clock().clone(),
                 directive,
-                idle_threshold: self.options.idle_threshold,
-                tier: self.options.tier,
+                idle_threshold: options.idle_threshold,
+                tier: options.tier,
             },
-            poll_interval: self.options.poll_interval,
+            poll_interval: options.poll_interval,
             waiting: self.waiting,
             file: self.file,
         };

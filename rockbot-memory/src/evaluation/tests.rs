@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Role};
+use rockbot_core::config::Config;
 use rockbot_core::context::Door;
 use rockbot_core::store::{
     ConversationMemory, ConversationTurn, FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryConversationMemory,
@@ -79,6 +80,7 @@ struct World {
     feedback: Arc<InMemoryFeedbackStore>,
     model: ScriptedModel,
     is_busy: Arc<AtomicBool>,
+    config: Config,
     turns: AtomicUsize,
 }
 
@@ -103,6 +105,7 @@ impl World {
         parts.provide::<dyn ChatClient>(Arc::new(model));
         parts.provide::<dyn ConversationMemory>(self.conversations.clone());
         parts.provide::<dyn FeedbackStore>(self.feedback.clone());
+        parts.provide(Arc::new(self.config.clone()));
         let mut needs = Needs::new(parts);
         let mut evaluation = Box::new(SessionEvaluation::default());
         evaluation.declare(&mut needs).unwrap();
@@ -187,6 +190,21 @@ async fn an_idle_session_is_evaluated_once_and_again_when_it_goes_on() {
     world.turn(&process, "s", Door::Bus).await;
     world.pass(20).await;
     world.check(2, &world.summaries().await, &["s", "s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_say_when() {
+    let file = r#"{ "Feedback": { "SessionIdleThreshold": "00:30:00", "PollInterval": "00:01:00" } }"#;
+    let world = World {
+        config: Config::new().with_text("agent.json", file).unwrap(),
+        ..World::asking(ScriptedModel::new().says(GOOD))
+    };
+    let process = world.start(None).await;
+    world.turn(&process, "s", Door::User).await;
+    world.pass(29).await;
+    world.check(0, &world.summaries().await, &[]);
+    world.pass(2).await;
+    world.check(1, &world.summaries().await, &["s"]);
 }
 
 #[tokio::test(start_paused = true)]

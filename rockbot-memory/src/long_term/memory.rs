@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::search::Ranked;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, remembered};
-use rockbot_core::{MemoryId, Principal};
+use rockbot_core::{MemoryId, Principal, Timestamp};
 
 use crate::FileOptions;
 use crate::documents::{Collection, Documents};
@@ -103,6 +103,10 @@ impl LongTermMemory for FileLongTermMemory {
 
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
         self.documents.delete(principal, id.clone()).await
+    }
+
+    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.documents.purge(before, |entry| entry.archived_at).await
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {

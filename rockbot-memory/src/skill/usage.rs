@@ -63,4 +63,8 @@ impl SkillUsageStore for FileSkillUsageStore {
     ) -> Result<Vec<SkillUsage>, StoreError> {
         self.lines.recent(principal, since, limit).await
     }
+
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+        self.lines.purge(before, most).await
+    }
 }

@@ -33,4 +33,8 @@ impl FeedbackStore for SqliteFeedbackStore {
     ) -> Result<Vec<FeedbackEntry>, StoreError> {
         self.0.recent(principal, since, limit).await
     }
+
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+        self.0.purge::<FeedbackEntry>(before, most).await
+    }
 }

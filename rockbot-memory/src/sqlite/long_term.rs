@@ -5,13 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::search::Ranked;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, remembered};
-use rockbot_core::{Digest, MemoryId, Principal};
+use rockbot_core::{Digest, MemoryId, Principal, Timestamp};
+use rusqlite::Connection;
 
 use super::database::Database;
 use super::documents::{Documents, Writing};
 use super::error::SqliteError;
 use super::row::parse_or_skip;
 use super::table::Table;
+
+/// How many entries go before somebody else may write.
+const AT_ONCE: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
@@ -20,12 +24,14 @@ use super::table::Table;
 #[derive(Debug)]
 pub struct SqliteLongTermMemory {
     entries: Documents<MemoryEntry>,
+    database: Arc<Database>,
 }
 
 impl SqliteLongTermMemory {
     pub(super) fn new(database: Arc<Database>) -> Self {
         Self {
-            entries: Documents::new(database),
+            entries: Documents::new(database.clone()),
+            database,
         }
     }
 }
@@ -75,6 +81,18 @@ impl LongTermMemory for SqliteLongTermMemory {
         self.entries.write(principal, move |entries| entries.delete(&id)).await
     }
 
+    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let work = move |connection: &Connection| archived(connection, before);
+        let found = self.database.read(work).await?;
+        let mut gone = 0;
+        for some in found.chunks(AT_ONCE) {
+            let some = some.to_vec();
+            let work = move |connection: &Connection| purge(connection, &some, before);
+            gone += self.database.write(work).await?;
+        }
+        Ok(gone)
+    }
+
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
         self.entries.read(principal, |entries| entries.list()).await
     }
@@ -92,6 +110,34 @@ impl LongTermMemory for SqliteLongTermMemory {
         let admits = move |entry: &MemoryEntry| wanted.admits(entry);
         self.entries.search(principal, &query.text, query.limit, admits).await
     }
+}
+
+/// Whose entries were archived before `before`, and which.
+fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal, MemoryId)>, SqliteError> {
+    let mut statement = connection.prepare("SELECT principal, json FROM memory WHERE wording IS NULL")?;
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (principal, json): (String, String) = row?;
+        let entry = serde_json::from_str::<MemoryEntry>(&json).ok();
+        let entry = entry.filter(|entry| entry.was_archived_before(before));
+        found.extend(entry.map(|entry| (principal.into(), entry.id)));
+    }
+    Ok(found)
+}
+
+/// Removes those that are archived still. No index knows of them.
+fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timestamp) -> Result<u64, SqliteError> {
+    let mut gone = 0;
+    for (principal, id) in some {
+        let table = Table::<MemoryEntry>::new(connection, principal);
+        let entry = table.get(id.as_str())?;
+        if entry.is_some_and(|entry| entry.was_archived_before(before)) {
+            table.delete(id.as_str())?;
+            gone += 1;
+        }
+    }
+    Ok(gone)
 }
 
 /// Keeps an entry, and by what it is found when the same is learned again.

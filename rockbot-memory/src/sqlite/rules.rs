@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::Principal;
 use rockbot_core::store::{Rule, RulesStore, StoreError};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::database::Database;
 use super::error::SqliteError;
@@ -52,6 +52,26 @@ impl RulesStore for SqliteRulesStore {
             Ok::<_, SqliteError>(rules?.into_iter().flatten().collect())
         };
         self.database.read(work).await
+    }
+
+    async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError> {
+        let principal = principal.clone();
+        let work = move |connection: &Connection| {
+            let sql = "SELECT name FROM time_zone WHERE principal = ?1";
+            let name = connection.query_row(sql, (principal.as_str(),), |row| row.get(0));
+            Ok(name.optional()?)
+        };
+        self.database.read(work).await
+    }
+
+    async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError> {
+        let (principal, name) = (principal.clone(), name.to_owned());
+        let work = move |connection: &Connection| {
+            let sql = "INSERT OR REPLACE INTO time_zone (principal, name) VALUES (?1, ?2)";
+            connection.execute(sql, (principal.as_str(), name))?;
+            Ok(())
+        };
+        self.database.write(work).await
     }
 }
 

@@ -7,8 +7,11 @@ use super::error::SqliteError;
 /// Tells our files from those of other programs: `rkbt`.
 const APPLICATION: i64 = 0x726b_6274;
 
-/// The version of the tables below.
-const VERSION: i64 = 1;
+/// What makes each version of the file of the one before it.
+const VERSIONS: [&str; 2] = [TABLES, TIME_ZONES];
+
+/// The newest version.
+const VERSION: i64 = VERSIONS.len() as i64;
 
 /// `memory.wording` is a digest of what a live entry says, by which the same is found when it is learned again. Rows of
 /// logs are never changed, only removed.
@@ -46,15 +49,20 @@ CREATE INDEX working_namespace ON working (principal, namespace);
 CREATE INDEX working_expiry ON working (expires_at);
 ";
 
-/// Looks whether the file is ours, whole and not newer, and makes the tables if it is empty. A file that is refused is
-/// not changed.
+const TIME_ZONES: &str = "CREATE TABLE time_zone (principal TEXT PRIMARY KEY, name TEXT NOT NULL) STRICT;";
+
+/// Looks whether the file is ours, whole and not newer, and makes the tables that it lacks. A file that is refused is not
+/// changed.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), SqliteError> {
-    let is_empty = check(connection)?;
+    let found = check(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    if is_empty {
+    let missing = VERSIONS.iter().skip(found);
+    if missing.len() > 0 {
         let tables = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        tables.execute_batch(TABLES)?;
+        for step in missing {
+            tables.execute_batch(step)?;
+        }
         tables.pragma_update(None, "application_id", APPLICATION)?;
         tables.pragma_update(None, "user_version", VERSION)?;
         tables.commit()?;
@@ -62,19 +70,19 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), SqliteError> {
     Ok(())
 }
 
-/// Returns whether nothing is in the file yet.
-fn check(connection: &Connection) -> Result<bool, SqliteError> {
+/// The version of the file; 0 when nothing is in it yet.
+fn check(connection: &Connection) -> Result<usize, SqliteError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
-    match (number("application_id")?, number("user_version")?) {
-        (0, 0) if tables == 0 => return Ok(true),
-        (APPLICATION, ..=VERSION) => {}
-        (APPLICATION, found) => return Err(SqliteError::Newer { found, known: VERSION }),
+    let version = match (number("application_id")?, number("user_version")?) {
+        (0, 0) if tables == 0 => return Ok(0),
+        (APPLICATION, version @ 1..=VERSION) => usize::try_from(version).unwrap_or(VERSIONS.len()),
+        (APPLICATION, found) if found > VERSION => return Err(SqliteError::Newer { found, known: VERSION }),
         _ => return Err(SqliteError::Foreign),
-    }
+    };
     let found: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
     match found.as_str() {
-        "ok" => Ok(false),
+        "ok" => Ok(version),
         _ => Err(SqliteError::Damaged(found)),
     }
 }

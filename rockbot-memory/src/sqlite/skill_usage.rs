@@ -33,4 +33,8 @@ impl SkillUsageStore for SqliteSkillUsageStore {
     ) -> Result<Vec<SkillUsage>, StoreError> {
         self.0.recent(principal, since, limit).await
     }
+
+    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+        self.0.purge::<SkillUsage>(before, most).await
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{
-    ConversationLog, FeedbackStore, LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, RulesStore, Skill,
-    SkillStore, StoreError, StorePath, WorkingLimits,
+    ConversationLog, FeedbackStore, LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Rule, RulesStore,
+    Skill, SkillStore, StoreError, StorePath, WorkingLimits,
 };
 use rockbot_core::testing::conformance;
 use rockbot_core::{Clock, Principal, Timestamp};
@@ -150,7 +150,21 @@ async fn the_file_waits_for_the_disk_and_names_its_program_and_version() {
         ))
     };
     let found = database.write(pragmas).await.unwrap();
-    assert_eq!(found, ("wal".to_owned(), 2, 0x726b_6274, 1));
+    assert_eq!(found, ("wal".to_owned(), 2, 0x726b_6274, 2));
+}
+
+#[tokio::test]
+async fn an_older_file_gets_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let rule = Rule::new("Be brief.").unwrap();
+    open(&folder).rules.add(&me(), rule.clone()).await.unwrap();
+    run(&folder, "DROP TABLE time_zone; PRAGMA user_version = 1");
+    let rules = open(&folder).rules;
+    rules.set_time_zone(&me(), "Europe/Paris").await.unwrap();
+    assert_eq!(rules.list(&me()).await.unwrap(), [rule]);
+    drop(rules);
+    let zone = open(&folder).rules.time_zone(&me()).await.unwrap();
+    assert_eq!(zone.as_deref(), Some("Europe/Paris"));
 }
 
 #[tokio::test]
@@ -191,8 +205,8 @@ async fn members_that_we_do_not_know_are_kept() {
 async fn a_newer_file_and_one_of_another_program_are_refused_and_left_as_they_are() {
     for (sql, expected) in [
         (
-            "PRAGMA user_version = 2",
-            "it has the format 2, and this program knows those up to 1: use a newer version of the program",
+            "PRAGMA user_version = 3",
+            "it has the format 3, and this program knows those up to 2: use a newer version of the program",
         ),
         (
             "PRAGMA application_id = 7",
@@ -229,6 +243,33 @@ async fn a_row_that_cannot_be_read_is_left_out_and_never_written_over() {
     memory.delete(&me(), &"a".into()).await.unwrap();
     memory.save(&me(), fact("a", "new")).await.unwrap();
     assert_eq!(ids(&memory).await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_never_purged() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = open(&folder);
+    let mut entry = fact("m", "likes tea");
+    entry.archived_at = Some(Timestamp::from_millis(1));
+    memory.long_term.save(&me(), entry).await.unwrap();
+    drop(memory);
+    run(
+        &folder,
+        "INSERT INTO memory (principal, id, json) VALUES ('local', 'x', '{\"archivedAt\":');
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+        INSERT INTO feedback (principal, at, json) SELECT 'local', i, iif(i % 1000 = 0, '{', '{\"id\":\"f\",\"sessionId\":\"s\",
+            \"signalType\":0,\"summary\":\"\",\"timestamp\":\"2026-01-01T00:00:00Z\"}') FROM n",
+    );
+    let memory = open(&folder);
+    let before = Timestamp::from_millis(2400);
+    assert_eq!(memory.long_term.purge(before).await.unwrap(), 1);
+    assert_eq!(memory.feedback.purge(before, usize::MAX).await.unwrap(), 2397);
+    assert_eq!(memory.feedback.purge(before, 50).await.unwrap(), 51);
+    drop(memory);
+    let connection = Connection::open(file(&folder)).unwrap();
+    let count = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM memory WHERE id = 'x'"), 1);
+    assert_eq!(count("SELECT count(*) FROM feedback"), 52);
 }
 
 #[tokio::test]

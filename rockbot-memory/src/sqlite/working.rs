@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use rockbot_core::search::Ranked;
 use rockbot_core::store::{StorePath, WorkingEntry, WorkingLimits, WorkingMemory, WorkingMemoryError, WorkingNote};
 use rockbot_core::{Clock, Principal, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -93,6 +94,22 @@ impl WorkingMemory for SqliteWorkingMemory {
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
         let (principal, prefix, now) = (principal.clone(), prefix.cloned(), self.now());
         let work = move |connection: &Connection| list(connection, &principal, prefix.as_ref(), now);
+        Ok(self.database.read(work).await?)
+    }
+
+    async fn search(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
+        let (principal, prefix, now) = (principal.clone(), prefix.cloned(), self.now());
+        let query = query.to_owned();
+        let work = move |connection: &Connection| {
+            let entries = list(connection, &principal, prefix.as_ref(), now)?;
+            Ok(WorkingEntry::best(entries, &query, limit))
+        };
         Ok(self.database.read(work).await?)
     }
 }

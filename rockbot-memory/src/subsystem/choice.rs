@@ -6,10 +6,9 @@ use rockbot_core::BoxError;
 use rockbot_core::subsystem::{Needs, Parts};
 
 /// Which store is used.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) enum Choice<T: ?Sized> {
     /// The host's, if it was given one; else one of our own.
-    #[default]
     Own,
     /// This one.
     Given(Arc<T>),
@@ -32,5 +31,13 @@ impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
         };
         needs.provide::<T>(part.clone());
         Ok(Some(part))
+    }
+
+    /// The store, once it is settled.
+    pub(super) fn part(&self, parts: &Parts) -> Option<Arc<T>> {
+        match self {
+            Self::Off => None,
+            Self::Own | Self::Given(_) => parts.get::<T>(),
+        }
     }
 }

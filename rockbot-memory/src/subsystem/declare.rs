@@ -1,29 +1,31 @@
 //! What [`Memory`] gives a host, and how it starts.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::OptionFuture;
 use rockbot_core::chat::ChatClient;
+use rockbot_core::config::Config;
 use rockbot_core::store::{
-    FeedbackStore, InMemoryFeedbackStore, InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore,
-    InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
-    WorkingLimits, WorkingMemory,
+    ConversationLog, FeedbackStore, InMemoryConversationLog, InMemoryFeedbackStore, InMemoryLongTermMemory,
+    InMemoryRulesStore, InMemorySkillStore, InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore,
+    SkillStore, SkillUsageStore, WorkingLimits, WorkingMemory,
 };
-use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
 use super::{Memory, Work};
-use crate::background::{Expander, Queue, Summarizer, Worker};
+use crate::background::{Expander, Queue, Summarizer, Upkeep, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::tools::long_term::LongTerm;
 use crate::tools::rules::Rules;
 use crate::tools::skills::{Shelf, Skills};
 use crate::tools::working::Working;
 use crate::tools::{self, Common};
+use crate::work;
 use crate::{
-    FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore, FileSkillUsageStore,
-    FileWorkingMemory, WorkingMemoryOptions,
+    FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
+    FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
 };
 
 #[async_trait]
@@ -37,6 +39,8 @@ impl Subsystem for Memory {
     }
 
     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+        let config = needs.parts().get::<Config>().unwrap_or_default();
+        self.complete(&config, needs.parts().data_dir())?;
         let (queue, jobs) = Queue::new();
         let shared = Shared {
             queue,
@@ -56,19 +60,28 @@ impl Subsystem for Memory {
         });
         self.declare_working(&shared, needs)?;
         self.declare_rules(&shared, needs)?;
-        self.declare_feedback(needs)
+        self.declare_feedback(needs)?;
+        self.declare_conversation_log(needs)
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let (Some(work), Some(chat)) = (self.work, parts.get::<dyn ChatClient>()) else {
-            return Ok(Box::new(Idle));
+        let upkeep = Upkeep {
+            retention: self.retention.unwrap_or_default(),
+            clock: parts.clock().clone(),
+            long_term: self.long_term.part(parts),
+            feedback: self.feedback.part(parts),
+            skill_usage: self.skill_usage.part(parts),
         };
-        let worker = Worker {
+        let worker = self.work.zip(parts.get::<dyn ChatClient>()).map(|(work, chat)| Worker {
             chat,
             expander: work.expander,
             summarizer: work.summarizer,
-        };
-        Ok(worker.start(work.jobs))
+            jobs: work.jobs,
+        });
+        Ok(Box::new(work::Work::spawn(async move |stop| {
+            let worker = worker.map(|worker| worker.run(&stop));
+            tokio::join!(upkeep.run(&stop), OptionFuture::from(worker));
+        })))
     }
 }
 
@@ -81,9 +94,8 @@ struct Shared {
 
 impl Memory {
     fn declare_long_term(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Expander>, BoxError> {
-        let folders = &self.folders;
         let open = |parts: &Parts| -> Result<Arc<dyn LongTermMemory>, BoxError> {
-            Ok(match below(parts.data_dir(), folders.memory.as_deref(), "memory") {
+            Ok(match &self.folders.memory {
                 Some(folder) => Arc::new(FileLongTermMemory::open_with(folder, options(parts))?),
                 None => Arc::new(InMemoryLongTermMemory::new()),
             })
@@ -102,34 +114,29 @@ impl Memory {
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::memory());
         needs.context(MemoryRecall::new(memory.clone(), shared.common.clock.clone()));
-        let rules = folders.memory_rules.as_deref();
         Ok(Some(Expander {
             memory,
             clock: shared.common.clock.clone(),
             ids: shared.ids.clone(),
-            rules: below(needs.parts().data_dir(), rules, "memory-rules.md"),
+            rules: self.folders.memory_rules.clone(),
         }))
     }
 
     fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Summarizer>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn SkillStore>, BoxError> {
-            Ok(
-                match below(parts.data_dir(), self.folders.skills.as_deref(), "skills") {
-                    Some(folder) => Arc::new(FileSkillStore::open_with(folder, options(parts))?),
-                    None => Arc::new(InMemorySkillStore::new()),
-                },
-            )
+            Ok(match &self.folders.skills {
+                Some(folder) => Arc::new(FileSkillStore::open_with(folder, options(parts))?),
+                None => Arc::new(InMemorySkillStore::new()),
+            })
         };
         let Some(skills) = self.skills.settle(needs, open)? else {
             return Ok(None);
         };
-        let open = |parts: &Parts| -> Result<Arc<dyn SkillUsageStore>, BoxError> {
-            Ok(
-                match below(parts.data_dir(), self.folders.skill_usage.as_deref(), "skill-usage") {
-                    Some(folder) => Arc::new(FileSkillUsageStore::open(folder)?),
-                    None => Arc::new(InMemorySkillUsageStore::new()),
-                },
-            )
+        let open = |_: &Parts| -> Result<Arc<dyn SkillUsageStore>, BoxError> {
+            Ok(match &self.folders.skill_usage {
+                Some(folder) => Arc::new(FileSkillUsageStore::open(folder)?),
+                None => Arc::new(InMemorySkillUsageStore::new()),
+            })
         };
         let usage = self.skill_usage.settle(needs, open)?;
         let shelf = Arc::new(Shelf::new(skills.clone(), usage, shared.common.clock.clone()));
@@ -150,12 +157,15 @@ impl Memory {
     fn declare_working(&self, shared: &Shared, needs: &mut Needs) -> Result<(), BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn WorkingMemory>, BoxError> {
             let clock = parts.clock().clone();
-            let Some(folder) = below(parts.data_dir(), None, "working-memory") else {
+            let Some(folder) = parts.data_dir() else {
                 return Ok(Arc::new(InMemoryWorkingMemory::new().with_clock(clock)));
             };
             let limits = WorkingLimits::default();
-            let memory = FileWorkingMemory::open_with(folder, WorkingMemoryOptions { limits, clock })?;
-            Ok(Arc::new(memory))
+            let options = WorkingMemoryOptions { limits, clock };
+            Ok(Arc::new(FileWorkingMemory::open_with(
+                folder.join("working-memory"),
+                options,
+            )?))
         };
         if let Some(memory) = self.working.settle(needs, open)? {
             let common = shared.common.clone();
@@ -187,22 +197,24 @@ impl Memory {
     }
 
     fn declare_feedback(&self, needs: &mut Needs) -> Result<(), BoxError> {
-        let open = |parts: &Parts| -> Result<Arc<dyn FeedbackStore>, BoxError> {
-            Ok(
-                match below(parts.data_dir(), self.folders.feedback.as_deref(), "feedback") {
-                    Some(folder) => Arc::new(FileFeedbackStore::open(folder)?),
-                    None => Arc::new(InMemoryFeedbackStore::new()),
-                },
-            )
+        let open = |_: &Parts| -> Result<Arc<dyn FeedbackStore>, BoxError> {
+            Ok(match &self.folders.feedback {
+                Some(folder) => Arc::new(FileFeedbackStore::open(folder)?),
+                None => Arc::new(InMemoryFeedbackStore::new()),
+            })
         };
         self.feedback.settle(needs, open).map(drop)
     }
-}
 
-/// The path that was chosen, or the one of this name in the data folder.
-fn below(data_dir: Option<&Path>, chosen: Option<&Path>, name: &str) -> Option<PathBuf> {
-    let chosen = chosen.map(Path::to_owned);
-    chosen.or_else(|| data_dir.map(|folder| folder.join(name)))
+    fn declare_conversation_log(&self, needs: &mut Needs) -> Result<(), BoxError> {
+        let open = |parts: &Parts| -> Result<Arc<dyn ConversationLog>, BoxError> {
+            Ok(match parts.data_dir() {
+                Some(folder) => Arc::new(FileConversationLog::open(folder.join("conversation-log"))?),
+                None => Arc::new(InMemoryConversationLog::new()),
+            })
+        };
+        self.conversation_log.settle(needs, open).map(drop)
+    }
 }
 
 fn options(parts: &Parts) -> FileOptions {

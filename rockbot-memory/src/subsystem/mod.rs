@@ -1,22 +1,28 @@
 //! What a host is given so that its agent remembers: [`Memory`].
 
 mod choice;
+mod configured;
 mod declare;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rockbot_core::store::{FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory};
+use rockbot_core::store::{
+    ConversationLog, FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory,
+};
 
+use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
 use choice::Choice;
+use configured::Folders;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
 /// and where feedback is kept.
 ///
 /// In a host with a data folder everything is in files, in the places that [`FileMemory`](crate::FileMemory) has for
-/// them; in one without a folder everything is in memory. A store that the host was given takes the place of ours, and
-/// so does one that is given here. A log of all that is said is not among it: give the host one.
+/// them, or where the host's [settings](crate::settings) say; in one without a folder everything is in memory. A store that
+/// the host was given takes the place of ours, and so does one that is given here. A log of all that is said is kept only
+/// [when it is wanted](Memory::with_conversation_log).
 ///
 /// With each part come its tools, a guide to them, and what of it is [shown](crate::recall) to the model before a turn:
 ///
@@ -25,15 +31,16 @@ use choice::Choice;
 /// | long-term memory | `save_memory`, `search_memory`, `edit_memory`, `delete_memory`, `restore_memory`, `list_memory_categories` |
 /// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
-/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules` |
+/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times that a host's briefing tells |
 ///
 /// **In the background**, once the host has started, a model files what `save_memory` saved and says what new skills are
 /// for: one call at a time, without tools, after everybody who waits for an answer. The text is stored before that, so when
 /// the model fails, more than 64 texts wait, or the process ends, it stays as it was saved. A text that was filed stays
-/// as an archived entry.
+/// as an archived entry. And what is [too old](Retention) is removed: 5 minutes after the host has started, and every 6
+/// hours.
 ///
 /// **Origin**: what a model writes down in a turn in which it has read something from a tool or another stranger carries that
-/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules cannot be changed in such a turn.
+/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in such a turn.
 ///
 /// ```
 /// use rockbot_core::subsystem::{Needs, Parts, Subsystem as _};
@@ -50,7 +57,7 @@ use choice::Choice;
 /// assert!(!names.contains(&"add_rule".into()));
 /// # Ok::<(), rockbot_core::BoxError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use]
 pub struct Memory {
     long_term: Choice<dyn LongTermMemory>,
@@ -59,21 +66,30 @@ pub struct Memory {
     skill_usage: Choice<dyn SkillUsageStore>,
     rules: Choice<dyn RulesStore>,
     feedback: Choice<dyn FeedbackStore>,
+    conversation_log: Choice<dyn ConversationLog>,
     folders: Folders,
+    retention: Option<Retention>,
     work: Option<Work>,
 }
 
-/// Where files are, when not below the host's data folder.
-#[derive(Debug, Default)]
-struct Folders {
-    memory: Option<PathBuf>,
-    skills: Option<PathBuf>,
-    skill_usage: Option<PathBuf>,
-    feedback: Option<PathBuf>,
-    memory_rules: Option<PathBuf>,
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            long_term: Choice::Own,
+            working: Choice::Own,
+            skills: Choice::Own,
+            skill_usage: Choice::Own,
+            rules: Choice::Own,
+            feedback: Choice::Own,
+            conversation_log: Choice::Off,
+            folders: Folders::default(),
+            retention: None,
+            work: None,
+        }
+    }
 }
 
-/// What is done in the background.
+/// What a model does in the background.
 #[derive(Debug)]
 struct Work {
     jobs: Jobs,
@@ -94,14 +110,14 @@ impl Memory {
         self
     }
 
-    /// Long-term memory is in this folder. Default: `memory` below the host's data folder, if it has one.
+    /// Long-term memory is in this folder. Default: the one that the setting `Memory.BasePath` names.
     pub fn long_term_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.memory = Some(folder.into());
         self
     }
 
-    /// What is worth remembering, and how, says this Markdown file, which is read again each time. Default:
-    /// `memory-rules.md` in the host's data folder; without a file a text of our own.
+    /// What is worth remembering, and how, says this Markdown file, which is read again each time. Default: the one that
+    /// the setting `AgentProfile.MemoryRulesPath` names; without a file a text of our own.
     pub fn memory_rules(mut self, file: impl Into<PathBuf>) -> Self {
         self.folders.memory_rules = Some(file.into());
         self
@@ -133,8 +149,8 @@ impl Memory {
         self
     }
 
-    /// Skills are in the folder `skills`, their uses in `usage`. Default: `skills` and `skill-usage` below the host's data
-    /// folder, if it has one.
+    /// Skills are in the folder `skills`, their uses in `usage`. Default: those that the settings `Skills.BasePath` and
+    /// `Skills.UsageBasePath` name.
     pub fn skills_folders(mut self, skills: impl Into<PathBuf>, usage: impl Into<PathBuf>) -> Self {
         self.folders.skills = Some(skills.into());
         self.folders.skill_usage = Some(usage.into());
@@ -159,9 +175,37 @@ impl Memory {
         self
     }
 
-    /// Feedback is in this folder. Default: `feedback` below the host's data folder, if it has one.
+    /// Feedback is in this folder. Default: the one that the setting `Feedback.BasePath` names.
     pub fn feedback_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.feedback = Some(folder.into());
+        self
+    }
+
+    /// What is too old is removed then. Default: as the settings `Memory.ArchiveRetention`, `Feedback.Retention` and
+    /// `Skills.UsageRetention` say.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = Some(retention);
+        self
+    }
+
+    /// With a log of everything that is said, in all conversations, for those who learn from it afterwards: in the folder
+    /// `conversation-log` below the host's data folder, if it has one. Default: none, unless the host was given one.
+    ///
+    /// ```
+    /// use rockbot_core::store::ConversationLog;
+    /// # use rockbot_core::subsystem::{Needs, Parts, Subsystem as _};
+    /// # use rockbot_core::{AgentIdentity, SystemClock};
+    /// use rockbot_memory::Memory;
+    ///
+    /// let mut memory = Memory::default().with_conversation_log(); // for `AgentHostBuilder::add`
+    /// # let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
+    /// # let mut needs = Needs::new(parts);
+    /// # memory.declare(&mut needs)?;
+    /// # assert!(needs.parts().get::<dyn ConversationLog>().is_some());
+    /// # Ok::<(), rockbot_core::BoxError>(())
+    /// ```
+    pub fn with_conversation_log(mut self) -> Self {
+        self.conversation_log = Choice::Own;
         self
     }
 }

@@ -15,6 +15,7 @@ use super::edit::edited;
 use super::origin::least;
 use super::{Common, ago, category, failed, invalid, tags};
 use crate::background::{Expansion, Queue};
+use crate::blocking::blocking;
 
 /// How long an id of a new entry is, in characters.
 const ID_LEN: usize = 12;
@@ -65,12 +66,30 @@ struct SaveMemory {
 
 async fn save(this: State<LongTerm>, args: SaveMemory, cx: CallContext) -> Result<String, ToolError> {
     let known = this.memory.list(cx.principal()).await.map_err(failed)?;
-    let mut entry = this.entry(&args, &cx)?;
+    let entry = this.entry(&args, &cx)?;
     if entry.content.is_empty() {
         return Err(ToolError::invalid_arguments(
             "content is empty: say what is to be remembered",
         ));
     }
+    // There may be many, with many words.
+    let entry = match blocking(move || Ok(news(&known, entry))).await.map_err(failed)? {
+        Ok(entry) => entry,
+        Err(standing) => return Ok(standing),
+    };
+    match this.memory.remember(cx.principal(), entry).await.map_err(failed)? {
+        Remembered::Reinforced(entry) => Ok(format!("That is known already, as `{}`: {}", entry.id, entry.content)),
+        Remembered::Added(entry) => {
+            let answer = format!("Saved as `{}`.", entry.id);
+            this.queue.expand(Expansion::of(entry, &cx));
+            Ok(answer)
+        }
+    }
+}
+
+/// What of `entry` is not known yet; all of it when it says the same as a known one, which is then reinforced. When there
+/// is nothing new, where it stands.
+fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, String> {
     // What is trusted less is no reason to forget this.
     let trust = entry.provenance.trust;
     let live = known
@@ -80,18 +99,11 @@ async fn save(this: State<LongTerm>, args: SaveMemory, cx: CallContext) -> Resul
     if !live.iter().any(|known| known.says_the_same_as(&entry)) {
         let (new, standing) = unknown_lines(&entry.content, &live);
         if new.is_empty() {
-            return Ok(standing);
+            return Err(standing);
         }
         entry.content = new;
     }
-    match this.memory.remember(cx.principal(), entry).await.map_err(failed)? {
-        Remembered::Reinforced(entry) => Ok(format!("That is known already, as `{}`: {}", entry.id, entry.content)),
-        Remembered::Added(entry) => {
-            let answer = format!("Saved as `{}`.", entry.id);
-            this.queue.expand(Expansion::of(entry, &cx));
-            Ok(answer)
-        }
-    }
+    Ok(entry)
 }
 
 /// The lines of `text` that stand in none of the entries; and where the others stand.

@@ -6,6 +6,7 @@ pub(crate) mod long_term;
 mod origin;
 pub(crate) mod rules;
 pub(crate) mod skills;
+mod time_zone;
 pub(crate) mod working;
 
 use std::sync::Arc;

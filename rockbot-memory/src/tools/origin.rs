@@ -8,7 +8,7 @@ use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::{CallContext, TurnId};
 
 /// Our tools that only confirm what they did.
-const WRITERS: [&str; 7] = [
+const WRITERS: [&str; 8] = [
     "tool:save_memory",
     "tool:restore_memory",
     "tool:list_memory_categories",
@@ -16,6 +16,7 @@ const WRITERS: [&str; 7] = [
     "tool:delete_from_working_memory",
     "tool:save_skill",
     "tool:delete_skill",
+    "tool:set_timezone",
 ];
 
 /// Our tools that show what is stored. How far that can be trusted, they [note](Readings::note).

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use rockbot_core::files::{DataFolder, owner_of};
+use rockbot_core::search::Ranked;
 use rockbot_core::store::{
     StoreError, StorePath, WorkingEntry, WorkingLimits, WorkingMemory, WorkingMemoryError, WorkingNote,
 };
@@ -219,5 +220,17 @@ impl WorkingMemory for FileWorkingMemory {
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
         self.with(principal, |state, _| Ok(state.entries.list(prefix).cloned().collect()))
             .await
+    }
+
+    /// There is no index: most entries are never searched and gone in minutes, and long results are put while a turn waits.
+    async fn search(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
+        let (entries, query) = (self.list(principal, prefix).await?, query.to_owned());
+        Ok(blocking(move || Ok(WorkingEntry::best(entries, &query, limit))).await?)
     }
 }

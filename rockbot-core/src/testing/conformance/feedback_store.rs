@@ -1,7 +1,7 @@
 //! The promises of [`FeedbackStore`].
 
 use crate::store::{FeedbackEntry, FeedbackSignal, FeedbackStore};
-use crate::{Principal, Timestamp};
+use crate::{Clock as _, Principal, SystemClock, Timestamp};
 
 /// Checks that what `make` makes keeps the promises of [`FeedbackStore`].
 ///
@@ -11,6 +11,7 @@ use crate::{Principal, Timestamp};
 pub async fn feedback_store<S: FeedbackStore>(make: impl AsyncFn() -> S) {
     returns_the_newest_of_all_sessions_oldest_first(&make().await).await;
     keeps_principals_apart(&make().await).await;
+    purges_what_is_too_old_and_too_much(&make().await).await;
 }
 
 async fn returns_the_newest_of_all_sessions_oldest_first(store: &impl FeedbackStore) {
@@ -36,6 +37,44 @@ async fn keeps_principals_apart(store: &impl FeedbackStore) {
     append(store, &me, entry("s", 1000)).await;
     check(store, &other, (0, 10), &[]).await;
     check(store, &me, (0, 10), &[("s", 1000)]).await;
+}
+
+async fn purges_what_is_too_old_and_too_much(store: &impl FeedbackStore) {
+    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    // A store in files knows by the time what a person wrote into them.
+    let now = SystemClock.now().as_millis();
+    for (session, ago) in [("a", 5000), ("b", 4000), ("a", 3000), ("b", 2000)] {
+        append(store, &me, entry(session, now - ago)).await;
+    }
+    append(store, &other, entry("a", now - 5000)).await;
+    check_purge(store, now - 4000, 3, 2).await;
+    check(store, &other, (0, 10), &[]).await;
+    check(
+        store,
+        &me,
+        (0, 10),
+        &[("b", now - 4000), ("a", now - 3000), ("b", now - 2000)],
+    )
+    .await;
+    check_purge(store, 0, 2, 1).await;
+    append(store, &me, entry("a", now - 1000)).await;
+    check(
+        store,
+        &me,
+        (0, 10),
+        &[("a", now - 3000), ("b", now - 2000), ("a", now - 1000)],
+    )
+    .await;
+    check_purge(store, 0, 3, 0).await;
+}
+
+async fn check_purge(store: &impl FeedbackStore, before: u64, most: usize, expected: u64) {
+    let purged = store.purge(Timestamp::from_millis(before), most).await;
+    assert_eq!(
+        purged.expect("the store can be written"),
+        expected,
+        "older than {before}, more than {most}"
+    );
 }
 
 fn entry(session: &str, millis: u64) -> FeedbackEntry {

@@ -2,7 +2,7 @@
 
 use crate::chat::Provenance;
 use crate::store::{LongTermMemory, LongTermMemoryExt as _, MemoryEntry, MemoryQuery, Remembered, StorePath};
-use crate::{MemoryId, Principal, Timestamp};
+use crate::{Clock as _, MemoryId, Principal, SystemClock, Timestamp};
 
 /// Checks that what `make` makes keeps the promises of [`LongTermMemory`].
 ///
@@ -20,6 +20,7 @@ pub async fn long_term_memory<M: LongTermMemory>(make: impl AsyncFn() -> M) {
     finds_what_is_asked_for(&make().await).await;
     a_change_is_seen_by_the_next_search(&make().await).await;
     archives_until_it_is_undone(&make().await).await;
+    purges_what_was_archived_long_ago(&make().await).await;
 }
 
 async fn keeps_an_entry_whole(memory: &impl LongTermMemory) {
@@ -299,6 +300,39 @@ async fn archives_until_it_is_undone(memory: &impl LongTermMemory) {
 }
 
 const WRITTEN: &str = "the memory can be written";
+
+async fn purges_what_was_archived_long_ago(memory: &impl LongTermMemory) {
+    let (me, other) = (Principal::default(), Principal::from("other"));
+    // A memory in files knows by the time what a person changed in them.
+    let now = SystemClock.now().as_millis();
+    let archived = |id: &str, ago: Option<u64>| MemoryEntry {
+        archived_at: ago.map(|ago| Timestamp::from_millis(now - ago)),
+        ..fact(id, &format!("fact {id}"))
+    };
+    let entries = [
+        ("live", None),
+        ("new", Some(1000)),
+        ("old", Some(3000)),
+        ("back", Some(3000)),
+    ];
+    for (id, ago) in entries {
+        save(memory, &me, archived(id, ago)).await;
+    }
+    save(memory, &other, archived("old", Some(3000))).await;
+    let restored = memory.restore(&me, &"back".into()).await;
+    restored.expect("the memory can be written");
+    let purge = async || {
+        let purged = memory.purge(Timestamp::from_millis(now - 2000)).await;
+        purged.expect("the memory can be written")
+    };
+    assert_eq!(purge().await, 2, "what was archived long ago goes, of all principals");
+    assert_eq!(purge().await, 0, "and only once");
+    assert!(ids(memory, &other).await.is_empty());
+    check(memory, &me, "new", Some(archived("new", Some(1000)))).await;
+    let left = ids(memory, &me).await;
+    assert_eq!(left, ["back", "live", "new"].map(MemoryId::from));
+    check_search(memory, &me, MemoryQuery::new("fact"), &["back", "live"]).await;
+}
 
 fn path(text: &str) -> StorePath {
     StorePath::new(text).expect("the category is a path")

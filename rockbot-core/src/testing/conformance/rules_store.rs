@@ -12,6 +12,7 @@ pub async fn rules_store<S: RulesStore>(make: impl AsyncFn() -> S) {
     keeps_the_order_in_which_rules_were_added(&make().await).await;
     knows_a_rule_whatever_its_case(&make().await).await;
     keeps_principals_apart(&make().await).await;
+    keeps_the_newest_time_zone_of_each_principal(&make().await).await;
 }
 
 async fn keeps_the_order_in_which_rules_were_added(store: &impl RulesStore) {
@@ -54,6 +55,18 @@ async fn keeps_principals_apart(store: &impl RulesStore) {
     check(store, &me, &["mine"]).await;
 }
 
+async fn keeps_the_newest_time_zone_of_each_principal(store: &impl RulesStore) {
+    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    check_time_zone(store, &me, None).await;
+    for name in ["Europe/Paris", "America/Argentina/Buenos_Aires"] {
+        let kept = store.set_time_zone(&me, name).await;
+        kept.expect("the store can be written");
+        check_time_zone(store, &me, Some(name)).await;
+    }
+    check_time_zone(store, &other, None).await;
+    check(store, &me, &[]).await;
+}
+
 fn rule(text: &str) -> Rule {
     Rule::new(text).expect("the text is a rule")
 }
@@ -76,4 +89,9 @@ async fn check(store: &impl RulesStore, principal: &Principal, expected: &[&str]
     let rules = store.list(principal).await.expect("the store can be read");
     let expected: Vec<_> = expected.iter().map(|text| rule(text)).collect();
     assert_eq!(rules, expected, "the rules of {principal}");
+}
+
+async fn check_time_zone(store: &impl RulesStore, principal: &Principal, expected: Option<&str>) {
+    let zone = store.time_zone(principal).await.expect("the store can be read");
+    assert_eq!(zone.as_deref(), expected, "the time zone of {principal}");
 }

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
-use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversationMemory, StoreError, WorkingMemory};
+use rockbot_core::store::{
+    ConversationLog, ConversationMemory, InMemoryConversationMemory, RulesStore, StoreError, WorkingMemory,
+};
 use rockbot_core::subsystem::{Declared, Needs, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
@@ -145,7 +147,8 @@ impl AgentHostBuilder {
             problems.extend(self.unpriced(&**chat).map(BoxError::from));
         }
         let prompt = note(self.prompt(identity), problems);
-        let briefer = note(Briefer::new(self.briefing.clone()), problems);
+        let rules = declared.parts.get::<dyn RulesStore>();
+        let briefer = note(Briefer::new(self.briefing.clone(), rules), problems);
         let journal = note(self.open_journal(), problems);
         let memory = match declared.parts.get::<dyn ConversationMemory>() {
             Some(memory) => Some(memory),
@@ -192,6 +195,9 @@ impl AgentHostBuilder {
         let mut parts = Parts::new(identity.clone(), self.clock.clone(), self.data_dir.clone());
         parts.provide::<dyn ToolRegistry>(registry.clone());
         parts.provide::<dyn IdSource>(self.ids.clone());
+        if let Some(config) = self.config.take() {
+            parts.provide(Arc::new(config));
+        }
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
         }

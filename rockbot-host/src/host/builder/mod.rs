@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
+use rockbot_core::config::Config;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::subsystem::{Needs, Subsystem};
 use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
@@ -84,6 +85,7 @@ pub struct AgentHostBuilder {
     registry: Option<Arc<dyn ToolRegistry>>,
     journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
+    config: Option<Config>,
     conversations: Conversations,
     durability: Durability,
     policy: PolicySnapshot,
@@ -155,6 +157,7 @@ impl AgentHostBuilder {
             registry: None,
             journal: None,
             data_dir: None,
+            config: None,
             conversations: Conversations::default(),
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
@@ -247,8 +250,10 @@ impl AgentHostBuilder {
     }
 
     /// What the configuration says: the data folder, the profile in it, what a turn may spend, how often it looks at its
-    /// own answer again, and how conversations are kept. [`settings`](crate::settings) says which settings have an effect.
+    /// own answer again, and how conversations are kept. Subsystems get all of it, and read the sections that are their own;
+    /// what they are told in code wins. [`settings`](crate::settings) says which settings have an effect.
     pub fn settings(mut self, settings: &HostSettings) -> Self {
+        self.config = Some(settings.config().clone());
         let profile = &settings.agent_profile;
         if profile.is_there() {
             self = self.profile(profile.options.clone(), DefaultSystemPromptBuilder);

@@ -1,5 +1,7 @@
 //! Dated entries in a file of lines for each session: what feedback and uses of skills have in common.
 
+mod purge;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,15 +17,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::blocking::{blocking, failed};
+use crate::by_hand::CLOCK_SLACK;
 
 /// The longest line that is read or written, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// How many files are kept open.
 const MOST_OPEN: usize = 64;
-
-/// How much earlier than its newest entry a file may have been changed, since clocks are set back.
-const CLOCK_SLACK: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An entry of a session.
 pub(crate) trait Line: Serialize + DeserializeOwned + Send + Sync + 'static {

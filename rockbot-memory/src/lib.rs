@@ -34,6 +34,7 @@ pub mod copy;
 mod documents;
 pub mod evaluation;
 pub mod feedback;
+mod json_file;
 pub mod long_term;
 mod memory;
 mod options;

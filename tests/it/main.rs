@@ -45,6 +45,7 @@ mod skills;
 mod spending;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod starter_skills;
 mod support;
 mod task_list;
 mod telemetry;

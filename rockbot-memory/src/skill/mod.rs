@@ -7,8 +7,10 @@
 //! Uses are lines in `{session}.jsonl`, in a folder of their own. Nothing is ever removed by itself.
 
 mod document;
+mod offer;
 mod store;
 mod usage;
 
+pub(crate) use offer::{Offer, SkillOutcome};
 pub use store::FileSkillStore;
 pub use usage::FileSkillUsageStore;

@@ -11,8 +11,10 @@ use rockbot_core::store::{
     WorkingLimits, WorkingMemory,
 };
 use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
+use super::seeding::{self, Seeding};
 use super::{Memory, Work};
 use crate::background::{Expander, Queue, Summarizer, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
@@ -32,8 +34,9 @@ impl Subsystem for Memory {
         "memory"
     }
 
+    /// Its stores are open by then; what is left to do is to seed skills.
     fn stage(&self) -> Stage {
-        Stage::Memory
+        Stage::Skills
     }
 
     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
@@ -49,10 +52,15 @@ impl Subsystem for Memory {
                 readings: Arc::default(),
             },
         };
+        let expander = self.declare_long_term(&shared, needs)?;
+        let shelf = self.declare_skills(&shared, needs)?;
+        let seeds = shelf.clone().filter(|_| !self.without_starters);
+        let seeding = seeds.map(|shelf| Seeding::open(shelf, needs.parts().data_dir()));
         self.work = Some(Work {
             jobs,
-            expander: self.declare_long_term(&shared, needs)?,
-            summarizer: self.declare_skills(&shared, needs)?,
+            expander,
+            summarizer: shelf.map(Summarizer),
+            seeding: seeding.transpose()?,
         });
         self.declare_working(&shared, needs)?;
         self.declare_rules(&shared, needs)?;
@@ -60,7 +68,16 @@ impl Subsystem for Memory {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let (Some(work), Some(chat)) = (self.work, parts.get::<dyn ChatClient>()) else {
+        let Some(work) = self.work else {
+            return Ok(Box::new(Idle));
+        };
+        if let (Some(seeding), Some(guides)) = (work.seeding, parts.get::<ToolGuides>())
+            && let Err(error) = seeding.offer(seeding::starters(&guides)).await
+        {
+            // An agent works without them, too.
+            tracing::warn!(%error, "not all starter skills could be looked at");
+        }
+        let Some(chat) = parts.get::<dyn ChatClient>() else {
             return Ok(Box::new(Idle));
         };
         let worker = Worker {
@@ -111,7 +128,7 @@ impl Memory {
         }))
     }
 
-    fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Summarizer>, BoxError> {
+    fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Arc<Shelf>>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn SkillStore>, BoxError> {
             Ok(
                 match below(parts.data_dir(), self.folders.skills.as_deref(), "skills") {
@@ -144,7 +161,7 @@ impl Memory {
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::skills());
         needs.context(SkillRecall::new(skills));
-        Ok(Some(Summarizer(shelf)))
+        Ok(Some(shelf))
     }
 
     fn declare_working(&self, shared: &Shared, needs: &mut Needs) -> Result<(), BoxError> {

@@ -2,6 +2,7 @@
 
 mod choice;
 mod declare;
+mod seeding;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use rockbot_core::store::{FeedbackStore, LongTermMemory, RulesStore, SkillStore,
 
 use crate::background::{Expander, Jobs, Summarizer};
 use choice::Choice;
+use seeding::Seeding;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
 /// and where feedback is kept.
@@ -26,6 +28,11 @@ use choice::Choice;
 /// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
 /// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules` |
+///
+/// **Starter skills**: when the host starts, each of its guides to tools becomes a skill of the principal `local`, unless there
+/// is one of its name. Such a skill is upgraded when the text of its guide changed, as long as no person and no model touched
+/// it. One that was deleted stays so until its guide changes, as far as the data folder remembers; a store without any skills
+/// gets all of them.
 ///
 /// **In the background**, once the host has started, a model files what `save_memory` saved and says what new skills are
 /// for: one call at a time, without tools, after everybody who waits for an answer. The text is stored before that, so when
@@ -60,6 +67,7 @@ pub struct Memory {
     rules: Choice<dyn RulesStore>,
     feedback: Choice<dyn FeedbackStore>,
     folders: Folders,
+    without_starters: bool,
     work: Option<Work>,
 }
 
@@ -79,6 +87,7 @@ struct Work {
     jobs: Jobs,
     expander: Option<Expander>,
     summarizer: Option<Summarizer>,
+    seeding: Option<Seeding>,
 }
 
 impl Memory {
@@ -138,6 +147,12 @@ impl Memory {
     pub fn skills_folders(mut self, skills: impl Into<PathBuf>, usage: impl Into<PathBuf>) -> Self {
         self.folders.skills = Some(skills.into());
         self.folders.skill_usage = Some(usage.into());
+        self
+    }
+
+    /// Guides to tools do not become skills.
+    pub fn without_starter_skills(mut self) -> Self {
+        self.without_starters = true;
         self
     }
 

@@ -13,6 +13,7 @@ use super::edit::edited;
 use super::origin::least;
 use super::{Common, ago, failed, invalid, path};
 use crate::background::{Queue, Summary};
+use crate::skill::{Offer, SkillOutcome};
 
 /// Skills, and everything that changes them, one after the other: a store keeps whole skills, so two changes at once would
 /// lose one.
@@ -52,6 +53,18 @@ impl Shelf {
             self.skills.save(principal, after.clone()).await?;
         }
         Ok(after)
+    }
+
+    /// Takes in a skill that is offered, unless somebody wrote or deleted what has its name.
+    pub(crate) async fn offer(
+        &self,
+        principal: &Principal,
+        offer: Offer,
+        was_deleted: bool,
+    ) -> Result<SkillOutcome, StoreError> {
+        let _changing = self.changing.lock().await;
+        let now = self.clock.now();
+        offer.put_into(&*self.skills, principal, was_deleted, now).await
     }
 
     /// Changes a skill, if there is one of this name.
@@ -173,6 +186,7 @@ async fn save(this: State<Skills>, args: SaveSkill, cx: CallContext) -> Result<S
             updated_at: known.map(|_| now),
             last_used_at: known.and_then(|known| known.last_used_at),
             see_also: known.map(|known| known.see_also.clone()).unwrap_or_default(),
+            metadata: known.map(|known| known.metadata.clone()).unwrap_or_default(),
             provenance: origin,
         }))
     };

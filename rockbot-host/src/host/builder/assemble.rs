@@ -10,7 +10,7 @@ use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{ConversationLog, ConversationMemory, InMemoryConversationMemory, StoreError, WorkingMemory};
 use rockbot_core::subsystem::{Declared, Needs, Parts};
-use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry, result_readers};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,7 @@ use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
-use crate::tool::{ToolDispatcher, ToolGuides};
+use crate::tool::ToolDispatcher;
 use crate::users::Replies;
 
 /// What keeps a host from being built. All of it is reported at once.

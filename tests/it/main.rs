@@ -41,6 +41,7 @@ mod second_look;
 mod serve_tools;
 mod sessions;
 mod settings;
+mod skill_folders;
 mod skills;
 mod spending;
 #[cfg(feature = "sqlite")]

@@ -24,7 +24,8 @@ pub(crate) struct Offer {
 
 /// What became of a skill that was brought from one place to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum SkillOutcome {
+#[non_exhaustive]
+pub enum SkillOutcome {
     /// It is new there.
     Added,
     /// It took the place of what had come from here before, and nobody had touched since.

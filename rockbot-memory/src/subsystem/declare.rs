@@ -14,15 +14,15 @@ use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
-use super::seeding::{self, Seeding};
+use super::seeding::Seeding;
 use super::{Memory, Work};
 use crate::background::{Expander, Queue, Summarizer, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::tools::long_term::LongTerm;
 use crate::tools::rules::Rules;
-use crate::tools::skills::{Shelf, Skills};
+use crate::tools::skills::Skills;
 use crate::tools::working::Working;
-use crate::tools::{self, Common};
+use crate::tools::{self, Common, Shelf};
 use crate::{
     FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore, FileSkillUsageStore,
     FileWorkingMemory, WorkingMemoryOptions,
@@ -54,7 +54,8 @@ impl Subsystem for Memory {
         };
         let expander = self.declare_long_term(&shared, needs)?;
         let shelf = self.declare_skills(&shared, needs)?;
-        let seeds = shelf.clone().filter(|_| !self.without_starters);
+        let offers = !self.without_starters || !self.skill_folders.is_empty();
+        let seeds = shelf.clone().filter(|_| offers);
         let seeding = seeds.map(|shelf| Seeding::open(shelf, needs.parts().data_dir()));
         self.work = Some(Work {
             jobs,
@@ -71,11 +72,12 @@ impl Subsystem for Memory {
         let Some(work) = self.work else {
             return Ok(Box::new(Idle));
         };
-        if let (Some(seeding), Some(guides)) = (work.seeding, parts.get::<ToolGuides>())
-            && let Err(error) = seeding.offer(seeding::starters(&guides)).await
+        let guides = parts.get::<ToolGuides>().filter(|_| !self.without_starters);
+        if let Some(seeding) = work.seeding
+            && let Err(error) = seeding.begin(guides.as_deref(), &self.skill_folders).await
         {
             // An agent works without them, too.
-            tracing::warn!(%error, "not all starter skills could be looked at");
+            tracing::warn!(%error, "not all skills could be taken in when the host started");
         }
         let Some(chat) = parts.get::<dyn ChatClient>() else {
             return Ok(Box::new(Idle));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rockbot_core::store::{FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory};
 
 use crate::background::{Expander, Jobs, Summarizer};
+use crate::skill::SkillFolder;
 use choice::Choice;
 use seeding::Seeding;
 
@@ -68,6 +69,7 @@ pub struct Memory {
     feedback: Choice<dyn FeedbackStore>,
     folders: Folders,
     without_starters: bool,
+    skill_folders: Vec<SkillFolder>,
     work: Option<Work>,
 }
 
@@ -147,6 +149,15 @@ impl Memory {
     pub fn skills_folders(mut self, skills: impl Into<PathBuf>, usage: impl Into<PathBuf>) -> Self {
         self.folders.skills = Some(skills.into());
         self.folders.skill_usage = Some(usage.into());
+        self
+    }
+
+    /// The agent also has the skills of this folder, which is in the open format; call it once for each folder. They are taken in
+    /// when the host starts, for the principal `local`, as [`SkillFolder::import`] does, and again when their text changed; one
+    /// that was deleted stays so until then. The model reads what lies beside their `SKILL.md` with `get_skill`: texts of at most
+    /// 1 MiB. A folder that cannot be read is logged, and the host starts without it.
+    pub fn skill_folder(mut self, folder: SkillFolder) -> Self {
+        self.skill_folders.push(folder);
         self
     }
 

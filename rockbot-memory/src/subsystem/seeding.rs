@@ -1,6 +1,6 @@
 //! What a host offers to its agent's skills when it starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use rockbot_core::tool::{ToolGuide, ToolGuides};
 
 use crate::blocking::blocking;
 use crate::json_file::JsonFile;
-use crate::skill::{Offer, SkillOutcome};
-use crate::tools::skills::Shelf;
+use crate::skill::{FolderSkill, Offer, SkillFolder, SkillOutcome};
+use crate::tools::Shelf;
 
 /// Where it is kept what was offered, below the data folder.
 const FOLDER: &str = "offered-skills";
@@ -39,33 +39,61 @@ impl Seeding {
         })
     }
 
-    /// Offers skills, in their order.
-    pub(super) async fn offer(mut self, offers: Vec<Offer>) -> Result<(), StoreError> {
+    /// Offers the guides of a host, and then the skills of folders, of which those beside them are shown from now on. Of several
+    /// with one name the first is taken.
+    pub(super) async fn begin(self, guides: Option<&ToolGuides>, folders: &[SkillFolder]) -> Result<(), StoreError> {
+        let shelf = self.shelf.clone();
+        let mut offers = guides.map(starters).unwrap_or_default();
+        let mut names: BTreeSet<_> = offers.iter().map(|offer| offer.name.clone()).collect();
+        let mut files = BTreeMap::new();
+        for folder in folders {
+            for skill in read(folder).await {
+                let name = &skill.offer.name;
+                if !names.insert(name.clone()) {
+                    tracing::warn!(folder = %folder.path().display(), %name, "a skill is left out: there is another one of its name");
+                    continue;
+                }
+                files.insert(name.clone(), skill.files);
+                offers.push(skill.offer);
+            }
+        }
+        let taken = self.offer(offers).await?;
+        files.retain(|name, _| taken.contains(name));
+        // A host starts once.
+        let _ = shelf.files.set(files);
+        Ok(())
+    }
+
+    /// Offers skills, in their order. Returns those that come from an offer, whoever changed them since.
+    async fn offer(mut self, offers: Vec<Offer>) -> Result<BTreeSet<StorePath>, StoreError> {
         let principal = Principal::default();
         // Without any skills it is another store than the one from which some were deleted, or begins anew.
         let is_new = self.shelf.skills.list(&principal).await?.is_empty();
-        let before = self.taken.clone();
+        let (before, mut theirs) = (self.taken.clone(), BTreeSet::new());
         for offer in offers {
             let (name, digest) = (offer.name.clone(), offer.digest());
             let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
-            match self.shelf.offer(&principal, offer, was_deleted).await? {
-                SkillOutcome::Added | SkillOutcome::Updated | SkillOutcome::Unchanged => {
-                    drop(self.taken.insert(name, digest))
-                }
-                SkillOutcome::Kept | SkillOutcome::Deleted => {
-                    tracing::debug!(%name, "a skill that was offered is not taken")
-                }
+            let outcome = self.shelf.offer(&principal, offer, was_deleted).await?;
+            tracing::debug!(%name, ?outcome, "a skill was offered");
+            if matches!(
+                outcome,
+                SkillOutcome::Added | SkillOutcome::Updated | SkillOutcome::Unchanged
+            ) {
+                self.taken.insert(name.clone(), digest);
+            }
+            if outcome != SkillOutcome::Deleted && self.taken.contains_key(&name) {
+                theirs.insert(name);
             }
         }
-        match self.file {
-            Some(file) if self.taken != before => blocking(move || file.write(&self.taken)).await,
-            _ => Ok(()),
+        if let Some(file) = self.file.filter(|_| self.taken != before) {
+            blocking(move || file.write(&self.taken)).await?;
         }
+        Ok(theirs)
     }
 }
 
 /// The guides of a host as skills. Whoever gave the host its tools wrote them.
-pub(super) fn starters(guides: &ToolGuides) -> Vec<Offer> {
+fn starters(guides: &ToolGuides) -> Vec<Offer> {
     let guides = guides.snapshot();
     let starter = |guide: &Arc<dyn ToolGuide>| {
         Some(Offer {
@@ -78,4 +106,21 @@ pub(super) fn starters(guides: &ToolGuides) -> Vec<Offer> {
         })
     };
     guides.values().filter_map(starter).collect()
+}
+
+/// The skills of a folder. What of it cannot be taken is told to whoever reads the log.
+async fn read(folder: &SkillFolder) -> Vec<FolderSkill> {
+    let path = folder.path().display();
+    match folder.read().await {
+        Ok((skills, skipped)) => {
+            for file in skipped {
+                tracing::warn!(folder = %path, file = %file.path, reason = %file.reason, "no skill is taken from a file");
+            }
+            skills
+        }
+        Err(error) => {
+            tracing::warn!(folder = %path, %error, "no skills are taken from a folder");
+            Vec::new()
+        }
+    }
 }

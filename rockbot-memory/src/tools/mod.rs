@@ -5,6 +5,7 @@ pub(crate) mod guides;
 pub(crate) mod long_term;
 mod origin;
 pub(crate) mod rules;
+mod shelf;
 pub(crate) mod skills;
 pub(crate) mod working;
 
@@ -15,6 +16,7 @@ use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
 pub(crate) use origin::Readings;
+pub(crate) use shelf::Shelf;
 
 /// How many tags an entry may have.
 const MOST_TAGS: usize = 20;

@@ -52,7 +52,8 @@ pub trait ContextSource: fmt::Debug + Send + Sync + 'static {
 /// A message with fewer characters says too little to search by: what it finds would only distract.
 const SHORT: usize = 30;
 
-/// The message that a turn begins with, and what was said before it.
+/// The message that a turn begins with, and what was said before it; or, within the turn, something more that its model is to
+/// do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextQuery {
@@ -62,9 +63,10 @@ pub struct ContextQuery {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// The message.
+    /// The message, or what is to be done.
     pub text: String,
-    /// What the same person said before it in the conversation, the newest first.
+    /// What the same person said before it in the conversation, the newest first; before something more is done, the answer so
+    /// far and then the message.
     pub earlier: Vec<String>,
 }
 

@@ -11,7 +11,7 @@
 //! * [`conversation_log`]: everything that was said, for those who learn from it afterwards
 //! * [`rules`]: what the agent must keep to, Markdown
 //! * [`feedback`]: signs of how well the agent did, lines for each session
-//! * [`skill`]: skills, one document each, and a log of their uses
+//! * [`skill`]: skills, one document each, a log of their uses, and folders of skills as other agents have them
 //! * [`working`]: texts that are kept for a while
 //!
 //! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
@@ -37,6 +37,7 @@ pub mod copy;
 mod documents;
 pub mod evaluation;
 pub mod feedback;
+mod json_file;
 pub mod long_term;
 mod memory;
 mod options;

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use rockbot_core::testing::ScriptedModel;
-use rockbot_core::tool::{StaticGuide, ToolGuide};
-use rockbot_host::tool::{GuideError, GuideSnapshot, ToolGuides};
+use rockbot_core::tool::{GuideError, GuideSnapshot, StaticGuide, ToolGuide, ToolGuides};
 use serde_json::{Value, json};
 
 use crate::support::{host_of, results};

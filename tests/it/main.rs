@@ -42,10 +42,12 @@ mod second_look;
 mod serve_tools;
 mod sessions;
 mod settings;
+mod skill_folders;
 mod skills;
 mod spending;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod starter_skills;
 mod support;
 mod task_list;
 mod telemetry;

@@ -506,7 +506,7 @@ async fn a_skill_is_written_described_read_changed_and_deleted() {
         ScriptedModel::new(),
         ScriptedModel::new().says("Reads the mail.").says("Sorts the mail."),
     );
-    let host = working(&model, &background, Memory::default()).await;
+    let host = working(&model, &background, Memory::default().without_starter_skills()).await;
     let content = "Open the mail.\nRead it.";
     let save = ("save_skill", json!({"name": "mail/read", "content": content}));
     let told = calls(&host, &model, "s", &[save, ("get_skill", json!({"name": "mail/read"}))]).await;

@@ -8,7 +8,7 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatRequest, ContextReason, Provenance, Role};
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::turn::TurnRequest;
-use rockbot_host::turn::{Evaluation, RecordedEvent, TurnEvent};
+use rockbot_host::turn::{Evaluation, RecordedEvent, Turn, TurnEvent};
 use rockbot_host::{AgentHost, AgentHostBuilder, ContextBudget};
 use serde_json::json;
 
@@ -202,4 +202,85 @@ async fn an_incomplete_answer_is_sent_back_with_what_is_known_about_what_is_miss
     let reasons: Vec<_> = shown(request).into_iter().map(|(reason, _)| reason).collect();
     use ContextReason::{Answer, Correction, Instructions, Message, Recalled};
     assert_eq!(reasons, [Instructions, Message, Answer, Recalled, Correction]);
+}
+
+/// A source that knows the same whatever it is asked, and notes what that was.
+#[derive(Debug)]
+struct Skills(Notes);
+
+#[async_trait]
+impl ContextSource for Skills {
+    fn name(&self) -> &str {
+        "skills"
+    }
+
+    async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        self.0.add(query.topics().collect::<Vec<_>>().join(" | "));
+        let fits = |text: &str| query.topics().any(|topic| topic.contains("silver")) || text.contains("gold");
+        let texts = ["- dig: for gold", "- dive: for silver"]
+            .into_iter()
+            .filter(|text| fits(text));
+        let skill = |text| ContextItem::new("Skills", text, "it fits", Provenance::HOST);
+        let rule = ContextItem::new("Rules", "- Be brief.", "a rule", Provenance::USER).as_instruction();
+        Ok(texts.map(skill).chain([rule]).collect())
+    }
+}
+
+#[tokio::test]
+async fn a_follow_up_knows_what_fits_it_the_message_and_the_answer() {
+    let worth = json!({ "hasFollowUps": true, "prompt": "Look for what lies beside the gold." }).to_string();
+    let model = ScriptedModel::new()
+        .calls("look", json!({}))
+        .says("The gold is under the oak, and silver is in the well.")
+        .says(worth)
+        .calls("look", json!({}))
+        .says("There is a spade.");
+    let (folder, notes) = (tempfile::tempdir().unwrap(), Notes::default());
+    let evaluation = Evaluation {
+        max_follow_up_passes: 1,
+        ..Evaluation::OFF
+    };
+    let host = AgentHost::builder("digger")
+        .data_dir(folder.path())
+        .chat(model.clone())
+        .tool(rockbot_core::tool::tool("look", |_: Anything| async { "nothing" }).pure())
+        .evaluation(evaluation)
+        .context_source(Skills(notes.clone()))
+        .build()
+        .unwrap();
+    let request: TurnRequest = host.agent().request("s", ASKS);
+    let turn = request.turn_id();
+    host.agent().run(request).await.unwrap();
+
+    let answer = "The gold is under the oak, and silver is in the well.";
+    let more = format!("Look for what lies beside the gold. | {answer} | {ASKS}");
+    assert_eq!(notes.all(), [ASKS, &more]);
+    let requests = model.requests();
+    assert_eq!(records(&requests[0]), "## Skills\n- dig: for gold");
+    let begins = |(_, text): &(ContextReason, String)| text.starts_with("Your own records");
+    let shown: Vec<_> = shown(&requests[3]).into_iter().filter(begins).collect();
+    assert_eq!(shown.len(), 2, "what stood there stays, and is not shown twice");
+    assert!(
+        shown[1].1.contains(">\n## Skills\n- dive: for silver\n</records"),
+        "{}",
+        shown[1].1
+    );
+
+    let run = host.trace(&turn).await.unwrap().unwrap();
+    let event = |body: &str| serde_json::from_str::<RecordedEvent>(body).unwrap().event;
+    let gathered = run.records.iter().find_map(|record| match event(record.body.get()) {
+        TurnEvent::Gathered { recalled, .. } => Some(recalled),
+        _ => None,
+    });
+    let told = gathered
+        .unwrap()
+        .into_iter()
+        .map(|one| (one.beginning, one.reason, one.is_shown));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [("- dive: for silver".to_owned(), "it fits".to_owned(), true)]
+    );
+    let replayed = Turn::from_run(&run).unwrap();
+    let last = &requests[4].messages;
+    assert_eq!(replayed.messages()[..last.len()], **last, "a replay shows the same");
 }

@@ -1,5 +1,6 @@
 //! Skills on disk: what long-term memory on disk does not show already.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,6 +40,7 @@ fn skill(name: &str, content: &str) -> Skill {
         updated_at: None,
         last_used_at: None,
         see_also: Vec::new(),
+        metadata: BTreeMap::new(),
         provenance: Provenance::MODEL,
     }
 }

@@ -82,6 +82,7 @@ fn skill(name: &str) -> Skill {
         updated_at: None,
         last_used_at: None,
         see_also: Vec::new(),
+        metadata: Default::default(),
         provenance: Provenance::MODEL,
     }
 }

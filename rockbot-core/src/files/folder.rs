@@ -18,7 +18,7 @@ use crate::Principal;
 /// How deep folders may be nested: a name of [`encode`](super::encode) needs 16, twice.
 const DEPTH: usize = 40;
 
-/// A folder of documents, held by this process as long as this value lives.
+/// A folder of documents, held by this process as long as this value lives, unless it is [`unheld`](DataFolder::unheld).
 ///
 /// Documents have names relative to the folder, with `/` between nested folders. Nothing in the folder is followed to
 /// another place: a link is an error where a document is read or written, is not listed, and is itself what goes away
@@ -28,7 +28,7 @@ const DEPTH: usize = 40;
 pub struct DataFolder {
     root: PathBuf,
     /// Held, not read.
-    _lock: FileLock,
+    _lock: Option<FileLock>,
 }
 
 /// A file in a [`DataFolder`].
@@ -62,7 +62,18 @@ impl DataFolder {
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, FileError> {
         let root = root.into();
         let lock = FileLock::take_folder(&root)?;
-        Ok(Self { root, _lock: lock })
+        Ok(Self {
+            root,
+            _lock: Some(lock),
+        })
+    }
+
+    /// The folder at `root`, which belongs to others: what is in it may change at any time. Nothing is made or locked.
+    pub fn unheld(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            _lock: None,
+        }
     }
 
     /// Where it is.

@@ -85,6 +85,10 @@ pub struct Skill {
     /// Which skills are of use together with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub see_also: Vec<StorePath>,
+    /// What else is known of it, by name: of a skill from elsewhere its `license`, and its author's own notes as
+    /// `metadata.author`. No rule of ours reads it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
     /// Where it came from: one written after reading untrusted text is not trusted itself.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
@@ -159,6 +163,7 @@ mod tests {
             updated_at: None,
             last_used_at: None,
             see_also: Vec::new(),
+            metadata: BTreeMap::new(),
             provenance: super::super::unknown_provenance(),
         };
         assert_eq!(skill, expected);

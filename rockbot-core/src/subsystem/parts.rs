@@ -11,9 +11,10 @@ use crate::{AgentIdentity, BoxError, Clock};
 /// What a host has: its identity, its folder, and one slot for each type of part.
 ///
 /// When subsystems start, these are there besides what they and the builder gave: the way to the host's models
-/// (`dyn ChatClient`, with its layers, meters and ledger; it is idle when no turn works) and its conversations
-/// (`dyn ConversationMemory`). Nobody has to declare a need of them. The settings of a host that was given some (`Config`)
-/// are there before: a subsystem reads the sections that are its own while it declares.
+/// (`dyn ChatClient`, with its layers, meters and ledger; it is idle when no turn works), its conversations
+/// (`dyn ConversationMemory`) and its guides to tools ([`ToolGuides`](crate::tool::ToolGuides)). Nobody has to declare a
+/// need of them. The settings of a host that was given some (`Config`) are there before: a subsystem reads the sections that
+/// are its own while it declares.
 ///
 /// ```
 /// use std::sync::Arc;

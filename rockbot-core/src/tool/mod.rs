@@ -19,6 +19,7 @@
 mod arguments;
 mod executor;
 mod guide;
+mod guides;
 mod invoke;
 mod large_result;
 mod message;
@@ -31,6 +32,7 @@ mod view;
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
 pub use executor::{Recovery, ToolExecutor};
 pub use guide::{StaticGuide, ToolGuide};
+pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use large_result::{
     ChunkKeyForm, ChunkKeys, ChunkedResult, LargeResult, LargeResultPolicy, is_result_chunk, result_readers,

@@ -71,18 +71,22 @@ struct Found {
 }
 
 impl Drive<'_> {
-    /// Has the turn take in what the agent knows about something.
+    /// Has the turn take in what the agent knows about something, and about its message and the answer so far, beyond what
+    /// the conversation shows.
     pub(super) async fn recall(&mut self, about: String) -> Result<(), JournalError> {
-        let message = match self.driver.knowledge.is_empty() {
-            true => None,
+        let (knowledge, turn) = (&self.driver.knowledge, &self.turn);
+        let gathered = match knowledge.is_empty() {
+            true => Gathered::default(),
             false => {
-                let request = self.turn.request();
+                let request = turn.request();
                 let (principal, session) = (request.principal.clone(), request.session.clone());
-                let query = ContextQuery::new(principal, session, self.turn.id().clone(), about);
-                self.driver.knowledge.gather(&query).await.data
+                let earlier = vec![turn.last_answer(), request.text.clone()];
+                let query = ContextQuery::new(principal, session, turn.id().clone(), about).with_earlier(earlier);
+                knowledge.gather_beyond(&query, turn.messages()).await
             }
         };
-        self.feed(&TurnEvent::Gathered { message })
+        let (message, recalled) = (gathered.data, gathered.recalled);
+        self.feed(&TurnEvent::Gathered { message, recalled })
     }
 }
 
@@ -91,9 +95,27 @@ impl Knowledge {
         self.sources.is_empty()
     }
 
+    /// What may help with a message.
     pub(crate) async fn gather(&self, query: &ContextQuery) -> Gathered {
-        let asked = self.sources.iter().map(|source| self.ask(&**source, query));
-        let found = choose(join_all(asked).await, self.budget.max_tokens * BYTES_PER_TOKEN);
+        self.show(self.ask_all(query).await, query)
+    }
+
+    /// What else may help, besides instructions and what `conversation` shows already.
+    async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> Gathered {
+        let parts = || conversation.iter().flat_map(|message| &message.content);
+        let is_new = |item: &ContextItem| !item.is_instruction && !parts().any(|part| *part == content(item));
+        let mut found = self.ask_all(query).await;
+        found.iter_mut().for_each(|items| items.retain(&is_new));
+        self.show(found, query)
+    }
+
+    /// What each source knows.
+    async fn ask_all(&self, query: &ContextQuery) -> Vec<Vec<ContextItem>> {
+        join_all(self.sources.iter().map(|source| self.ask(&**source, query))).await
+    }
+
+    fn show(&self, found: Vec<Vec<ContextItem>>, query: &ContextQuery) -> Gathered {
+        let found = choose(found, self.budget.max_tokens * BYTES_PER_TOKEN);
         let shown = || found.iter().filter(|found| found.is_shown).map(|found| &found.item);
         Gathered {
             instructions: instructions(shown().filter(|item| item.is_instruction)),
@@ -199,13 +221,17 @@ fn sections<'a>(items: impl Iterator<Item = &'a ContextItem>) -> impl Iterator<I
             text,
             provenance: Provenance::HOST,
         });
-        let text = ContentPart {
-            text: format!("\n{}", item.text),
-            provenance: item.provenance.clone(),
-        };
-        heading.into_iter().chain([text])
+        heading.into_iter().chain([content(item)])
     };
     items.into_iter().flat_map(part)
+}
+
+/// An item as it stands in a message.
+fn content(item: &ContextItem) -> ContentPart {
+    ContentPart {
+        text: format!("\n{}", item.text),
+        provenance: item.provenance.clone(),
+    }
 }
 
 #[cfg(test)]

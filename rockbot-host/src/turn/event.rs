@@ -54,6 +54,9 @@ pub enum TurnEvent {
     Gathered {
         /// It, if there is anything.
         message: Option<ChatMessage>,
+        /// All of it, and why it may help.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        recalled: Vec<Recalled>,
     },
     /// What was to be left out of the conversation is left out.
     Compacted {

@@ -184,7 +184,7 @@ impl Turn {
             }
             TurnEvent::Halted => self.halted = true,
             TurnEvent::Compacted { kept } => self.take_compacted(kept),
-            TurnEvent::Gathered { message } => self.take_gathered(message.as_ref()),
+            TurnEvent::Gathered { message, .. } => self.take_gathered(message.as_ref()),
             TurnEvent::ModelFailed { overflow, .. } => {
                 if let Some(overflow) = overflow {
                     self.note_overflow(overflow);
@@ -451,7 +451,7 @@ impl Turn {
     }
 
     /// What the model said last.
-    pub(super) fn last_answer(&self) -> String {
+    pub(crate) fn last_answer(&self) -> String {
         let said = self
             .messages
             .iter()

@@ -151,6 +151,7 @@ impl Life {
             }
             TurnStep::Gather(about) => vec![TurnEvent::Gathered {
                 message: Some(ChatMessage::user(about)),
+                recalled: Vec::new(),
             }],
             TurnStep::Compact(_) => vec![TurnEvent::Compacted { kept: self.keep() }],
             TurnStep::CallTools(group) => self.call(group),

@@ -7,7 +7,7 @@ use rockbot_core::store::{Skill, StorePath};
 use rockbot_core::{CallContext, Principal, SessionId};
 
 use super::ask;
-use crate::tools::skills::Shelf;
+use crate::tools::Shelf;
 
 /// The longest summary, in characters.
 const MAX_LEN: usize = 200;

@@ -18,7 +18,7 @@ const HEADING: &str = "Skills (read one with get_skill before you use it)";
 const WHOLE: usize = 4_000;
 
 /// How much of what a skill is for is shown, in bytes.
-const SUMMARY: usize = 200;
+const SUMMARY: usize = 1_024;
 
 /// The skills that fit a message best, and those that go with them; when a conversation begins, what all of them are for.
 #[derive(Debug)]
@@ -137,6 +137,7 @@ mod tests {
             updated_at: None,
             last_used_at: None,
             see_also: see_also.iter().map(|name| StorePath::new(name).unwrap()).collect(),
+            metadata: Default::default(),
             provenance: Provenance::MODEL,
         }
     }

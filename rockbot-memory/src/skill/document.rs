@@ -21,6 +21,7 @@ impl Document for Skill {
         "updatedAt",
         "lastUsedAt",
         "seeAlso",
+        "metadata",
         "provenance",
     ];
 
@@ -65,6 +66,7 @@ mod tests {
             updated_at: Some(Timestamp::default()),
             last_used_at: Some(Timestamp::default()),
             see_also: vec![name],
+            metadata: [("license".to_owned(), "MIT".to_owned())].into(),
             provenance: Provenance::MODEL,
         };
         let Value::Object(members) = serde_json::to_value(skill).unwrap() else {

@@ -4,11 +4,24 @@
 //! folder itself, those of others in `@{principal}/`. People may add, change and remove these files. The name of the
 //! skill is that of the file; `createdAt`, when it is missing, is the time of the file.
 //!
+//! Other agents keep skills as folders with a `SKILL.md`: [`SkillFolder`] brings them into any store, and writes them from any.
+//!
 //! Uses are lines in `{session}.jsonl`, in a folder of their own. Nothing is ever removed by itself.
 
 mod document;
+mod files;
+mod folder;
+mod offer;
 mod store;
 mod usage;
 
+pub(crate) use files::SkillFiles;
+pub(crate) use folder::FolderSkill;
+pub use folder::{
+    ExportOptions, ExportReport, ExportedSkill, ImportReport, ImportedSkill, SkillFileError, SkillFolder, SkipReason,
+    SkippedFile,
+};
+pub(crate) use offer::Offer;
+pub use offer::SkillOutcome;
 pub use store::FileSkillStore;
 pub use usage::FileSkillUsageStore;

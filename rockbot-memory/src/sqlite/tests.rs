@@ -365,6 +365,7 @@ async fn a_skill_that_is_too_long_is_refused() {
         updated_at: None,
         last_used_at: None,
         see_also: Vec::new(),
+        metadata: Default::default(),
         provenance: Provenance::MODEL,
     };
     let refused = open(&folder).skills.save(&me(), skill).await.unwrap_err();

@@ -12,16 +12,18 @@ use rockbot_core::store::{
     SkillStore, SkillUsageStore, WorkingLimits, WorkingMemory,
 };
 use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
+use super::seeding::Seeding;
 use super::{Memory, Work};
 use crate::background::{Expander, Queue, Summarizer, Upkeep, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::tools::long_term::LongTerm;
 use crate::tools::rules::Rules;
-use crate::tools::skills::{Shelf, Skills};
+use crate::tools::skills::Skills;
 use crate::tools::working::Working;
-use crate::tools::{self, Common};
+use crate::tools::{self, Common, Shelf};
 use crate::work;
 use crate::{
     FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
@@ -34,8 +36,9 @@ impl Subsystem for Memory {
         "memory"
     }
 
+    /// Its stores are open by then; what is left to do is to seed skills.
     fn stage(&self) -> Stage {
-        Stage::Memory
+        Stage::Skills
     }
 
     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
@@ -53,10 +56,16 @@ impl Subsystem for Memory {
                 readings: Arc::default(),
             },
         };
+        let expander = self.declare_long_term(&shared, needs)?;
+        let shelf = self.declare_skills(&shared, needs)?;
+        let offers = !self.without_starters || !self.skill_folders.is_empty();
+        let seeds = shelf.clone().filter(|_| offers);
+        let seeding = seeds.map(|shelf| Seeding::open(shelf, needs.parts().data_dir()));
         self.work = Some(Work {
             jobs,
-            expander: self.declare_long_term(&shared, needs)?,
-            summarizer: self.declare_skills(&shared, needs)?,
+            expander,
+            summarizer: shelf.map(Summarizer),
+            seeding: seeding.transpose()?,
         });
         self.declare_working(&shared, needs)?;
         self.declare_rules(&shared, needs)?;
@@ -64,7 +73,14 @@ impl Subsystem for Memory {
         self.declare_conversation_log(needs)
     }
 
-    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+    async fn start(mut self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let guides = parts.get::<ToolGuides>().filter(|_| !self.without_starters);
+        if let Some(seeding) = self.work.as_mut().and_then(|work| work.seeding.take())
+            && let Err(error) = seeding.begin(guides.as_deref(), &self.skill_folders).await
+        {
+            // An agent works without them, too.
+            tracing::warn!(%error, "not all skills could be taken in when the host started");
+        }
         let upkeep = Upkeep {
             retention: self.retention.unwrap_or_default(),
             clock: parts.clock().clone(),
@@ -122,7 +138,7 @@ impl Memory {
         }))
     }
 
-    fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Summarizer>, BoxError> {
+    fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Arc<Shelf>>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn SkillStore>, BoxError> {
             Ok(match &self.folders.skills {
                 Some(folder) => Arc::new(FileSkillStore::open_with(folder, options(parts))?),
@@ -151,7 +167,7 @@ impl Memory {
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::skills());
         needs.context(SkillRecall::new(skills));
-        Ok(Some(Summarizer(shelf)))
+        Ok(Some(shelf))
     }
 
     fn declare_working(&self, shared: &Shared, needs: &mut Needs) -> Result<(), BoxError> {

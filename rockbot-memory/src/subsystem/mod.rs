@@ -3,6 +3,7 @@
 mod choice;
 mod configured;
 mod declare;
+mod seeding;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use rockbot_core::store::{
 
 use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
+use crate::skill::SkillFolder;
 use choice::Choice;
 use configured::Folders;
+use seeding::Seeding;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
 /// and where feedback is kept.
@@ -32,6 +35,11 @@ use configured::Folders;
 /// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
 /// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times that a host's briefing tells |
+///
+/// **Starter skills**: when the host starts, each of its guides to tools becomes a skill of the principal `local`, unless there
+/// is one of its name. Such a skill is upgraded when the text of its guide changed, as long as no person and no model touched
+/// it. One that was deleted stays so until its guide changes, as far as the data folder remembers; a store without any skills
+/// gets all of them.
 ///
 /// **In the background**, once the host has started, a model files what `save_memory` saved and says what new skills are
 /// for: one call at a time, without tools, after everybody who waits for an answer. The text is stored before that, so when
@@ -69,6 +77,8 @@ pub struct Memory {
     conversation_log: Choice<dyn ConversationLog>,
     folders: Folders,
     retention: Option<Retention>,
+    without_starters: bool,
+    skill_folders: Vec<SkillFolder>,
     work: Option<Work>,
 }
 
@@ -84,6 +94,8 @@ impl Default for Memory {
             conversation_log: Choice::Off,
             folders: Folders::default(),
             retention: None,
+            without_starters: false,
+            skill_folders: Vec::new(),
             work: None,
         }
     }
@@ -95,6 +107,7 @@ struct Work {
     jobs: Jobs,
     expander: Option<Expander>,
     summarizer: Option<Summarizer>,
+    seeding: Option<Seeding>,
 }
 
 impl Memory {
@@ -154,6 +167,21 @@ impl Memory {
     pub fn skills_folders(mut self, skills: impl Into<PathBuf>, usage: impl Into<PathBuf>) -> Self {
         self.folders.skills = Some(skills.into());
         self.folders.skill_usage = Some(usage.into());
+        self
+    }
+
+    /// The agent also has the skills of this folder, which is in the open format; call it once for each folder. They are taken in
+    /// when the host starts, for the principal `local`, as [`SkillFolder::import`] does, and again when their text changed; one
+    /// that was deleted stays so until then. The model reads what lies beside their `SKILL.md` with `get_skill`: texts of at most
+    /// 1 MiB. A folder that cannot be read is logged, and the host starts without it.
+    pub fn skill_folder(mut self, folder: SkillFolder) -> Self {
+        self.skill_folders.push(folder);
+        self
+    }
+
+    /// Guides to tools do not become skills.
+    pub fn without_starter_skills(mut self) -> Self {
+        self.without_starters = true;
         self
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod guides;
 pub(crate) mod long_term;
 mod origin;
 pub(crate) mod rules;
+mod shelf;
 pub(crate) mod skills;
 mod time_zone;
 pub(crate) mod working;
@@ -16,6 +17,7 @@ use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
 pub(crate) use origin::Readings;
+pub(crate) use shelf::Shelf;
 
 /// How many tags an entry may have.
 const MOST_TAGS: usize = 20;

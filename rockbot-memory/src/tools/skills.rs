@@ -2,96 +2,17 @@
 
 use std::sync::Arc;
 
-use rockbot_core::store::{Skill, SkillStore, SkillUsage, SkillUsageStore, StoreError, StorePath};
+use rockbot_core::store::{Skill, StoreError, StorePath};
 use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
-use rockbot_core::{CallContext, Clock, IdSource, Principal, Timestamp};
+use rockbot_core::{CallContext, IdSource, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::Mutex;
 
 use super::edit::edited;
 use super::origin::least;
+use super::shelf::Shelf;
 use super::{Common, ago, failed, invalid, path};
 use crate::background::{Queue, Summary};
-
-/// Skills, and everything that changes them, one after the other: a store keeps whole skills, so two changes at once would
-/// lose one.
-#[derive(Debug)]
-pub(crate) struct Shelf {
-    pub(crate) skills: Arc<dyn SkillStore>,
-    pub(crate) usage: Option<Arc<dyn SkillUsageStore>>,
-    pub(crate) clock: Arc<dyn Clock>,
-    changing: Mutex<()>,
-}
-
-impl Shelf {
-    pub(crate) fn new(
-        skills: Arc<dyn SkillStore>,
-        usage: Option<Arc<dyn SkillUsageStore>>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
-            skills,
-            usage,
-            clock,
-            changing: Mutex::default(),
-        }
-    }
-
-    /// Keeps what `change` makes of the skill as it stands, if it makes one.
-    async fn write<E: From<StoreError>>(
-        &self,
-        principal: &Principal,
-        name: &StorePath,
-        change: impl FnOnce(Option<Arc<Skill>>) -> Result<Option<Skill>, E>,
-    ) -> Result<Option<Skill>, E> {
-        let _changing = self.changing.lock().await;
-        let before = self.skills.get(principal, name).await?;
-        let after = change(before.clone())?;
-        if let Some(after) = after.as_ref().filter(|after| before.as_deref() != Some(after)) {
-            self.skills.save(principal, after.clone()).await?;
-        }
-        Ok(after)
-    }
-
-    /// Changes a skill, if there is one of this name.
-    pub(crate) async fn update(
-        &self,
-        principal: &Principal,
-        name: &StorePath,
-        change: impl FnOnce(&mut Skill),
-    ) -> Result<Option<Skill>, StoreError> {
-        let change = |before: Option<Arc<Skill>>| {
-            Ok(before.map(|before| {
-                let mut after = (*before).clone();
-                change(&mut after);
-                after
-            }))
-        };
-        self.write(principal, name, change).await
-    }
-
-    /// Notes that a skill was read. That it cannot be noted keeps nobody from reading it.
-    async fn used(&self, skill: &Skill, id: String, cx: &CallContext) {
-        let (now, name) = (self.clock.now(), &skill.name);
-        let noted = self
-            .update(cx.principal(), name, |skill| skill.last_used_at = Some(now))
-            .await;
-        let usage = SkillUsage {
-            id,
-            skill_name: name.clone(),
-            session_id: cx.session().clone(),
-            timestamp: now,
-        };
-        let appended = match &self.usage {
-            Some(store) => store.append(cx.principal(), usage).await,
-            None => Ok(()),
-        };
-        if let Err(error) = noted.map(drop).and(appended) {
-            tracing::warn!(%name, %error, "that a skill was used could not be noted");
-        }
-    }
-}
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
@@ -126,25 +47,34 @@ async fn list(this: State<Skills>, _: ListSkills, cx: CallContext) -> Result<Str
 struct GetSkill {
     /// The name, as list_skills shows it.
     name: String,
+    /// One of the files that belong to it, as the skill lists them; without it you read the skill itself.
+    file: Option<String>,
 }
 
 async fn get(this: State<Skills>, args: GetSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
     let skill = this.shelf.skills.get(cx.principal(), &name).await.map_err(failed)?;
     let skill = skill.ok_or_else(|| missing(&name))?;
+    let files = this.shelf.files_of(cx.principal(), &name);
+    if let Some(file) = args.file {
+        let files = files.ok_or_else(|| ToolError::invalid_arguments(format!("`{name}` has no files")))?;
+        this.common.readings.note(&cx, [&files.provenance]);
+        return files.read(&file).await.map_err(ToolError::invalid_arguments);
+    }
     this.shelf.used(&skill, this.ids.next_id(), &cx).await;
     this.common.readings.note(&cx, [&skill.provenance]);
-    match skill.see_also.is_empty() {
-        true => Ok(skill.content.clone()),
-        false => {
-            let others: Vec<_> = skill.see_also.iter().map(StorePath::as_str).collect();
-            Ok(format!(
-                "{}\n\nSee also the skills: {}",
-                skill.content,
-                others.join(", ")
-            ))
-        }
+    let mut text = skill.content.clone();
+    if !skill.see_also.is_empty() {
+        let others: Vec<_> = skill.see_also.iter().map(StorePath::as_str).collect();
+        text.push_str(&format!("\n\nSee also the skills: {}", others.join(", ")));
     }
+    if let Some(files) = files.filter(|files| !files.names().is_empty()) {
+        text.push_str(&format!(
+            "\n\nFiles of this skill, to be read with get_skill: {}",
+            files.names().join(", ")
+        ));
+    }
+    Ok(text)
 }
 
 /// Writes down how something is done, so that you can do it again in another conversation. A skill of the same name is
@@ -173,6 +103,7 @@ async fn save(this: State<Skills>, args: SaveSkill, cx: CallContext) -> Result<S
             updated_at: known.map(|_| now),
             last_used_at: known.and_then(|known| known.last_used_at),
             see_also: known.map(|known| known.see_also.clone()).unwrap_or_default(),
+            metadata: known.map(|known| known.metadata.clone()).unwrap_or_default(),
             provenance: origin,
         }))
     };

@@ -124,6 +124,7 @@ fn skill(name: &str, content: &str) -> Skill {
         updated_at: Some(Timestamp::from_millis(2000)),
         last_used_at: None,
         see_also: vec![path("skills")],
+        metadata: [("license".to_owned(), "MIT".to_owned())].into(),
         provenance: Provenance::MODEL,
     }
 }

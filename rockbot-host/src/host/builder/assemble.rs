@@ -12,7 +12,7 @@ use rockbot_core::store::{
     ConversationLog, ConversationMemory, InMemoryConversationMemory, RulesStore, StoreError, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declared, Needs, Parts};
-use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, result_readers};
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry, result_readers};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
-use crate::tool::{ToolDispatcher, ToolGuides};
+use crate::tool::ToolDispatcher;
 use crate::users::Replies;
 
 /// What keeps a host from being built. All of it is reported at once.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot_core::ToolName;
-use rockbot_core::tool::{State, Tool, ToolError, ToolGuide, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use super::{State, Tool, ToolError, ToolGuide, stateful_tool};
+use crate::ToolName;
 
 /// How many names an error lists at most.
 const LISTED: usize = 40;
@@ -16,14 +17,13 @@ const LISTED: usize = 40;
 /// Guides come and go while the host runs; the tools show those that are there when they are called.
 ///
 /// ```
-/// use rockbot_core::tool::StaticGuide;
-/// use rockbot_host::tool::ToolGuides;
+/// use rockbot_core::tool::{StaticGuide, ToolGuides};
 ///
 /// let guides = ToolGuides::new();
 /// guides.add(StaticGuide::new("web", "Searching and reading the web.", "Search first, then read."))?;
 /// let names = guides.tools().map(|tool| tool.registration.name);
 /// assert_eq!(names, ["list_tool_guides", "get_tool_guide"]);
-/// # Ok::<(), rockbot_host::tool::GuideError>(())
+/// # Ok::<(), rockbot_core::tool::GuideError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ToolGuides(Arc<Mutex<GuideSnapshot>>);

@@ -1,0 +1,68 @@
+//! What lies in a folder, and what of it is a skill.
+
+use std::io;
+use std::path::Path;
+
+/// How deep folders are looked into, and how many files and links are seen at most.
+const DEPTH: usize = 6;
+const MOST: usize = 20_000;
+
+/// What makes a folder a skill.
+pub(super) const FILE: &str = "SKILL.md";
+
+/// The plain files and the links in a folder by their names relative to it, sorted.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: Vec<String>,
+    pub(super) links: Vec<String>,
+}
+
+impl Found {
+    /// Looks into a folder, but not into hidden ones and what package managers leave there. No link is followed.
+    pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
+        let mut found = Self::default();
+        found.walk(folder, "", DEPTH)?;
+        found.files.sort_unstable();
+        found.links.sort_unstable();
+        Ok(found)
+    }
+
+    fn walk(&mut self, folder: &Path, prefix: &str, depth: usize) -> io::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if name.starts_with('.') || name == "node_modules" || self.files.len() + self.links.len() == MOST {
+                continue;
+            }
+            let (kind, path) = (entry.file_type()?, format!("{prefix}{name}"));
+            if kind.is_symlink() {
+                self.links.push(path);
+            } else if kind.is_file() {
+                self.files.push(path);
+            } else if kind.is_dir() && depth > 0 {
+                // One that cannot be read keeps nobody from the others.
+                let _ = self.walk(&entry.path(), &format!("{path}/"), depth - 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// The folders of skills, with a slash at their end, and the files in each beside its `SKILL.md`. What lies in the folder
+    /// of a skill belongs to it. An empty name is the folder itself.
+    pub(super) fn skills(&self) -> Vec<(&str, Vec<String>)> {
+        let folders = self.files.iter().filter_map(|file| file.strip_suffix(FILE));
+        let mut folders: Vec<_> = folders
+            .filter(|folder| folder.is_empty() || folder.ends_with('/'))
+            .collect();
+        // What lies in a folder comes right behind it.
+        folders.sort_unstable();
+        folders.dedup_by(|folder, above| folder.starts_with(*above));
+        let with_files = |folder: &'_ str| {
+            let files = self.files.iter().filter_map(|file| file.strip_prefix(folder));
+            files.filter(|file| *file != FILE).map(str::to_owned).collect()
+        };
+        folders.into_iter().map(|folder| (folder, with_files(folder))).collect()
+    }
+}

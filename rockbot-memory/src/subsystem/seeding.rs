@@ -1,0 +1,126 @@
+//! What a host offers to its agent's skills when it starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use rockbot_core::Principal;
+use rockbot_core::context::Trust;
+use rockbot_core::store::{StoreError, StorePath};
+use rockbot_core::tool::{ToolGuide, ToolGuides};
+
+use crate::blocking::blocking;
+use crate::json_file::JsonFile;
+use crate::skill::{FolderSkill, Offer, SkillFolder, SkillOutcome};
+use crate::tools::Shelf;
+
+/// Where it is kept what was offered, below the data folder.
+const FOLDER: &str = "offered-skills";
+
+/// Offers skills, and remembers what was taken: a skill that was deleted since stays so until it is offered with another
+/// text.
+#[derive(Debug)]
+pub(super) struct Seeding {
+    shelf: Arc<Shelf>,
+    /// The digests of the texts that were taken, by the names of their skills.
+    taken: BTreeMap<StorePath, String>,
+    file: Option<JsonFile>,
+}
+
+impl Seeding {
+    /// To the skills of `shelf`; remembers in the data folder, if there is one.
+    pub(super) fn open(shelf: Arc<Shelf>, data_dir: Option<&Path>) -> Result<Self, StoreError> {
+        let open = |folder: &Path| JsonFile::open(folder.join(FOLDER), "offered.json", "the skills that were offered");
+        let (file, taken) = data_dir.map(open).transpose()?.unzip();
+        Ok(Self {
+            shelf,
+            taken: taken.unwrap_or_default(),
+            file,
+        })
+    }
+
+    /// Offers the guides of a host, and then the skills of folders, of which those beside them are shown from now on. Of several
+    /// with one name the first is taken.
+    pub(super) async fn begin(self, guides: Option<&ToolGuides>, folders: &[SkillFolder]) -> Result<(), StoreError> {
+        let shelf = self.shelf.clone();
+        let mut offers = guides.map(starters).unwrap_or_default();
+        let mut names: BTreeSet<_> = offers.iter().map(|offer| offer.name.clone()).collect();
+        let mut files = BTreeMap::new();
+        for folder in folders {
+            for skill in read(folder).await {
+                let name = &skill.offer.name;
+                if !names.insert(name.clone()) {
+                    tracing::warn!(folder = %folder.path().display(), %name, "a skill is left out: there is another one of its name");
+                    continue;
+                }
+                files.insert(name.clone(), skill.files);
+                offers.push(skill.offer);
+            }
+        }
+        let taken = self.offer(offers).await?;
+        files.retain(|name, _| taken.contains(name));
+        // A host starts once.
+        let _ = shelf.files.set(files);
+        Ok(())
+    }
+
+    /// Offers skills, in their order. Returns those that come from an offer, whoever changed them since.
+    async fn offer(mut self, offers: Vec<Offer>) -> Result<BTreeSet<StorePath>, StoreError> {
+        let principal = Principal::default();
+        // Without any skills it is another store than the one from which some were deleted, or begins anew.
+        let is_new = self.shelf.skills.list(&principal).await?.is_empty();
+        let (before, mut theirs) = (self.taken.clone(), BTreeSet::new());
+        for offer in offers {
+            let (name, digest) = (offer.name.clone(), offer.digest());
+            let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
+            let outcome = self.shelf.offer(&principal, offer, was_deleted).await?;
+            tracing::debug!(%name, ?outcome, "a skill was offered");
+            if matches!(
+                outcome,
+                SkillOutcome::Added | SkillOutcome::Updated | SkillOutcome::Unchanged
+            ) {
+                self.taken.insert(name.clone(), digest);
+            }
+            if outcome != SkillOutcome::Deleted && self.taken.contains_key(&name) {
+                theirs.insert(name);
+            }
+        }
+        if let Some(file) = self.file.filter(|_| self.taken != before) {
+            blocking(move || file.write(&self.taken)).await?;
+        }
+        Ok(theirs)
+    }
+}
+
+/// The guides of a host as skills. Whoever gave the host its tools wrote them.
+fn starters(guides: &ToolGuides) -> Vec<Offer> {
+    let guides = guides.snapshot();
+    let starter = |guide: &Arc<dyn ToolGuide>| {
+        Some(Offer {
+            name: StorePath::new(guide.name()).ok()?,
+            summary: guide.summary().split_whitespace().collect::<Vec<_>>().join(" "),
+            content: guide.document().trim().to_owned(),
+            metadata: BTreeMap::new(),
+            source: "guide",
+            trust: Trust::Host,
+        })
+    };
+    guides.values().filter_map(starter).collect()
+}
+
+/// The skills of a folder. What of it cannot be taken is told to whoever reads the log.
+async fn read(folder: &SkillFolder) -> Vec<FolderSkill> {
+    let path = folder.path().display();
+    match folder.read().await {
+        Ok((skills, skipped)) => {
+            for file in skipped {
+                tracing::warn!(folder = %path, file = %file.path, reason = %file.reason, "no skill is taken from a file");
+            }
+            skills
+        }
+        Err(error) => {
+            tracing::warn!(folder = %path, %error, "no skills are taken from a folder");
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Folders of skills in the open format: into stores, out of them, and in an agent.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatClient, Provenance};
+use rockbot_core::context::Trust;
+use rockbot_core::store::{InMemorySkillStore, Skill, SkillStore, StorePath};
+use rockbot_core::testing::{ManualClock, ScriptedModel};
+use rockbot_core::{Clock, Principal};
+use rockbot_memory::Memory;
+use rockbot_memory::skill::{ExportOptions, ImportReport, SkillFolder, SkillOutcome};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::files::{files, names, write};
+use crate::support::{host_of, results};
+
+fn me() -> Principal {
+    Principal::default()
+}
+
+/// A folder with the skill `tea`, which has two more files.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write_tea(folder.path(), "Boil water.");
+    write(folder.path(), "tea/references/kinds.md", "Green, black.");
+    write(folder.path(), "tea/logo.png", [0xff, 0xfe]);
+    folder
+}
+
+fn write_tea(folder: &Path, body: &str) {
+    let text = format!("---\nname: tea\ndescription: Makes tea.\nlicense: MIT\n---\n{body}\n");
+    write(folder, "tea/SKILL.md", text);
+}
+
+async fn import(folder: &Path, store: &dyn SkillStore) -> ImportReport {
+    SkillFolder::new(folder)
+        .import(&me(), store, &ManualClock::default())
+        .await
+        .unwrap()
+}
+
+async fn outcomes(folder: &Path, store: &dyn SkillStore) -> Vec<SkillOutcome> {
+    let report = import(folder, store).await;
+    report.skills.iter().map(|skill| skill.outcome).collect()
+}
+
+async fn get(store: &dyn SkillStore, name: &str) -> Skill {
+    let found = store.get(&me(), &StorePath::new(name).unwrap()).await.unwrap();
+    (*found.expect("the skill is there")).clone()
+}
+
+#[tokio::test]
+async fn a_skill_is_taken_with_its_origin_and_upgraded_until_somebody_touches_it() {
+    let (folder, store) = (folder(), InMemorySkillStore::new());
+    assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Added]);
+    let tea = get(&store, "tea").await;
+    assert!(tea.provenance.source.starts_with("skill-folder:"));
+    let expected = Skill {
+        name: StorePath::new("tea").unwrap(),
+        summary: "Makes tea.".to_owned(),
+        content: "Boil water.".to_owned(),
+        created_at: ManualClock::default().now(),
+        updated_at: None,
+        last_used_at: None,
+        see_also: Vec::new(),
+        metadata: [("license".to_owned(), "MIT".to_owned())].into(),
+        provenance: Provenance {
+            trust: Trust::Untrusted,
+            ..tea.provenance.clone()
+        },
+    };
+    assert_eq!(tea, expected);
+    assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Unchanged]);
+    write_tea(folder.path(), "Boil water well.");
+    assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Updated]);
+    let edited = Skill {
+        content: "Mine.".to_owned(),
+        ..get(&store, "tea").await
+    };
+    store.save(&me(), edited).await.unwrap();
+    assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Kept]);
+    assert_eq!(get(&store, "tea").await.content, "Mine.");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_no_skill_is_told_with_the_reason_and_no_link_is_followed() {
+    let (folder, elsewhere, store) = (folder(), self::folder(), InMemorySkillStore::new());
+    let link = |from: &str, to: &str| {
+        let path = folder.path().join(to);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join(from), path).unwrap();
+    };
+    link("tea", "linked");
+    link("tea/SKILL.md", "a/SKILL.md");
+    link("tea/references/kinds.md", "tea/linked.md");
+    write(
+        folder.path(),
+        "coffee/SKILL.md",
+        "---\nname: tea\ndescription: x\n---\n",
+    );
+    write(
+        folder.path(),
+        "more/tea/SKILL.md",
+        "---\nname: tea\ndescription: x\n---\n",
+    );
+    write(folder.path(), "none/SKILL.md", "# None");
+    write(folder.path(), "no-text/SKILL.md", [0xff]);
+    write(folder.path(), "large/SKILL.md", vec![b'x'; (256 << 10) + 1]);
+    write(folder.path(), ".hidden/SKILL.md", "---\nname: hidden\n---\n");
+    write(folder.path(), "README.md", "All sorts of skills.");
+    let report = import(folder.path(), &store).await;
+    let taken: Vec<_> = report.skills.iter().map(|skill| skill.folder.as_str()).collect();
+    assert_eq!(taken, ["more/tea"]);
+    let told: Vec<_> = report
+        .skipped
+        .iter()
+        .map(|file| {
+            let reason = file.reason.to_string();
+            format!("{}: {}", file.path, reason.split([':', ';']).next().unwrap_or_default())
+        })
+        .collect();
+    let large = folder.path().canonicalize().unwrap().join("large/SKILL.md");
+    assert_eq!(
+        told,
+        [
+            "a/SKILL.md: it is a link, and links are not followed",
+            "linked: it is a link, and links are not followed",
+            "tea/linked.md: it is a link, and links are not followed",
+            "coffee/SKILL.md: it is named `tea`",
+            &format!("large/SKILL.md: `{}` is larger than 262144 bytes", large.display()),
+            "no-text/SKILL.md: it is no text in UTF-8",
+            "none/SKILL.md: it does not begin with a front matter",
+            "tea/SKILL.md: the skill in `more/tea/` has the same name",
+        ]
+    );
+    // The folder of a single skill can be given, too; one that is not there is an error.
+    let single = folder.path().join("tea");
+    assert_eq!(
+        outcomes(&single, &InMemorySkillStore::new()).await,
+        [SkillOutcome::Added]
+    );
+    let missing = SkillFolder::new(folder.path().join("missing"));
+    assert!(missing.import(&me(), &store, &ManualClock::default()).await.is_err());
+}
+
+async fn export(folder: &Path, store: &dyn SkillStore, options: &ExportOptions) -> Vec<(String, SkillOutcome)> {
+    let report = SkillFolder::new(folder).export(&me(), store, options).await.unwrap();
+    let skills = report.skills.into_iter();
+    skills.map(|skill| (skill.folder, skill.outcome)).collect()
+}
+
+#[tokio::test]
+async fn skills_are_written_for_others_and_come_back_as_they_were() {
+    let (folder, store) = (folder(), InMemorySkillStore::new());
+    import(folder.path(), &store).await;
+    let own = Skill {
+        name: StorePath::new("mcp/E-Mail").unwrap(),
+        metadata: Default::default(),
+        provenance: Provenance::USER,
+        ..get(&store, "tea").await
+    };
+    store.save(&me(), own.clone()).await.unwrap();
+    let twin = Skill {
+        name: StorePath::new("mcp/e mail").unwrap(),
+        ..own.clone()
+    };
+    store.save(&me(), twin.clone()).await.unwrap();
+
+    let (target, all) = (tempfile::tempdir().unwrap(), ExportOptions::default());
+    let path = target.path().join("shared/skills");
+    let report = SkillFolder::new(&path).export(&me(), &store, &all).await.unwrap();
+    assert_eq!(report.crowded, [twin.name]);
+    assert_eq!(names(&path), ["mcp-e-mail/SKILL.md", "tea/SKILL.md"]);
+    let other = InMemorySkillStore::new();
+    import(&path, &other).await;
+    for name in ["mcp/E-Mail", "tea"] {
+        let (from, to) = (get(&store, name).await, get(&other, name).await);
+        assert_eq!(
+            (from.summary, from.content, from.metadata),
+            (to.summary, to.content, to.metadata)
+        );
+    }
+
+    let some = ExportOptions {
+        names: Some(vec![StorePath::new("tea").unwrap(), StorePath::new("none").unwrap()]),
+        ..all
+    };
+    let folder = SkillFolder::new(target.path().join("some"));
+    let report = folder.export(&me(), &store, &some).await.unwrap();
+    assert_eq!((report.skills.len(), report.missing.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_others_wrote_into_a_folder_is_replaced_only_on_demand() {
+    let (target, store, all) = (
+        tempfile::tempdir().unwrap(),
+        InMemorySkillStore::new(),
+        ExportOptions::default(),
+    );
+    import(folder().path(), &store).await;
+    let told = |outcome| vec![("tea".to_owned(), outcome)];
+    let changed = async |content: &str| {
+        let content = content.to_owned();
+        store
+            .save(
+                &me(),
+                Skill {
+                    content,
+                    ..get(&store, "tea").await
+                },
+            )
+            .await
+            .unwrap();
+    };
+    assert_eq!(export(target.path(), &store, &all).await, told(SkillOutcome::Added));
+    assert_eq!(export(target.path(), &store, &all).await, told(SkillOutcome::Unchanged));
+    changed("Cool water.").await;
+    assert_eq!(export(target.path(), &store, &all).await, told(SkillOutcome::Updated));
+    let file = target.path().join("tea/SKILL.md");
+    let edited = std::fs::read_to_string(&file).unwrap().replace("Cool", "Warm");
+    write(target.path(), "tea/SKILL.md", &edited);
+    write(target.path(), "tea/notes.md", "Mine.");
+    changed("Hot water.").await;
+    assert_eq!(export(target.path(), &store, &all).await, told(SkillOutcome::Kept));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), edited);
+    let overwrite = ExportOptions { overwrite: true, ..all };
+    assert_eq!(
+        export(target.path(), &store, &overwrite).await,
+        told(SkillOutcome::Updated)
+    );
+    assert!(files(target.path())["tea/SKILL.md"].contains("Hot water."));
+    assert_eq!(files(target.path())["tea/notes.md"], "Mine.");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_export_writes_nowhere_else() {
+    let (target, elsewhere, store) = (tempfile::tempdir().unwrap(), folder(), InMemorySkillStore::new());
+    import(elsewhere.path(), &store).await;
+    let before = files(elsewhere.path());
+    std::fs::create_dir(target.path().join("tea")).unwrap();
+    std::os::unix::fs::symlink(
+        elsewhere.path().join("tea/SKILL.md"),
+        target.path().join("tea/SKILL.md"),
+    )
+    .unwrap();
+    let all = ExportOptions::default();
+    let kept = export(target.path(), &store, &all).await;
+    assert_eq!(kept, [("tea".to_owned(), SkillOutcome::Kept)]);
+    let overwrite = ExportOptions { overwrite: true, ..all };
+    export(target.path(), &store, &overwrite).await;
+    assert!(target.path().join("tea/SKILL.md").symlink_metadata().unwrap().is_file());
+    assert_eq!(files(elsewhere.path()), before);
+}
+
+/// Lets the model of an agent that has the skills of a folder call tools in one turn, and returns what it is told.
+async fn told(memory: Memory, data: &Path, tools: &[(&str, Value)]) -> Vec<String> {
+    let script = tools.iter().fold(ScriptedModel::new(), |model, (tool, arguments)| {
+        model.calls(*tool, arguments.clone())
+    });
+    let model = script.says("Done.");
+    let host = host_of(&model)
+        .data_dir(data)
+        .add(memory.without_starter_skills())
+        .give::<dyn ChatClient>(Arc::new(ScriptedModel::new()))
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    host.agent().ask("s", "Go.").await.unwrap();
+    host.shutdown(Duration::from_secs(5)).await;
+    let told = results(model.requests().last().unwrap());
+    told.iter()
+        .map(|text| text.split_once(": ").unwrap().1.to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_model_reads_a_skill_and_then_its_files() {
+    let (folder, data) = (folder(), tempfile::tempdir().unwrap());
+    let memory = || Memory::default().skill_folder(SkillFolder::new(folder.path()));
+    let read = |file: &str| ("get_skill", json!({"name": "tea", "file": file}));
+    let calls = [
+        ("list_skills", json!({})),
+        ("get_skill", json!({"name": "tea"})),
+        read("./references/kinds.md"),
+        read("logo.png"),
+        read("../tea/SKILL.md"),
+        read("/etc/passwd"),
+        ("save_skill", json!({"name": "milk", "content": "Pour."})),
+        ("get_skill", json!({"name": "milk", "file": "x"})),
+        ("add_rule", json!({"rule": "Always pour."})),
+    ];
+    let told = told(memory(), data.path(), &calls).await;
+    assert_eq!(told[0], "- tea (written today, never used): Makes tea.");
+    assert_eq!(
+        told[1],
+        "Boil water.\n\nFiles of this skill, to be read with get_skill: logo.png, references/kinds.md"
+    );
+    assert_eq!(told[2], "Green, black.");
+    assert!(told[3].contains("`logo.png` is no text"), "{}", told[3]);
+    for told in &told[4..6] {
+        assert!(told.contains("there is no such file; there are: logo.png"), "{told}");
+    }
+    assert!(told[7].contains("`milk` has no files"), "{}", told[7]);
+    assert!(told[8].contains("not"), "a stranger's text makes no rule: {}", told[8]);
+    assert!(
+        !files(data.path()).contains_key("rules.md"),
+        "a stranger's text makes no rule"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_became_a_link_is_not_read() {
+    let (folder, data, secret) = (folder(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(secret.path(), "kinds.md", "a secret");
+    let model = ScriptedModel::new()
+        .calls("get_skill", json!({"name": "tea", "file": "references/kinds.md"}))
+        .says("Done.");
+    let memory = Memory::default().skill_folder(SkillFolder::new(folder.path()).with_trust(Trust::Host));
+    let host = host_of(&model).data_dir(data.path()).add(memory).build().unwrap();
+    host.start().await.unwrap();
+    std::fs::remove_dir_all(folder.path().join("tea/references")).unwrap();
+    std::os::unix::fs::symlink(secret.path(), folder.path().join("tea/references")).unwrap();
+    host.agent().ask("s", "Go.").await.unwrap();
+    let told = results(&model.requests()[1]);
+    assert!(
+        told[0].contains("cannot be read") && !told[0].contains("secret"),
+        "{}",
+        told[0]
+    );
+}
+
+#[tokio::test]
+async fn an_agent_has_the_skills_of_its_folders_anew_at_each_start() {
+    let (folder, data) = (folder(), tempfile::tempdir().unwrap());
+    let memory = || {
+        let missing = SkillFolder::new(folder.path().join("missing"));
+        let memory = Memory::default().skill_folder(missing);
+        memory.skill_folder(SkillFolder::new(folder.path()))
+    };
+    let read = ("get_skill", json!({"name": "tea"}));
+    told(memory(), data.path(), &[]).await;
+    write_tea(folder.path(), "Boil it twice.");
+    let edit = json!({"name": "tea", "old_string": "twice", "new_string": "once"});
+    let texts = told(memory(), data.path(), &[read.clone(), ("edit_skill", edit)]).await;
+    assert!(texts[0].starts_with("Boil it twice."), "{}", texts[0]);
+    write_tea(folder.path(), "Boil it thrice.");
+    let texts = told(
+        memory(),
+        data.path(),
+        &[
+            read.clone(),
+            ("delete_skill", json!({"name": "tea"})),
+            ("save_skill", json!({"name": "x", "content": "y"})),
+        ],
+    )
+    .await;
+    assert_eq!(
+        texts[0], "Boil it once.\n\nFiles of this skill, to be read with get_skill: logo.png, references/kinds.md",
+        "what was edited stays, and its files can be read"
+    );
+    let texts = told(memory(), data.path(), &[read.clone()]).await;
+    assert!(
+        texts[0].starts_with("Boil it thrice."),
+        "the text is another one: {}",
+        texts[0]
+    );
+    told(memory(), data.path(), &[("delete_skill", json!({"name": "tea"}))]).await;
+    let texts = told(memory(), data.path(), &[read]).await;
+    assert!(texts[0].contains("there is no skill `tea`"), "{}", texts[0]);
+}

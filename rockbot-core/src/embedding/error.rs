@@ -33,12 +33,10 @@ pub enum EmbeddingError {
         answered: usize,
     },
     /// What came for a text is no vector.
-    #[error("`{model}` answered no vector to the text {text}: {source}")]
+    #[error("`{model}` answered something else than a vector: {source}")]
     NotAnEmbedding {
         /// The model.
         model: String,
-        /// To which of the texts, counted from 1.
-        text: usize,
         /// Why not.
         source: NotAnEmbedding,
     },

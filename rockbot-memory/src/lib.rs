@@ -14,6 +14,7 @@
 //! * [`skill`]: skills, one document each, and a log of their uses
 //! * [`working`]: texts that are kept for a while
 //!
+//! [`SemanticMemory`] finds facts by what they mean, too, with the vectors of a model.
 //! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
 //!
 //! Parts of a host that learn from what happens:
@@ -41,6 +42,7 @@ mod path;
 pub mod recall;
 mod residents;
 pub mod rules;
+pub mod semantic;
 mod session_lines;
 pub mod signals;
 pub mod skill;
@@ -59,6 +61,7 @@ pub use long_term::FileLongTermMemory;
 pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
 pub use rules::FileRulesStore;
+pub use semantic::{Embedder, SemanticMemory, SemanticMemoryOptions};
 pub use signals::FeedbackSignals;
 pub use skill::{FileSkillStore, FileSkillUsageStore};
 #[cfg(feature = "sqlite")]

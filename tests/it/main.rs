@@ -38,6 +38,7 @@ mod remote_tools;
 mod restart;
 mod rules;
 mod second_look;
+mod semantic_memory;
 mod serve_tools;
 mod sessions;
 mod settings;

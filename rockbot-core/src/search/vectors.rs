@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 
 use super::Ranked;
@@ -22,7 +23,7 @@ use crate::embedding::{Embedding, dot};
 /// assert_eq!(found.len(), 1);
 /// # Ok::<_, rockbot_core::embedding::NotAnEmbedding>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct VectorIndex<K> {
     /// Those of all vectors, one after the other: reading them in a row is what makes it fast.
     values: Vec<f32>,
@@ -39,6 +40,16 @@ impl<K> Default for VectorIndex<K> {
             places: HashMap::new(),
             dimension: 0,
         }
+    }
+}
+
+/// Without its vectors, which tell much about the texts.
+impl<K> fmt::Debug for VectorIndex<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VectorIndex")
+            .field("len", &self.len())
+            .field("dimension", &self.dimension)
+            .finish_non_exhaustive()
     }
 }
 

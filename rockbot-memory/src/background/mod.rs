@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse};
 use rockbot_core::context::Priority;
-use rockbot_core::subsystem::Running;
 use rockbot_core::{CallContext, Principal, SessionId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::work::Work;
 pub(crate) use expansion::{Expander, Expansion};
 pub(crate) use summary::{Summarizer, Summary};
 
@@ -69,19 +68,17 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Begins with the jobs, until it is stopped or dropped.
-    pub(crate) fn start(self, mut jobs: Jobs) -> Box<dyn Running> {
-        Box::new(Work::spawn(|stop| async move {
-            let work = async {
-                while let Some(job) = jobs.recv().await {
-                    self.work(job).await;
-                }
-                // Nobody can bring any more; that is no breakdown.
-                std::future::pending().await
-            };
-            // Nothing is written down at the end: everything is stored already.
-            stop.run_until_cancelled(work).await.unwrap_or(())
-        }))
+    /// Does the jobs until `stop` fires.
+    pub(crate) async fn run(self, mut jobs: Jobs, stop: CancellationToken) {
+        let work = async {
+            while let Some(job) = jobs.recv().await {
+                self.work(job).await;
+            }
+            // Nobody can bring any more; that is no breakdown.
+            std::future::pending().await
+        };
+        // Nothing is written down at the end: everything is stored already.
+        stop.run_until_cancelled(work).await.unwrap_or(())
     }
 
     async fn work(&self, job: Job) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::OptionFuture;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::store::{
     FeedbackStore, InMemoryFeedbackStore, InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore,
@@ -13,7 +14,7 @@ use rockbot_core::store::{
 use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Stage, Subsystem};
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
-use super::{Memory, Work};
+use super::{Embeddings, Memory, Work};
 use crate::background::{Expander, Queue, Summarizer, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::tools::long_term::LongTerm;
@@ -22,8 +23,8 @@ use crate::tools::skills::{Shelf, Skills};
 use crate::tools::working::Working;
 use crate::tools::{self, Common};
 use crate::{
-    FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore, FileSkillUsageStore,
-    FileWorkingMemory, WorkingMemoryOptions,
+    Embedder, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore, FileSkillUsageStore,
+    FileWorkingMemory, SemanticMemory, SemanticMemoryOptions, WorkingMemoryOptions,
 };
 
 #[async_trait]
@@ -49,10 +50,12 @@ impl Subsystem for Memory {
                 readings: Arc::default(),
             },
         };
+        let (expander, embedder) = self.declare_long_term(&shared, needs)?.unzip();
         self.work = Some(Work {
             jobs,
-            expander: self.declare_long_term(&shared, needs)?,
+            expander,
             summarizer: self.declare_skills(&shared, needs)?,
+            embedder: embedder.flatten(),
         });
         self.declare_working(&shared, needs)?;
         self.declare_rules(&shared, needs)?;
@@ -60,15 +63,23 @@ impl Subsystem for Memory {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let (Some(work), Some(chat)) = (self.work, parts.get::<dyn ChatClient>()) else {
+        let Some(work) = self.work else {
             return Ok(Box::new(Idle));
         };
-        let worker = Worker {
+        let worker = |chat| Worker {
             chat,
             expander: work.expander,
             summarizer: work.summarizer,
         };
-        Ok(worker.start(work.jobs))
+        let worker = parts.get::<dyn ChatClient>().map(worker);
+        if worker.is_none() && work.embedder.is_none() {
+            return Ok(Box::new(Idle));
+        }
+        Ok(Box::new(crate::work::Work::spawn(|stop| async move {
+            let jobs = worker.map(|worker| worker.run(work.jobs, stop.clone()));
+            let embedding = work.embedder.map(|embedder| embedder.run(stop.clone()));
+            tokio::join!(OptionFuture::from(jobs), OptionFuture::from(embedding));
+        })))
     }
 }
 
@@ -80,7 +91,11 @@ struct Shared {
 }
 
 impl Memory {
-    fn declare_long_term(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Expander>, BoxError> {
+    fn declare_long_term(
+        &self,
+        shared: &Shared,
+        needs: &mut Needs,
+    ) -> Result<Option<(Expander, Option<Embedder>)>, BoxError> {
         let folders = &self.folders;
         let open = |parts: &Parts| -> Result<Arc<dyn LongTermMemory>, BoxError> {
             Ok(match below(parts.data_dir(), folders.memory.as_deref(), "memory") {
@@ -88,7 +103,9 @@ impl Memory {
                 None => Arc::new(InMemoryLongTermMemory::new()),
             })
         };
-        let Some(memory) = self.long_term.settle(needs, open)? else {
+        let (mut embedder, data_dir) = (None, needs.parts().data_dir().map(Path::to_owned));
+        let surround = |memory| self.embedded(memory, data_dir.as_deref(), &mut embedder);
+        let Some(memory) = self.long_term.settle_within(needs, open, surround)? else {
             return Ok(None);
         };
         let family = LongTerm {
@@ -103,12 +120,32 @@ impl Memory {
         needs.guide(tools::guides::memory());
         needs.context(MemoryRecall::new(memory.clone(), shared.common.clock.clone()));
         let rules = folders.memory_rules.as_deref();
-        Ok(Some(Expander {
+        let expander = Expander {
             memory,
             clock: shared.common.clock.clone(),
             ids: shared.ids.clone(),
             rules: below(needs.parts().data_dir(), rules, "memory-rules.md"),
-        }))
+        };
+        Ok(Some((expander, embedder)))
+    }
+
+    /// The memory, found by its meaning if that is wanted.
+    fn embedded(
+        &self,
+        memory: Arc<dyn LongTermMemory>,
+        data_dir: Option<&Path>,
+        embedder: &mut Option<Embedder>,
+    ) -> Result<Arc<dyn LongTermMemory>, BoxError> {
+        let Some(Embeddings { client, options }) = &self.embeddings else {
+            return Ok(memory);
+        };
+        let options = SemanticMemoryOptions {
+            folder: below(data_dir, options.folder.as_deref(), "embeddings"),
+            ..options.clone()
+        };
+        let (memory, work) = SemanticMemory::open(memory, client.clone(), options)?;
+        *embedder = Some(work);
+        Ok(Arc::new(memory))
     }
 
     fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Summarizer>, BoxError> {

@@ -6,9 +6,11 @@ mod declare;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rockbot_core::embedding::EmbeddingClient;
 use rockbot_core::store::{FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory};
 
 use crate::background::{Expander, Jobs, Summarizer};
+use crate::{Embedder, SemanticMemoryOptions};
 use choice::Choice;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
@@ -59,8 +61,16 @@ pub struct Memory {
     skill_usage: Choice<dyn SkillUsageStore>,
     rules: Choice<dyn RulesStore>,
     feedback: Choice<dyn FeedbackStore>,
+    embeddings: Option<Embeddings>,
     folders: Folders,
     work: Option<Work>,
+}
+
+/// Who makes vectors of long-term memory, and how it is found by them.
+#[derive(Debug)]
+struct Embeddings {
+    client: Arc<dyn EmbeddingClient>,
+    options: SemanticMemoryOptions,
 }
 
 /// Where files are, when not below the host's data folder.
@@ -79,6 +89,7 @@ struct Work {
     jobs: Jobs,
     expander: Option<Expander>,
     summarizer: Option<Summarizer>,
+    embedder: Option<Embedder>,
 }
 
 impl Memory {
@@ -97,6 +108,23 @@ impl Memory {
     /// Long-term memory is in this folder. Default: `memory` below the host's data folder, if it has one.
     pub fn long_term_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.memory = Some(folder.into());
+        self
+    }
+
+    /// Long-term memory is found by what it means, too: see [`semantic`](crate::semantic). **Everything in it, and
+    /// everything that is searched for, goes to `client`**, which for most is a server. Without a call of this nothing
+    /// does.
+    ///
+    /// Vectors are kept in `embeddings` below the host's data folder, if it has one. With a store that the host was given,
+    /// others than the tools and the recall of this subsystem find by words.
+    pub fn embeddings(self, client: impl EmbeddingClient) -> Self {
+        self.embeddings_with(client, SemanticMemoryOptions::default())
+    }
+
+    /// [`Memory::embeddings`], as `options` say.
+    pub fn embeddings_with(mut self, client: impl EmbeddingClient, options: SemanticMemoryOptions) -> Self {
+        let client = Arc::new(client);
+        self.embeddings = Some(Embeddings { client, options });
         self
     }
 

@@ -67,6 +67,7 @@ pub(crate) async fn examine(
     };
     let host = HostSettings::read(&config, default_data);
     let models = LlmSettings::from_config(&config);
+    let embeddings = TierSettings::of_embeddings(&config);
     match host.and_then(|host| read_settings_of_parts(&config).map(|()| host)) {
         Err(error) => report.add(Level::Problem, "configuration", error),
         Ok(host) => {
@@ -79,7 +80,14 @@ pub(crate) async fn examine(
             look_at_profile(&mut report, &host.agent_profile);
         }
     }
+    // What is wrong with the whole section is said of the models.
+    let is_readable = matches!(models, Ok(_) | Err(LlmConfigError::NothingConfigured));
     look_at_models(&mut report, models).await;
+    match embeddings {
+        Ok(Some(settings)) => look_at_model(&mut report, "embeddings", &settings).await,
+        Err(error) if is_readable => report.add(Level::Problem, "embeddings", error),
+        Ok(None) | Err(_) => {}
+    }
     report
 }
 
@@ -149,27 +157,27 @@ async fn look_at_models(report: &mut Report, settings: Result<LlmSettings, LlmCo
         }
         Err(error) => return report.add(Level::Problem, "models", error),
     };
-    look_at_tier(report, ModelTier::Balanced, &settings.balanced).await;
+    look_at_model(report, ModelTier::Balanced.name(), &settings.balanced).await;
     for (tier, settings) in [(ModelTier::Low, settings.low), (ModelTier::High, settings.high)] {
         match settings {
-            Some(settings) => look_at_tier(report, tier, &settings).await,
+            Some(settings) => look_at_model(report, tier.name(), &settings).await,
             None => report.add(Level::Ok, tier.name(), "not set; Balanced stands in"),
         }
     }
 }
 
-async fn look_at_tier(report: &mut Report, tier: ModelTier, settings: &TierSettings) {
+async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierSettings) {
     let key = &settings.names.api_key;
     let key = match settings.api_key {
         Some(_) => format!("the key is set by {key}"),
         None => format!("there is no key; if the server asks for one, set {key}"),
     };
-    report.add(Level::Ok, tier.name(), key);
+    report.add(Level::Ok, name, key);
     let check = probe(settings).await;
     let level = match () {
         () if check.is_problem() => Level::Problem,
         () if check.is_warning() => Level::Warning,
         () => Level::Ok,
     };
-    report.add(level, tier.name(), format!("model `{}`: {check}", settings.model));
+    report.add(level, name, format!("model `{}`: {check}", settings.model));
 }

@@ -20,7 +20,7 @@ use rockbot::core::config::Config;
 use rockbot::core::turn::ApprovalRequest;
 use rockbot::host::answer::SafeLinks;
 use rockbot::host::settings::HostSettings;
-use rockbot::llm::PriceTable;
+use rockbot::llm::{OpenAiEmbeddings, PriceTable};
 use rockbot::memory::Memory;
 use rockbot::prelude::*;
 use terminal::Terminal;
@@ -85,6 +85,11 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
     let models = ModelGateway::from_config_or_offline(&config)?;
     let prices = PriceTable::from_config(&config)?;
+    // Found by its words, and by its meaning where a model for that is set.
+    let memory = match OpenAiEmbeddings::from_config(&config)? {
+        Some(client) => Memory::default().embeddings(client),
+        None => Memory::default(),
+    };
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
     let builder = AgentHost::builder("chat")
@@ -96,7 +101,7 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .answer_filter(SafeLinks::new())
         .data_dir(data)
         // What it is told in one conversation it knows in the next one.
-        .add(Memory::default());
+        .add(memory);
     let host = tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))

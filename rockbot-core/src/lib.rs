@@ -15,7 +15,8 @@
 //! * [`recall`]: what of it helps with a message
 //! * `files` (feature `files`): what stores in files have in common
 //! * [`text`]: long texts in pieces
-//! * [`search`]: finding texts by words
+//! * [`embedding`]: texts as vectors, and the [`EmbeddingClient`](embedding::EmbeddingClient) that asks for them
+//! * [`search`]: finding texts by words, and vectors that lie close
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * `config` (feature `config`): settings from files and the environment
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
@@ -30,6 +31,7 @@ pub mod config;
 pub mod context;
 mod did_you_mean;
 mod digest;
+pub mod embedding;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub mod files;

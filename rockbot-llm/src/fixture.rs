@@ -52,17 +52,36 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with these replies.
     pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let mut replies = replies.into_iter().collect::<Vec<_>>().into_iter();
+        Self::serve(move |_| std::future::ready(replies.next())).await
+    }
+
+    /// Starts a server that gives each request the reply that `answer` makes.
+    pub(crate) async fn answering<A: Future<Output = Reply> + Send + 'static>(
+        mut answer: impl FnMut(String) -> A + Send + 'static,
+    ) -> Self {
+        Self::serve(move |request| {
+            let answered = answer(request);
+            async move { Some(answered.await) }
+        })
+        .await
+    }
+
+    /// Starts a server that replies until there is no reply any more.
+    async fn serve<A: Future<Output = Option<Reply>> + Send>(
+        mut reply_to: impl FnMut(String) -> A + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (tell_gone, gone) = mpsc::unbounded_channel();
-        let replies: Vec<_> = replies.into_iter().collect();
         let seen = requests.clone();
         tokio::spawn(async move {
-            for reply in replies {
+            loop {
                 let (mut socket, _) = listener.accept().await.unwrap();
                 let request = read_request(&mut socket).await;
-                seen.lock().unwrap().push(request);
+                seen.lock().unwrap().push(request.clone());
+                let Some(reply) = reply_to(request).await else { return };
                 match reply {
                     Reply::Pieces(pieces) => write_all(&mut socket, &pieces).await,
                     Reply::Hang(bytes) => {

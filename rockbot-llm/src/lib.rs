@@ -7,8 +7,9 @@
 //! * [`Meter`] counts calls, tokens and money; [`PriceTable`] says what models cost
 //! * [`KeywordTierSelector`] says which tier a message deserves
 //! * [`OfflineModel`] stands in where there is no model at all, and says so
+//! * [`OpenAiEmbeddings`] asks for the vectors of texts, where something is to be found by its meaning
 //!
-//! All of them are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
+//! All of them but the last are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
 //! [`settings`].
 //!
 //! ```no_run
@@ -47,7 +48,9 @@ pub use gateway::{
     Retry, RetryPolicy, TimeLimit,
 };
 pub use offline::OfflineModel;
-pub use openai::{OpenAiChat, OpenAiChatBuilder, ServerCheck, SettingNames, probe};
+pub use openai::{
+    OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder, ServerCheck, SettingNames, probe,
+};
 pub use settings::{GatewaySettings, LlmConfigError, LlmSettings, TierSettings};
 pub use tier::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

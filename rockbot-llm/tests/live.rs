@@ -3,6 +3,9 @@
 //! together, so `ROCKBOT_TEST_REQUIRE` does not ask for it.
 //!
 //! `ROCKBOT_TEST_LLM_URL=http://127.0.0.1:8080/v1 cargo test -p rockbot-llm --test live`
+//!
+//! The client of embeddings asks the one that `ROCKBOT_TEST_EMBEDDINGS_URL` names, such as a `llama-server --embeddings
+//! --pooling mean`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -13,8 +16,9 @@ use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, DeltaSink, FinishReason,
     ToolChoice,
 };
+use rockbot_core::testing::conformance;
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
-use rockbot_llm::OpenAiChat;
+use rockbot_llm::{OpenAiChat, OpenAiEmbeddings};
 
 fn client() -> Option<OpenAiChat> {
     let Ok(endpoint) = std::env::var("ROCKBOT_TEST_LLM_URL") else {
@@ -115,4 +119,13 @@ async fn a_request_beyond_the_context_window_is_told_apart() {
     };
     let error = client.chat(call).await.unwrap_err();
     assert_eq!(error.kind(), ChatErrorKind::ContextOverflow, "{error}");
+}
+
+#[tokio::test]
+async fn a_real_server_makes_vectors() {
+    let Ok(endpoint) = std::env::var("ROCKBOT_TEST_EMBEDDINGS_URL") else {
+        println!("SKIPPED: ROCKBOT_TEST_EMBEDDINGS_URL names no server of embeddings");
+        return;
+    };
+    conformance::embedding_client(async || OpenAiEmbeddings::builder(&endpoint, "local").build().unwrap()).await;
 }

@@ -14,6 +14,7 @@
 //! * [`skill`]: skills, one document each, a log of their uses, and folders of skills as other agents have them
 //! * [`working`]: texts that are kept for a while
 //!
+//! [`SemanticMemory`] finds facts by what they mean, too, with the vectors of a model.
 //! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
 //!
 //! Parts of a host that learn from what happens:
@@ -46,6 +47,7 @@ pub mod recall;
 mod residents;
 mod retention;
 pub mod rules;
+pub mod semantic;
 mod session_lines;
 pub mod settings;
 pub mod signals;
@@ -66,6 +68,7 @@ pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
 pub use retention::Retention;
 pub use rules::FileRulesStore;
+pub use semantic::{Embedder, SemanticMemory, SemanticMemoryOptions};
 pub use signals::FeedbackSignals;
 pub use skill::{FileSkillStore, FileSkillUsageStore};
 #[cfg(feature = "sqlite")]

@@ -131,6 +131,23 @@ async fn a_model_server_that_cannot_be_asked_is_a_problem() {
 }
 
 #[tokio::test]
+async fn a_model_of_embeddings_is_looked_at_when_there_is_one() {
+    let endpoint = server(200, MODELS);
+    let report = async |text: &str| examine_all(Some(("a.toml", text)), &[], None).await;
+    let small = format!("[LLM.Embeddings]\nEndpoint = \"{endpoint}\"\nModelId = \"small\"");
+    check(
+        &report(&small).await,
+        "ok       embeddings: model `small`: it answers and has the model",
+    );
+    check(
+        &report(&format!("[LLM.Embeddings]\nEndpoint = \"{endpoint}\"")).await,
+        "problem  embeddings: ROCKBOT_LLM__EMBEDDINGS__MODELID is not set: set it to the name of a model that the server knows",
+    );
+    let (_, text) = examine_all(None, &[], None).await;
+    assert!(!text.contains("embeddings"), "{text}");
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     let report = async |name: &str, text: &str| examine_all(Some((name, text)), &[], None).await;
     check(

@@ -39,6 +39,7 @@ mod restart;
 mod retention;
 mod rules;
 mod second_look;
+mod semantic_memory;
 mod serve_tools;
 mod sessions;
 mod settings;

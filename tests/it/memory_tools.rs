@@ -27,7 +27,7 @@ fn host(model: &ScriptedModel) -> AgentHostBuilder {
 }
 
 /// Lets the model call a tool in a turn of its own, and returns what it is told.
-async fn call(host: &AgentHost, model: &ScriptedModel, tool: &str, arguments: Value) -> String {
+pub(crate) async fn call(host: &AgentHost, model: &ScriptedModel, tool: &str, arguments: Value) -> String {
     calls(host, model, "s", &[(tool, arguments)]).await.pop().unwrap()
 }
 

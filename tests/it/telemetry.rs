@@ -8,22 +8,25 @@ use async_trait::async_trait;
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
 use rockbot::llm::{Fallback, Meter, ModelGateway, PermitLimits, PriceTable, Retry};
-use rockbot::testing::ScriptedModel;
-use rockbot_core::CallContext;
+use rockbot::testing::{HashedEmbeddings, ScriptedModel};
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier, TierDecision,
-    TierSelector, Usage,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier, Provenance,
+    TierDecision, TierSelector, Usage,
 };
 use rockbot_core::context::Door;
+use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 use rockbot_core::messaging::{Bus, Message, MessageContext, MessageEnvelope, MessagePublisher, headers};
+use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolError, ToolErrorCode, ToolRegistry, tool};
 use rockbot_core::turn::{Budget, TurnRequest};
 use rockbot_core::user::{UserMessage, UserProxy};
+use rockbot_core::{CallContext, Principal, Timestamp};
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::telemetry::describe_metrics;
 use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 use rockbot_host::turn::Evaluation;
 use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_memory::{SemanticMemory, SemanticMemoryOptions};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -408,6 +411,41 @@ async fn failures() {
     let _ = unanswered(host_of(&closed).build().unwrap().agent().ask("s", "Hi").await);
 }
 
+/// A search by meaning, with a model that has no vector for what is searched for.
+async fn searches_by_meaning() {
+    let client = HashedEmbeddings::new();
+    let store = Arc::new(InMemoryLongTermMemory::new());
+    let (memory, embedder) = SemanticMemory::open(store, Failing(client), SemanticMemoryOptions::default()).unwrap();
+    let (me, stop) = (Principal::default(), CallContext::new("s").cancellation().clone());
+    let embedding = tokio::spawn(embedder.run(stop.clone()));
+    let entry = MemoryEntry::new("m", "A book", Timestamp::default(), Provenance::USER);
+    memory.save(&me, entry).await.unwrap();
+    while memory.waiting(&me).await.unwrap() > 0 {
+        settle().await;
+    }
+    memory.search(&me, &MemoryQuery::new("fails")).await.unwrap();
+    stop.cancel();
+    embedding.await.unwrap();
+}
+
+/// Fails when it is asked to.
+#[derive(Debug)]
+struct Failing(HashedEmbeddings);
+
+#[async_trait]
+impl EmbeddingClient for Failing {
+    fn model(&self) -> &str {
+        self.0.model()
+    }
+
+    async fn embed(&self, call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError> {
+        match call.texts.iter().any(|text| text == "fails") {
+            true => Err(ChatError::new(ChatErrorKind::Overloaded, "it fails").into()),
+            false => self.0.embed(call).await,
+        }
+    }
+}
+
 /// Takes everything for simple.
 struct Simple;
 
@@ -439,6 +477,7 @@ async fn the_table_of_metrics_is_what_a_run_measures() {
     describe_metrics();
     everything().await;
     failures().await;
+    searches_by_meaning().await;
     ask_for_the_book(AgentHost::builder("clerk").chat(librarian())).await;
 
     let mut seen: BTreeMap<String, (String, String, BTreeSet<String>, String)> = BTreeMap::new();

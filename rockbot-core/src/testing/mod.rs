@@ -21,11 +21,13 @@
 //! ```
 
 pub mod conformance;
+mod hashed_embeddings;
 mod manual_clock;
 mod mock_tool;
 mod scripted_model;
 mod sequential_ids;
 
+pub use hashed_embeddings::HashedEmbeddings;
 pub use manual_clock::ManualClock;
 pub use mock_tool::{MockCall, MockToolHandle, mock_tool};
 pub use scripted_model::ScriptedModel;

@@ -66,6 +66,9 @@ const METRICS: &[Metric] = &[
     metric("rockbot.llm.cost.per_request", Histogram, None, "US dollars for a call, with a `Ledger`"),
     metric("rockbot.llm.permit.wait", Histogram, MILLISECONDS, "how long calls waited for the gateway's permit"),
     metric("rockbot.llm.retries", Counter, COUNT, "calls that were tried again"),
+    metric("rockbot.embedding.calls", Counter, COUNT, "calls for vectors of memories and of what is searched for"),
+    metric("rockbot.embedding.failures", Counter, COUNT, "those of them that failed"),
+    metric("rockbot.embedding.duration", Histogram, MILLISECONDS, "how long they took"),
 ];
 
 /// Tells the recorder of this program what each metric of the framework means and in which unit it is, those of the

@@ -29,7 +29,7 @@ pub use self::retry::{Retry, RetryPolicy};
 pub use self::time_limit::TimeLimit;
 
 pub(crate) use self::part::layer_of;
-pub(crate) use self::retry::retrying;
+pub(crate) use self::retry::{retrying, trying};
 
 use self::part::{Around, ServiceClient};
 use crate::accounting::Meter;

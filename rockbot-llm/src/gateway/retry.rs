@@ -94,7 +94,7 @@ impl ChatPart for Retry {
 
 layer_of!(Retry);
 
-/// Attempts `call` until it succeeds, nothing helps or nothing is left: the one loop that does.
+/// Attempts `call` until it succeeds, nothing helps or nothing is left, unless somebody further out does.
 pub(crate) async fn retrying<F, Attempt>(
     policy: &RetryPolicy,
     mut call: ChatCall,
@@ -109,9 +109,23 @@ where
         return attempt(call).await;
     }
     let deltas = WatchedDeltas::watch(&mut call);
+    trying(policy, deadline, || attempt(call.clone()), || deltas.reset()).await
+}
+
+/// Makes an `attempt` until one succeeds, nothing helps or nothing is left: the one loop that does. Before another one
+/// `again` is called.
+pub(crate) async fn trying<T, Attempt>(
+    policy: &RetryPolicy,
+    deadline: Option<Instant>,
+    attempt: impl Fn() -> Attempt,
+    again: impl Fn(),
+) -> Result<T, ChatError>
+where
+    Attempt: Future<Output = Result<T, ChatError>>,
+{
     let mut retries = 0;
     loop {
-        let error = match attempt(call.clone()).await {
+        let error = match attempt().await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
@@ -121,7 +135,7 @@ where
         };
         tracing::debug!(error = %loggable(&error.to_string()), ?wait, "trying a model call again");
         metrics::counter!("rockbot.llm.retries").increment(1);
-        deltas.reset();
+        again();
         sleep(wait).await;
         retries += 1;
     }

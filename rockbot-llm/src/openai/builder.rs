@@ -1,21 +1,30 @@
 //! What a client can be told before it is built.
 
 use std::fmt;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use rockbot_core::{ExposeSecret, IdSource, RandomIds, Secret};
 
+use super::connection::{Connection, Limits};
+use super::endpoint::{CHAT, EMBEDDINGS, base_url, is_loopback, provider_of, shown};
 use super::report::{Reporter, SettingNames};
-use super::{Limits, OpenAiChat};
+use super::{OpenAiChat, OpenAiEmbeddings};
 use crate::gateway::RetryPolicy;
 use crate::settings::LlmConfigError;
 
-/// Builds an [`OpenAiChat`]. The order of the calls does not matter.
+/// Builds an [`OpenAiChat`].
+pub type OpenAiChatBuilder = OpenAiBuilder<ChatOptions>;
+
+/// Builds an [`OpenAiEmbeddings`].
+pub type OpenAiEmbeddingsBuilder = OpenAiBuilder<EmbeddingOptions>;
+
+/// Builds a client of an OpenAI-compatible server. The order of the calls does not matter.
 #[must_use]
-pub struct OpenAiChatBuilder {
+pub struct OpenAiBuilder<O> {
     endpoint: String,
     model: String,
     api_key: Option<Secret>,
@@ -23,20 +32,32 @@ pub struct OpenAiChatBuilder {
     connect_timeout: Duration,
     pub(super) limits: Limits,
     pub(super) retry: RetryPolicy,
-    ids: Arc<dyn IdSource>,
     names: SettingNames,
+    options: O,
 }
 
-impl fmt::Debug for OpenAiChatBuilder {
+/// What only a client that chats can be told.
+#[derive(Debug)]
+pub struct ChatOptions {
+    ids: Arc<dyn IdSource>,
+}
+
+/// What only a client of embeddings can be told.
+#[derive(Debug)]
+pub struct EmbeddingOptions {
+    batch: usize,
+}
+
+impl<O> fmt::Debug for OpenAiBuilder<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiChatBuilder")
+        f.debug_struct("OpenAiBuilder")
             .field("model", &self.model)
             .finish_non_exhaustive()
     }
 }
 
-impl OpenAiChatBuilder {
-    pub(super) fn new(endpoint: String, model: String) -> Self {
+impl<O> OpenAiBuilder<O> {
+    fn with(endpoint: String, model: String, options: O) -> Self {
         Self {
             endpoint,
             model,
@@ -48,8 +69,8 @@ impl OpenAiChatBuilder {
                 retries: 1,
                 ..RetryPolicy::default()
             },
-            ids: Arc::new(RandomIds),
             names: SettingNames::default(),
+            options,
         }
     }
 
@@ -71,7 +92,8 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// How long a call may take in all, its retry included. 10 minutes unless set.
+    /// How long a call may take in all, its retries included. Unless set, 10 minutes for an answer, and 1 minute for
+    /// embeddings.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limits.call = limit;
         self
@@ -80,13 +102,6 @@ impl OpenAiChatBuilder {
     /// How long connecting may take. 5 seconds unless set.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
-        self
-    }
-
-    /// How long a streamed answer may pause between two pieces. 2 minutes unless set. The first piece may take
-    /// as long as the call: some models think before they speak.
-    pub fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.limits.idle = limit;
         self
     }
 
@@ -104,53 +119,36 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// Where tool calls get their ids when the server gives them none.
-    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
-        self.ids = ids;
-        self
-    }
-
     /// How errors call the settings of this client, so that they can say what to set.
     pub fn setting_names(mut self, names: SettingNames) -> Self {
         self.names = names;
         self
     }
 
-    /// The client.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
-    pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
+    /// Everything but what is asked, and where.
+    fn connection(&self) -> Result<Connection, LlmConfigError> {
         let base = base_url(&self.endpoint).ok_or_else(|| LlmConfigError::InvalidEndpoint {
             setting: self.names.endpoint.clone().into_owned(),
         })?;
         if self.model.trim().is_empty() {
             return Err(LlmConfigError::NoModel {
-                setting: self.names.model.into_owned(),
+                setting: self.names.model.clone().into_owned(),
             });
         }
-        let headers = self.header_map()?;
-        let http = http_client(&base, self.connect_timeout)?;
-        let secret_headers = self.headers.into_iter().filter(|(_, _, is_secret)| *is_secret);
-        let secrets = self
-            .api_key
-            .into_iter()
-            .chain(secret_headers.map(|(_, value, _)| value));
-        Ok(OpenAiChat {
-            http,
-            headers,
+        let secret_headers = self.headers.iter().filter(|(_, _, is_secret)| *is_secret);
+        let secrets = self.api_key.iter().chain(secret_headers.map(|(_, value, _)| value));
+        Ok(Connection {
+            http: http_client(&base, self.connect_timeout)?,
+            headers: self.header_map()?,
             limits: self.limits,
             retry: self.retry,
-            ids: self.ids,
             report: Reporter {
                 endpoint: shown(&base),
-                model: self.model.into(),
-                names: self.names,
-                secrets: secrets.collect(),
+                model: self.model.as_str().into(),
+                names: self.names.clone(),
+                secrets: secrets.cloned().collect(),
             },
-            provider: provider_of(&base).into(),
-            url: chat_url(base),
+            base,
         })
     }
 
@@ -176,68 +174,72 @@ impl OpenAiChatBuilder {
     }
 }
 
+impl OpenAiChatBuilder {
+    pub(super) fn new(endpoint: String, model: String) -> Self {
+        let ids = Arc::new(RandomIds);
+        Self::with(endpoint, model, ChatOptions { ids })
+    }
+
+    /// How long a streamed answer may pause between two pieces. 2 minutes unless set. The first piece may take
+    /// as long as the call: some models think before they speak.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.limits.idle = limit;
+        self
+    }
+
+    /// Where tool calls get their ids when the server gives them none.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.options.ids = ids;
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
+        let connection = self.connection()?;
+        Ok(OpenAiChat {
+            ids: self.options.ids,
+            provider: provider_of(&connection.base).into(),
+            url: connection.url(CHAT),
+            connection,
+        })
+    }
+}
+
+impl OpenAiEmbeddingsBuilder {
+    pub(super) fn new(endpoint: String, model: String) -> Self {
+        let builder = Self::with(endpoint, model, EmbeddingOptions { batch: 32 });
+        builder.timeout(Duration::from_secs(60))
+    }
+
+    /// How many texts are sent in one request at most. 32 unless set, which small servers take, too.
+    pub fn batch(mut self, texts: NonZeroUsize) -> Self {
+        self.options.batch = texts.get();
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    pub fn build(self) -> Result<OpenAiEmbeddings, LlmConfigError> {
+        let connection = self.connection()?;
+        Ok(OpenAiEmbeddings {
+            batch: self.options.batch,
+            dimension: OnceLock::new(),
+            url: connection.url(EMBEDDINGS),
+            connection,
+        })
+    }
+}
+
 /// Whether `text` can be a key: no server hands out keys with blanks, copying by hand does.
 pub(crate) fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// The base URL that `endpoint` means: a slash at its end and a pasted `/chat/completions` are dropped.
-/// `None` when it is no http(s) URL, or holds a password, which would be shown in messages.
-pub(crate) fn base_url(endpoint: &str) -> Option<Url> {
-    let mut url = Url::parse(endpoint.trim()).ok()?;
-    let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
-    if !is_http || !url.username().is_empty() || url.password().is_some() {
-        return None;
-    }
-    let path = url.path().trim_end_matches('/');
-    let path = path.strip_suffix("/chat/completions").unwrap_or(path);
-    let path = path.trim_end_matches('/').to_owned();
-    url.set_path(&path);
-    url.set_fragment(None);
-    Some(url)
-}
-
-/// Whether the server is this machine: no proxy stands between, and no key is needed.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
-}
-
-/// Who serves `base`, as OpenTelemetry names providers. Whoever else speaks OpenAI's language counts as `openai`.
-fn provider_of(base: &Url) -> &'static str {
-    const PROVIDERS: [(&str, &str); 10] = [
-        ("openai.azure.com", "azure.ai.openai"),
-        ("services.ai.azure.com", "azure.ai.inference"),
-        ("openrouter.ai", "openrouter"),
-        ("deepseek.com", "deepseek"),
-        ("groq.com", "groq"),
-        ("mistral.ai", "mistral_ai"),
-        ("perplexity.ai", "perplexity"),
-        ("x.ai", "x_ai"),
-        ("anthropic.com", "anthropic"),
-        ("generativelanguage.googleapis.com", "gcp.gemini"),
-    ];
-    let host = base.host_str().unwrap_or_default();
-    let is_of = |domain: &str| {
-        let rest = host.strip_suffix(domain);
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    let known = PROVIDERS.into_iter().find(|(domain, _)| is_of(domain));
-    known.map_or("openai", |(_, provider)| provider)
-}
-
-fn chat_url(mut base: Url) -> Url {
-    let path = format!("{}/chat/completions", base.path().trim_end_matches('/'));
-    base.set_path(&path);
-    base
-}
-
-/// The endpoint as messages show it: without the query, which may hold a key.
-fn shown(base: &Url) -> String {
-    let mut url = base.clone();
-    url.set_query(None);
-    url.as_str().trim_end_matches('/').to_owned()
 }
 
 fn secret_value(text: &str) -> Option<HeaderValue> {

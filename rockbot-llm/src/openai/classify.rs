@@ -283,6 +283,9 @@ mod tests {
         check(413, too_large, ContextOverflow);
         let llama = r#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_ctx":4}}"#;
         check(400, llama, ContextOverflow);
+        // Of texts that are to be embedded.
+        let batch = r#"{"error":{"code":500,"message":"input (3001 tokens) is too large to process. increase the physical batch size (current batch size: 512)","type":"server_error"}}"#;
+        check(500, batch, ContextOverflow);
         check(400, "", ContextOverflow);
         check(413, "", ContextOverflow);
     }

@@ -38,6 +38,7 @@ const WORDINGS: &[&[&str]] = &[
     &["token", "exceeds the limit of"],
     // llama.cpp.
     &["exceeds the available context size"],
+    &["is too large to process", "physical batch size"],
     // LM Studio.
     &["greater than the context length"],
     // MiniMax.
@@ -72,6 +73,7 @@ const LIMIT_AFTER: &[&str] = &[
     "too large for model with",
     "exceeds the limit of",
     "available context size",
+    "current batch size:",
     "model token limit:",
 ];
 

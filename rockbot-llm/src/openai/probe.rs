@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::{Method, Request, Response, Url};
+use reqwest::{Method, Request, Response};
 use rockbot_core::chat::ChatError;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{OpenAiChat, has_type};
+use super::connection::{Connection, has_type};
 use crate::settings::{LlmConfigError, TierSettings};
 
 /// How long the server may take to answer.
@@ -79,8 +79,8 @@ pub async fn probe(settings: &TierSettings) -> ServerCheck {
         Ok(client) => client,
         Err(error) => return ServerCheck::Unusable(error),
     };
-    let answer = timeout(LIMIT, client.models()).await;
-    match answer.unwrap_or_else(|_| Err(client.report.timed_out(Some(LIMIT)))) {
+    let answer = timeout(LIMIT, client.connection.models()).await;
+    match answer.unwrap_or_else(|_| Err(client.connection.report.timed_out(Some(LIMIT)))) {
         Err(error) => ServerCheck::Failed(error),
         Ok(None) => ServerCheck::NoList,
         Ok(Some(models)) if models.iter().any(|listed| is_same(listed, &settings.model)) => ServerCheck::Ready,
@@ -97,13 +97,10 @@ fn is_same(listed: &str, model: &str) -> bool {
     listed == model || listed.strip_suffix(":latest") == Some(model)
 }
 
-impl OpenAiChat {
+impl Connection {
     /// The models that the server lists, if it has such a list.
     async fn models(&self) -> Result<Option<Vec<String>>, ChatError> {
-        let mut request = Request::new(Method::GET, models_url(self.url.clone()));
-        *request.headers_mut() = self.headers.clone();
-        let response = self.http.execute(request).await;
-        let response = response.map_err(|error| self.report.unreachable(error))?;
+        let response = self.send(Request::new(Method::GET, self.url("models"))).await?;
         match response.status().as_u16() {
             200..300 if has_type(&response, b"text/html") => Ok(None),
             200..300 => self.read_models(response).await,
@@ -124,14 +121,6 @@ impl OpenAiChat {
         let list = serde_json::from_slice::<ModelList>(&body).ok();
         Ok(list.map(|list| list.data.into_iter().map(|model| model.id).collect()))
     }
-}
-
-/// The client keeps the URL of its calls only.
-fn models_url(mut chat: Url) -> Url {
-    let path = chat.path().trim_end_matches("/chat/completions");
-    let path = format!("{path}/models");
-    chat.set_path(&path);
-    chat
 }
 
 #[derive(Deserialize)]

@@ -230,7 +230,7 @@ fn parse(json: &[u8]) -> Result<WireAnswer<'_>, Fault> {
 }
 
 /// What the server sent instead, as far as it fits into a message.
-fn quoted(body: &[u8]) -> String {
+pub(super) fn quoted(body: &[u8]) -> String {
     let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
     match ErrorBody::read(body).text {
         text if text.is_empty() => text,
@@ -257,7 +257,7 @@ fn with_piece(call: &WireCall<'_>, push: impl FnOnce(CallPiece<'_>) -> Result<()
 }
 
 /// Some servers send an empty `error` with each answer.
-fn is_error(raw: &RawValue) -> bool {
+pub(super) fn is_error(raw: &RawValue) -> bool {
     !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
 }
 

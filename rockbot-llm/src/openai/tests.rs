@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rockbot_core::chat::{ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason, Reasoning, ToolCall, Usage};
-use rockbot_core::{IdSource, Secret};
+use rockbot_core::{CallContext, IdSource, Secret};
 use tokio_util::sync::CancellationToken;
 
 use super::*;

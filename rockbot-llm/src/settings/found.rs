@@ -6,60 +6,9 @@ use rockbot_core::chat::ModelTier;
 use rockbot_core::config::{Config, Section};
 use rockbot_core::{ExposeSecret, Secret, config};
 
+use super::slot::{EMBEDDINGS, Field, Slot};
 use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, GatewaySettings, LlmConfigError, TierSettings};
 use crate::openai::{SettingNames, base_url, is_key, is_loopback};
-
-/// Which model something is set for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Slot {
-    Tier(ModelTier),
-    /// A model for when others fail, under this name.
-    Fallback(String),
-}
-
-impl Slot {
-    const BALANCED: Self = Self::Tier(ModelTier::Balanced);
-
-    /// The names of its section in `LLM`, as variables have them.
-    fn variables(&self) -> String {
-        match self {
-            Self::Tier(tier) => tier.name().to_owned(),
-            Self::Fallback(name) => format!("Fallbacks__{name}"),
-        }
-    }
-}
-
-/// What is set for a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Field {
-    Endpoint,
-    ApiKey,
-    ModelId,
-}
-
-impl Field {
-    const ALL: [Self; 3] = [Self::Endpoint, Self::ApiKey, Self::ModelId];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Endpoint => "Endpoint",
-            Self::ApiKey => "ApiKey",
-            Self::ModelId => "ModelId",
-        }
-    }
-
-    fn variable(self, slot: &Slot) -> String {
-        format!("ROCKBOT_LLM__{}__{}", slot.variables(), self.name()).to_ascii_uppercase()
-    }
-
-    fn openai_variable(self) -> &'static str {
-        match self {
-            Self::Endpoint => "OPENAI_BASE_URL",
-            Self::ApiKey => "OPENAI_API_KEY",
-            Self::ModelId => "OPENAI_MODEL",
-        }
-    }
-}
 
 /// Where a setting was found; the later wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,6 +57,7 @@ impl Found {
             }
         }
         found.read_fallbacks(&llm)?;
+        found.read_all(&Slot::Embeddings, &llm.section(EMBEDDINGS)?)?;
         for field in Field::ALL {
             let setting = config.variable(field.openai_variable());
             found.add(&Slot::BALANCED, field, setting.map(|setting| (Origin::OpenAi, setting)))?;
@@ -124,18 +74,23 @@ impl Found {
             if !section.is_set() {
                 continue;
             }
-            let slot = Slot::Fallback(name.clone());
-            for field in Field::ALL {
-                let setting = section.setting(field.name());
-                self.add(&slot, field, setting.map(|setting| (origin(setting), setting)))?;
-            }
+            self.read_all(&Slot::Fallback(name.clone()), &section)?;
             self.fallbacks.push(name);
         }
         Ok(())
     }
 
+    fn read_all(&mut self, slot: &Slot, section: &Section<'_>) -> Result<(), LlmConfigError> {
+        for field in Field::ALL {
+            let setting = section.setting(field.name());
+            self.add(slot, field, setting.map(|setting| (origin(setting), setting)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether no model is named that answers.
     pub(super) fn is_empty(&self) -> bool {
-        self.settings.is_empty()
+        self.settings.keys().all(|(slot, _, _)| *slot == Slot::Embeddings)
     }
 
     fn add(
@@ -190,6 +145,18 @@ impl Found {
         let slots = self.fallbacks.iter().cloned().map(Slot::Fallback);
         let models = slots.filter_map(|slot| self.beside_balanced(&slot, balanced).transpose());
         models.collect()
+    }
+
+    /// The model that makes vectors of texts, if there is one: what it lacks is Balanced's.
+    pub(super) fn embeddings(&self) -> Result<Option<TierSettings>, LlmConfigError> {
+        let slot = &Slot::Embeddings;
+        let settings = Field::ALL.map(|field| setting(self.find(slot, field, |_| true)));
+        match settings {
+            [None, None, None] => Ok(None),
+            // Then it needs nothing of Balanced, which may not even be set.
+            [Some(endpoint), ..] => self.model(slot, endpoint.text(), settings, None).map(Some),
+            [None, ..] => self.beside_balanced(slot, &self.balanced()?),
+        }
     }
 
     fn beside_balanced(&self, slot: &Slot, balanced: &TierSettings) -> Result<Option<TierSettings>, LlmConfigError> {

@@ -16,7 +16,9 @@
 //! a `LLM.Balanced.Endpoint` of the same file.
 //!
 //! `LLM.Fallbacks.{name}` holds `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another one fails, in
-//! the order of the names; what it lacks is Balanced's. How models are asked stands beside the tiers, see
+//! the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the same of a model that makes vectors of
+//! texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go to its endpoint, so without
+//! this section nobody is asked. How models are asked stands beside the tiers, see
 //! [`GatewaySettings`]:
 //!
 //! | setting | default |
@@ -48,6 +50,7 @@
 mod error;
 mod found;
 mod gateway;
+mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -63,7 +66,7 @@ pub use self::error::LlmConfigError;
 pub use self::gateway::GatewaySettings;
 
 use self::found::Found;
-use crate::openai::{OpenAiChat, SettingNames};
+use crate::openai::{OpenAiBuilder, OpenAiChat, OpenAiEmbeddings, SettingNames};
 
 /// The endpoint when only a key is set.
 pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
@@ -170,16 +173,39 @@ impl LlmSettings {
 }
 
 impl TierSettings {
+    /// The settings of the model in `LLM.Embeddings` of `config`; `None` when nothing stands there.
+    ///
+    /// # Errors
+    ///
+    /// Fails when something in the section `LLM` cannot be used.
+    pub fn of_embeddings(config: &Config) -> Result<Option<Self>, LlmConfigError> {
+        Found::read(config)?.embeddings()
+    }
+
     /// The client of this model.
     ///
     /// # Errors
     ///
     /// Fails when a setting cannot be used.
     pub fn client(&self) -> Result<OpenAiChat, LlmConfigError> {
-        let client = OpenAiChat::builder(&self.endpoint, &self.model).setting_names(self.names.clone());
+        self.told(OpenAiChat::builder(&self.endpoint, &self.model)).build()
+    }
+
+    /// The client of this model, if it makes vectors of texts.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a setting cannot be used.
+    pub fn embeddings(&self) -> Result<OpenAiEmbeddings, LlmConfigError> {
+        self.told(OpenAiEmbeddings::builder(&self.endpoint, &self.model))
+            .build()
+    }
+
+    fn told<O>(&self, client: OpenAiBuilder<O>) -> OpenAiBuilder<O> {
+        let client = client.setting_names(self.names.clone());
         match &self.api_key {
-            Some(key) => client.api_key(key.clone()).build(),
-            None => client.build(),
+            Some(key) => client.api_key(key.clone()),
+            None => client,
         }
     }
 }

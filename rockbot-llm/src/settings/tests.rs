@@ -273,7 +273,7 @@ fn a_misspelt_variable_is_not_passed_over() {
         ),
         (
             "ROCKBOT_LLM__MEDIUM__ENDPOINT",
-            "known here: `ApiKey`, `Balanced`, `Endpoint`, `Fallbacks`, `Gateway`, `High`, `Low`, `ModelId`, `PriceFile`, \
+            "known here: `ApiKey`, `Balanced`, `Embeddings`, `Endpoint`, `Fallbacks`, `Gateway`, `High`, `Low`, `ModelId`, `PriceFile`, \
              `Prices`",
         ),
         ("rockbot_llm__low__api_key", "did you mean `ApiKey`?"),
@@ -313,6 +313,43 @@ fn fallbacks_are_asked_in_the_order_of_their_names_and_lack_nothing_that_balance
         &[],
         "ROCKBOT_LLM__FALLBACKS__X__APIKEY is not set",
     );
+}
+
+/// The embedding model that these settings lead to.
+fn embeddings(file: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+    let config = Config::new().with_text("agent.json", file).unwrap();
+    let settings = TierSettings::of_embeddings(&config.with_variables(variables.iter().copied()));
+    settings
+        .map(|settings| settings.as_ref().map(describe))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_model_that_makes_vectors_has_settings_of_its_own() {
+    let balanced = r#"{ "LLM": { "Endpoint": "https://a.test/v1", "ApiKey": "key-a", "ModelId": "a" } }"#;
+    assert_eq!(embeddings(balanced, &[]), Ok(None));
+    let model = [("ROCKBOT_LLM__EMBEDDINGS__MODELID", "e")];
+    assert_eq!(
+        embeddings(balanced, &model),
+        Ok(Some("https://a.test/v1 key-a e".into()))
+    );
+    let alone = r#"{ "LLM": { "Embeddings": { "Endpoint": "http://localhost:8080/v1", "ModelId": "e" } } }"#;
+    assert_eq!(embeddings(alone, &[]), Ok(Some("http://localhost:8080/v1 - e".into())));
+    // Balanced's key stays with Balanced's endpoint.
+    let other =
+        r#"{ "LLM": { "ApiKey": "key-a", "Embeddings": { "Endpoint": "https://b.test/v1", "ModelId": "e" } } }"#;
+    let error = embeddings(other, &[]).unwrap_err();
+    assert!(
+        error.starts_with("ROCKBOT_LLM__EMBEDDINGS__APIKEY is not set"),
+        "{error}"
+    );
+    let nothing = r#"{ "LLM": { "Embeddings": { "Endpoint": "http://localhost:8080/v1" } } }"#;
+    let error = embeddings(nothing, &[]).unwrap_err();
+    assert!(
+        error.starts_with("ROCKBOT_LLM__EMBEDDINGS__MODELID is not set"),
+        "{error}"
+    );
+    check_error(Some(alone), &[], "no model is configured");
 }
 
 fn gateway(json: &str) -> Result<GatewaySettings, String> {

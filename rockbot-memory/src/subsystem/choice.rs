@@ -23,12 +23,23 @@ impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
         needs: &mut Needs,
         open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,
     ) -> Result<Option<Arc<T>>, BoxError> {
+        self.settle_within(needs, open, Ok)
+    }
+
+    /// The same, but everybody who comes to it by us gets what `surround` makes of it.
+    pub(super) fn settle_within(
+        &self,
+        needs: &mut Needs,
+        open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,
+        surround: impl FnOnce(Arc<T>) -> Result<Arc<T>, BoxError>,
+    ) -> Result<Option<Arc<T>>, BoxError> {
         let part = match (self, needs.parts().get::<T>()) {
             (Self::Off, _) => return Ok(None),
-            (Self::Own, Some(part)) => return Ok(Some(part)),
+            (Self::Own, Some(part)) => return surround(part).map(Some),
             (Self::Given(part), _) => part.clone(),
             (Self::Own, None) => open(needs.parts())?,
         };
+        let part = surround(part)?;
         needs.provide::<T>(part.clone());
         Ok(Some(part))
     }

@@ -44,7 +44,7 @@ impl Memory {
 }
 
 /// The path below the data folder; without one only an absolute path is a place.
-fn below(data_dir: Option<&Path>, path: PathBuf) -> Option<PathBuf> {
+pub(super) fn below(data_dir: Option<&Path>, path: PathBuf) -> Option<PathBuf> {
     match data_dir {
         Some(folder) => Some(folder.join(path)),
         None => path.is_absolute().then_some(path),

@@ -1,5 +1,6 @@
 //! What [`Memory`] gives a host, and how it starts.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,7 +27,7 @@ use crate::tools::working::Working;
 use crate::tools::{self, Common, Shelf};
 use crate::work;
 use crate::{
-    FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
+    Embedder, FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
     FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
 };
 
@@ -56,7 +57,7 @@ impl Subsystem for Memory {
                 readings: Arc::default(),
             },
         };
-        let expander = self.declare_long_term(&shared, needs)?;
+        let (expander, embedder) = self.declare_long_term(&shared, needs)?.unzip();
         let shelf = self.declare_skills(&shared, needs)?;
         let offers = !self.without_starters || !self.skill_folders.is_empty();
         let seeds = shelf.clone().filter(|_| offers);
@@ -66,6 +67,7 @@ impl Subsystem for Memory {
             expander,
             summarizer: shelf.map(Summarizer),
             seeding: seeding.transpose()?,
+            embedder: embedder.flatten(),
         });
         self.declare_working(&shared, needs)?;
         self.declare_rules(&shared, needs)?;
@@ -74,8 +76,9 @@ impl Subsystem for Memory {
     }
 
     async fn start(mut self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let work = self.work.take().expect("a subsystem declares before it starts");
         let guides = parts.get::<ToolGuides>().filter(|_| !self.without_starters);
-        if let Some(seeding) = self.work.as_mut().and_then(|work| work.seeding.take())
+        if let Some(seeding) = work.seeding
             && let Err(error) = seeding.begin(guides.as_deref(), &self.skill_folders).await
         {
             // An agent works without them, too.
@@ -88,15 +91,17 @@ impl Subsystem for Memory {
             feedback: self.feedback.part(parts),
             skill_usage: self.skill_usage.part(parts),
         };
-        let worker = self.work.zip(parts.get::<dyn ChatClient>()).map(|(work, chat)| Worker {
+        let worker = parts.get::<dyn ChatClient>().map(|chat| Worker {
             chat,
             expander: work.expander,
             summarizer: work.summarizer,
             jobs: work.jobs,
         });
+        let embedder = work.embedder;
         Ok(Box::new(work::Work::spawn(async move |stop| {
-            let worker = worker.map(|worker| worker.run(&stop));
-            tokio::join!(upkeep.run(&stop), OptionFuture::from(worker));
+            let worker = OptionFuture::from(worker.map(|worker| worker.run(&stop)));
+            let embedding = OptionFuture::from(embedder.map(|embedder| embedder.run(stop.clone())));
+            tokio::join!(upkeep.run(&stop), worker, embedding);
         })))
     }
 }
@@ -109,14 +114,25 @@ struct Shared {
 }
 
 impl Memory {
-    fn declare_long_term(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Expander>, BoxError> {
+    fn declare_long_term(
+        &self,
+        shared: &Shared,
+        needs: &mut Needs,
+    ) -> Result<Option<(Expander, Option<Embedder>)>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn LongTermMemory>, BoxError> {
             Ok(match &self.folders.memory {
                 Some(folder) => Arc::new(FileLongTermMemory::open_with(folder, options(parts))?),
                 None => Arc::new(InMemoryLongTermMemory::new()),
             })
         };
-        let Some(memory) = self.long_term.settle(needs, open)? else {
+        let (mut embedder, data_dir) = (None, needs.parts().data_dir().map(Path::to_owned));
+        let surround = |memory| {
+            let Some(embeddings) = &self.embeddings else { return Ok(memory) };
+            let (memory, work) = embeddings.around(memory, data_dir.as_deref())?;
+            embedder = Some(work);
+            Ok(memory)
+        };
+        let Some(memory) = self.long_term.settle_within(needs, open, surround)? else {
             return Ok(None);
         };
         let family = LongTerm {
@@ -130,12 +146,13 @@ impl Memory {
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::memory());
         needs.context(MemoryRecall::new(memory.clone(), shared.common.clock.clone()));
-        Ok(Some(Expander {
+        let expander = Expander {
             memory,
             clock: shared.common.clock.clone(),
             ids: shared.ids.clone(),
             rules: self.folders.memory_rules.clone(),
-        }))
+        };
+        Ok(Some((expander, embedder)))
     }
 
     fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Arc<Shelf>>, BoxError> {

@@ -3,6 +3,7 @@
 mod choice;
 mod configured;
 mod declare;
+mod embeddings;
 mod seeding;
 
 use std::path::PathBuf;
@@ -14,9 +15,11 @@ use rockbot_core::store::{
 
 use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
+use crate::Embedder;
 use crate::skill::SkillFolder;
 use choice::Choice;
 use configured::Folders;
+use embeddings::Embeddings;
 use seeding::Seeding;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
@@ -75,6 +78,7 @@ pub struct Memory {
     rules: Choice<dyn RulesStore>,
     feedback: Choice<dyn FeedbackStore>,
     conversation_log: Choice<dyn ConversationLog>,
+    embeddings: Option<Embeddings>,
     folders: Folders,
     retention: Option<Retention>,
     without_starters: bool,
@@ -92,6 +96,7 @@ impl Default for Memory {
             rules: Choice::Own,
             feedback: Choice::Own,
             conversation_log: Choice::Off,
+            embeddings: None,
             folders: Folders::default(),
             retention: None,
             without_starters: false,
@@ -108,6 +113,7 @@ struct Work {
     expander: Option<Expander>,
     summarizer: Option<Summarizer>,
     seeding: Option<Seeding>,
+    embedder: Option<Embedder>,
 }
 
 impl Memory {

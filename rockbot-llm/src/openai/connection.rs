@@ -1,0 +1,176 @@
+//! What all clients have in common: a server, how it is asked, and when that is given up.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, Request, Response, Url};
+use rockbot_core::chat::ChatError;
+use rockbot_core::{CallContext, Clock, SystemClock, until};
+use tokio::time::{Instant, sleep_until};
+
+use super::advice::Advice;
+use super::report::Reporter;
+use super::response::Fault;
+use crate::gateway::RetryPolicy;
+
+/// A server, and how one model of it is asked.
+pub(super) struct Connection {
+    pub(super) http: reqwest::Client,
+    pub(super) base: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) limits: Limits,
+    pub(super) retry: RetryPolicy,
+    pub(super) report: Reporter,
+}
+
+/// How long and how large things may become.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) call: Duration,
+    pub(super) idle: Duration,
+    pub(super) body: usize,
+    pub(super) event: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            call: Duration::from_secs(600),
+            idle: Duration::from_secs(120),
+            body: 32 << 20,
+            event: 4 << 20,
+        }
+    }
+}
+
+/// As much of an error's body is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// A limit beyond this is none; without a bound the clock would overflow.
+const LONGEST_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl Connection {
+    /// Where `path` is, such as `chat/completions`.
+    pub(super) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let path = format!("{}/{path}", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        url
+    }
+
+    /// Sends a request that nobody has to answer well.
+    pub(super) async fn send(&self, mut request: Request) -> Result<Response, ChatError> {
+        *request.headers_mut() = self.headers.clone();
+        let sent = self.http.execute(request).await;
+        sent.map_err(|error| self.report.unreachable(error))
+    }
+
+    /// The answer to `body`, unless it is a refusal.
+    pub(super) async fn post(&self, url: &Url, body: Bytes) -> Result<Response, ChatError> {
+        let mut request = Request::new(Method::POST, url.clone());
+        *request.body_mut() = Some(body.into());
+        let response = self.send(request).await?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(self.refusal(response).await),
+        }
+    }
+
+    pub(super) async fn refusal(&self, mut response: Response) -> ChatError {
+        let status = response.status().as_u16();
+        let advice = Advice::read(response.headers(), SystemClock.now());
+        let mut body = Vec::new();
+        // What cannot be read of an error's body is not worth another error.
+        while body.len() < MAX_ERROR_BYTES
+            && let Ok(Some(bytes)) = response.chunk().await
+        {
+            body.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BYTES - body.len())]);
+        }
+        let mut error = self.report.refused(Some(status), &body);
+        if let Some(after) = advice.after {
+            error = error.with_retry_after(after.min(self.retry.longest_retry_after));
+        }
+        match advice.should_retry {
+            Some(helps) => error.with_retry_advice(helps),
+            None => error,
+        }
+    }
+
+    /// The error of an answer that cannot be used.
+    pub(super) fn unusable(&self, fault: &Fault) -> ChatError {
+        let error = self.report.unusable(fault);
+        match fault {
+            // An answer that was too long once will be so again.
+            Fault::TooLong(..) => error.with_retry_advice(false),
+            _ => error,
+        }
+    }
+
+    /// Reads what follows `first`. A body that came in one piece, as most do, is not copied.
+    pub(super) async fn collect(&self, first: Bytes, response: &mut Response) -> Result<Bytes, Fault> {
+        let announced = response.content_length().unwrap_or(0);
+        self.check_size(usize::try_from(announced).unwrap_or(usize::MAX))?;
+        let mut body = BytesMut::new();
+        let mut last = first;
+        while let Some(bytes) = next(response).await? {
+            self.check_size(body.len() + last.len() + bytes.len())?;
+            body.extend_from_slice(&last);
+            last = bytes;
+        }
+        if body.is_empty() {
+            return Ok(last);
+        }
+        body.extend_from_slice(&last);
+        Ok(body.freeze())
+    }
+
+    pub(super) fn check_size(&self, size: usize) -> Result<(), Fault> {
+        match size > self.limits.body {
+            true => Err(Fault::TooLong("the answer", self.limits.body)),
+            false => Ok(()),
+        }
+    }
+
+    /// When a call ends at the latest: at its deadline, or after this client's limit.
+    pub(super) fn deadline(&self, cx: &CallContext) -> Instant {
+        let own = Instant::now() + self.limits.call.min(LONGEST_CALL);
+        cx.deadline().map_or(own, |deadline| deadline.min(own))
+    }
+
+    /// What `work` comes to, unless it is `deadline` or cancelled first.
+    pub(super) async fn until<T, E: From<ChatError>>(
+        &self,
+        cx: &CallContext,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let stop = async {
+            tokio::select! {
+                biased;
+                () = cx.cancellation().cancelled() => self.report.cancelled(),
+                () = sleep_until(deadline) => self.timed_out(cx),
+            }
+        };
+        let ended = until(pin!(work), stop).await;
+        ended.unwrap_or_else(|error| Err(error.into()))
+    }
+
+    fn timed_out(&self, cx: &CallContext) -> ChatError {
+        let is_ours = cx.time_left().is_none_or(|left| !left.is_zero());
+        self.report.timed_out(is_ours.then_some(self.limits.call))
+    }
+}
+
+pub(super) async fn next(response: &mut Response) -> Result<Option<Bytes>, Fault> {
+    response
+        .chunk()
+        .await
+        .map_err(|_| Fault::Cut("as the connection broke"))
+}
+
+pub(super) fn has_type(response: &Response, expected: &[u8]) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
+    kind.is_some_and(|kind| kind.starts_with(expected))
+}

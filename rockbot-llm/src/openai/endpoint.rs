@@ -1,0 +1,62 @@
+//! What the URL of a server says.
+
+use reqwest::Url;
+
+/// Where servers are asked, below the base URL.
+pub(super) const CHAT: &str = "chat/completions";
+pub(super) const EMBEDDINGS: &str = "embeddings";
+
+/// The base URL that `endpoint` means: a slash at its end and a pasted `/chat/completions` or `/embeddings` are dropped.
+/// `None` when it is no http(s) URL, or holds a password, which would be shown in messages.
+pub(crate) fn base_url(endpoint: &str) -> Option<Url> {
+    let mut url = Url::parse(endpoint.trim()).ok()?;
+    let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
+    if !is_http || !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    let path = url.path().trim_end_matches('/');
+    let pasted = [CHAT, EMBEDDINGS]
+        .into_iter()
+        .find_map(|call| path.strip_suffix(call)?.strip_suffix('/'));
+    let path = pasted.unwrap_or(path).trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    url.set_fragment(None);
+    Some(url)
+}
+
+/// Whether the server is this machine: no proxy stands between, and no key is needed.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
+}
+
+/// Who serves `base`, as OpenTelemetry names providers. Whoever else speaks OpenAI's language counts as `openai`.
+pub(super) fn provider_of(base: &Url) -> &'static str {
+    const PROVIDERS: [(&str, &str); 10] = [
+        ("openai.azure.com", "azure.ai.openai"),
+        ("services.ai.azure.com", "azure.ai.inference"),
+        ("openrouter.ai", "openrouter"),
+        ("deepseek.com", "deepseek"),
+        ("groq.com", "groq"),
+        ("mistral.ai", "mistral_ai"),
+        ("perplexity.ai", "perplexity"),
+        ("x.ai", "x_ai"),
+        ("anthropic.com", "anthropic"),
+        ("generativelanguage.googleapis.com", "gcp.gemini"),
+    ];
+    let host = base.host_str().unwrap_or_default();
+    let is_of = |domain: &str| {
+        let rest = host.strip_suffix(domain);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let known = PROVIDERS.into_iter().find(|(domain, _)| is_of(domain));
+    known.map_or("openai", |(_, provider)| provider)
+}
+
+/// The endpoint as messages show it: without the query, which may hold a key.
+pub(super) fn shown(base: &Url) -> String {
+    let mut url = base.clone();
+    url.set_query(None);
+    url.as_str().trim_end_matches('/').to_owned()
+}

@@ -1,0 +1,61 @@
+//! Which settings of a model there are, and for which models.
+
+use rockbot_core::chat::ModelTier;
+
+/// The section of the model that makes vectors of texts.
+pub(super) const EMBEDDINGS: &str = "Embeddings";
+
+/// Which model something is set for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Slot {
+    Tier(ModelTier),
+    /// A model for when others fail, under this name.
+    Fallback(String),
+    /// The model that makes vectors of texts.
+    Embeddings,
+}
+
+impl Slot {
+    pub(super) const BALANCED: Self = Self::Tier(ModelTier::Balanced);
+
+    /// The names of its section in `LLM`, as variables have them.
+    pub(super) fn variables(&self) -> String {
+        match self {
+            Self::Tier(tier) => tier.name().to_owned(),
+            Self::Fallback(name) => format!("Fallbacks__{name}"),
+            Self::Embeddings => EMBEDDINGS.to_owned(),
+        }
+    }
+}
+
+/// What is set for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Field {
+    Endpoint,
+    ApiKey,
+    ModelId,
+}
+
+impl Field {
+    pub(super) const ALL: [Self; 3] = [Self::Endpoint, Self::ApiKey, Self::ModelId];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Endpoint => "Endpoint",
+            Self::ApiKey => "ApiKey",
+            Self::ModelId => "ModelId",
+        }
+    }
+
+    pub(super) fn variable(self, slot: &Slot) -> String {
+        format!("ROCKBOT_LLM__{}__{}", slot.variables(), self.name()).to_ascii_uppercase()
+    }
+
+    pub(super) fn openai_variable(self) -> &'static str {
+        match self {
+            Self::Endpoint => "OPENAI_BASE_URL",
+            Self::ApiKey => "OPENAI_API_KEY",
+            Self::ModelId => "OPENAI_MODEL",
+        }
+    }
+}

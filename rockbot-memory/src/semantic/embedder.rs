@@ -1,0 +1,171 @@
+//! Asks for the vectors of entries, while nobody waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::embedding::{Embedding, EmbeddingError};
+use rockbot_core::store::StoreError;
+use rockbot_core::{BoxError, Digest, MemoryId, Principal, loggable};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::index::Index;
+use super::shared::Shared;
+use crate::blocking::blocking;
+
+/// How many texts are asked for at once.
+const BATCH: usize = 32;
+
+/// How long one call may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long it rests after a failure: first, and at most.
+const FIRST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(5 * 60);
+
+/// The work in the background of a [`SemanticMemory`](super::SemanticMemory).
+///
+/// It asks for the vectors of up to 32 texts at a time. When the model fails, it tries again after a second, then after
+/// twice as long each time, up to 5 minutes. When a text cannot have a vector, as one that is too long for the model, the
+/// entry is found by its words only, until it changes or the process begins anew.
+#[derive(Debug)]
+#[must_use = "without it no entry gets a vector"]
+pub struct Embedder(pub(super) Arc<Shared>);
+
+/// An entry that needs a vector.
+#[derive(Debug)]
+struct Wanted {
+    id: MemoryId,
+    key: Digest,
+    text: String,
+}
+
+impl Embedder {
+    /// Works until `stop` fires.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut rest = FIRST_REST;
+        while let Some(principal) = stop.run_until_cancelled(self.0.waiting.next()).await {
+            let Err(error) = self.embed_all(&principal, &stop).await else {
+                rest = FIRST_REST;
+                continue;
+            };
+            tracing::debug!(error = %loggable(&error.to_string()), ?rest, "vectors of memories are tried again");
+            if stop.run_until_cancelled(sleep(rest)).await.is_none() {
+                return;
+            }
+            self.0.waiting.add(&principal);
+            rest = (rest * 2).min(LONGEST_REST);
+        }
+    }
+
+    /// Goes on until no entry needs a vector, or `stop` fires.
+    async fn embed_all(&self, principal: &Principal, stop: &CancellationToken) -> Result<(), BoxError> {
+        let index = self.0.index(principal).await?;
+        loop {
+            let wanted = self.wanted(principal, &index).await?;
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            // Only the asking is cut short, so that the file is left in good order.
+            let Some(vectors) = stop.run_until_cancelled(self.ask(principal, &wanted)).await else {
+                return Ok(());
+            };
+            self.keep(principal, &index, wanted.iter().zip(vectors?)).await;
+        }
+    }
+
+    /// The next entries that need a vector, as they are now.
+    async fn wanted(&self, principal: &Principal, index: &Index) -> Result<Vec<Wanted>, StoreError> {
+        let mut wanted = Vec::new();
+        for id in index.pending(BATCH) {
+            let entry = self.0.store.get(principal, &id).await?;
+            let key = entry.as_ref().and_then(|entry| self.0.key(entry));
+            index.note(&id, key);
+            if let (Some(entry), Some(key)) = (entry, key) {
+                let text = self.0.cut(entry.content.trim()).to_owned();
+                wanted.push(Wanted { id, key, text });
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// A vector for each, or none where there can be none.
+    async fn ask(&self, principal: &Principal, wanted: &[Wanted]) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
+        let texts = wanted.iter().map(|wanted| wanted.text.clone()).collect();
+        match self.0.embed(principal, texts, TIME_LIMIT).await {
+            Ok(vectors) => Ok(vectors.into_iter().map(Some).collect()),
+            Err(error) if error.is_about_a_text() => self.ask_one_by_one(principal, wanted, error).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds out which of them was refused with `error`. When all are, it may be the model that is wrong.
+    async fn ask_one_by_one(
+        &self,
+        principal: &Principal,
+        wanted: &[Wanted],
+        error: EmbeddingError,
+    ) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
+        if let [wanted] = wanted {
+            let error = loggable(&error.to_string()).to_string();
+            tracing::warn!(id = %wanted.id, error, "a memory is found by its words only");
+            return Ok(vec![None]);
+        }
+        let mut vectors = Vec::with_capacity(wanted.len());
+        for wanted in wanted {
+            let asked = self.0.embed(principal, vec![wanted.text.clone()], TIME_LIMIT).await;
+            match asked {
+                Ok(vector) => vectors.extend(vector.into_iter().map(Some)),
+                Err(error) if error.is_about_a_text() => vectors.push(None),
+                Err(error) => return Err(error),
+            }
+        }
+        if vectors.iter().all(Option::is_none) {
+            self.0.health.failed(&error);
+            return Err(error);
+        }
+        Ok(vectors)
+    }
+
+    async fn keep(
+        &self,
+        principal: &Principal,
+        index: &Arc<Index>,
+        vectors: impl Iterator<Item = (&Wanted, Option<Embedding>)>,
+    ) {
+        let mut known = Vec::new();
+        for (wanted, vector) in vectors {
+            match vector {
+                Some(vector) => {
+                    index.keep(&wanted.id, wanted.key, &vector);
+                    known.push((wanted.key, vector));
+                }
+                None => index.refuse(&wanted.id, wanted.key),
+            }
+        }
+        if let Err(error) = self.file(principal, index, known).await {
+            tracing::warn!(%error, "vectors of memories are asked for again after a restart");
+        }
+    }
+
+    async fn file(
+        &self,
+        principal: &Principal,
+        index: &Arc<Index>,
+        vectors: Vec<(Digest, Embedding)>,
+    ) -> Result<(), StoreError> {
+        let Some(files) = self.0.files.clone() else {
+            return Ok(());
+        };
+        let (principal, index) = (principal.clone(), index.clone());
+        blocking(move || {
+            let lines: Vec<_> = vectors.iter().map(|(key, vector)| (*key, vector.values())).collect();
+            files.append(&principal, &lines)?;
+            match index.filed(lines.len()) {
+                true => files.replace(&principal, &index.file_anew()),
+                false => Ok(()),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,220 @@
+//! The store around another one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future;
+use rockbot_core::embedding::{Embedding, EmbeddingClient};
+use rockbot_core::search::Ranked;
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError};
+use rockbot_core::{MemoryId, Principal, Timestamp};
+
+use super::fuse::fuse;
+use super::health::Health;
+use super::index::Index;
+use super::queries::Queries;
+use super::shared::Shared;
+use super::vector_file::VectorFiles;
+use super::waiting::Waiting;
+use super::{Embedder, SemanticMemoryOptions};
+use crate::blocking::blocking;
+use crate::residents::Residents;
+
+/// How many entries each way of searching brings at least, before they are joined.
+const POOL: usize = 50;
+
+/// A [`LongTermMemory`] around any other one, which finds entries by their meaning, too. See [the module](super) for what it
+/// keeps, and whom it tells what.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use std::time::Duration;
+/// # use rockbot_core::chat::Provenance;
+/// # use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, MemoryQuery};
+/// # use rockbot_core::testing::HashedEmbeddings;
+/// # use rockbot_core::{Principal, Timestamp};
+/// # use tokio_util::sync::CancellationToken;
+/// use rockbot_memory::{SemanticMemory, SemanticMemoryOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), rockbot_core::BoxError> {
+/// # let me = Principal::default();
+/// # let client = HashedEmbeddings::new().same("cat", "pet").same("called", "name");
+/// let (store, options) = (Arc::new(InMemoryLongTermMemory::new()), SemanticMemoryOptions::default());
+/// let (memory, embedder) = SemanticMemory::open(store, client, options)?;
+/// tokio::spawn(embedder.run(CancellationToken::new()));
+/// memory.save(&me, MemoryEntry::new("m1", "The cat is called Miso.", Timestamp::default(), Provenance::USER)).await?;
+/// while memory.waiting(&me).await? > 0 {
+///     tokio::time::sleep(Duration::from_millis(1)).await;
+/// }
+/// let found = memory.search(&me, &MemoryQuery::new("What name has your pet?")).await?;
+/// assert_eq!(found[0].item.id, "m1");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SemanticMemory {
+    shared: Arc<Shared>,
+    queries: Queries,
+    options: SemanticMemoryOptions,
+}
+
+impl SemanticMemory {
+    /// Finds the entries of `store` by the vectors of `client`, which the [`Embedder`] asks for: run it, and stop it before
+    /// the program ends.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder of vectors is open already, here or in another process, and when it cannot be made.
+    pub fn open(
+        store: Arc<dyn LongTermMemory>,
+        client: impl EmbeddingClient,
+        options: SemanticMemoryOptions,
+    ) -> Result<(Self, Embedder), StoreError> {
+        let files = options.folder.clone().map(VectorFiles::open).transpose()?;
+        let shared = Arc::new(Shared {
+            store,
+            client: Arc::new(client),
+            indexes: Residents::default(),
+            files: files.map(Arc::new),
+            waiting: Waiting::default(),
+            health: Health::default(),
+            max_text: options.max_text,
+        });
+        let memory = Self {
+            shared: shared.clone(),
+            queries: Queries::default(),
+            options,
+        };
+        Ok((memory, Embedder(shared)))
+    }
+
+    /// How many entries of `principal` have no vector yet. Those for which there can be none do not count.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be read.
+    pub async fn waiting(&self, principal: &Principal) -> Result<usize, StoreError> {
+        Ok(self.shared.index(principal).await?.count_pending())
+    }
+
+    /// The index, and where `text` lies, if something can be compared with it.
+    async fn place(&self, principal: &Principal, text: &str) -> Result<Option<(Arc<Index>, Embedding)>, StoreError> {
+        let index = self.shared.index(principal).await?;
+        if index.is_empty() {
+            return Ok(None);
+        }
+        let limit = self.options.query_time_limit;
+        let vector = self.queries.vector(&self.shared, principal, text, limit).await;
+        Ok(vector.map(|vector| (index, vector)))
+    }
+
+    /// The nearest entries that `query` admits, as they are now. Those in `known` are not read once more.
+    async fn near(
+        &self,
+        principal: &Principal,
+        query: &MemoryQuery,
+        (index, vector): (Arc<Index>, Embedding),
+        known: &[Ranked<Arc<MemoryEntry>>],
+    ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
+        let (searched, least) = (index.clone(), self.options.min_similarity);
+        let hits = blocking(move || Ok(searched.search(&vector, least))).await?;
+        let known: BTreeMap<_, _> = known.iter().map(|hit| (&hit.item.id, &hit.item)).collect();
+        let mut near = Vec::new();
+        for Ranked { item: id, score } in hits {
+            if near.len() == query.limit {
+                break;
+            }
+            let entry = match known.get(&id) {
+                Some(&entry) => Some(entry.clone()),
+                None => self.shared.store.get(principal, &id).await?,
+            };
+            let key = entry.as_ref().and_then(|entry| self.shared.key(entry));
+            if !key.is_some_and(|key| index.says(&id, key)) {
+                // Somebody changed it behind our back.
+                self.shared.note(principal, &id, key);
+                continue;
+            }
+            let admitted = entry.filter(|entry| query.admits(entry));
+            near.extend(admitted.map(|item| Ranked { item, score }));
+        }
+        Ok(near)
+    }
+}
+
+#[async_trait]
+impl LongTermMemory for SemanticMemory {
+    async fn get(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        self.shared.store.get(principal, id).await
+    }
+
+    async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError> {
+        let (id, key) = (entry.id.clone(), self.shared.key(&entry));
+        self.shared.store.save(principal, entry).await?;
+        self.shared.note(principal, &id, key);
+        Ok(())
+    }
+
+    async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
+        let remembered = self.shared.store.remember(principal, entry).await?;
+        let entry = remembered.entry();
+        self.shared.note(principal, &entry.id, self.shared.key(entry));
+        Ok(remembered)
+    }
+
+    async fn replace(
+        &self,
+        principal: &Principal,
+        before: &MemoryEntry,
+        after: MemoryEntry,
+    ) -> Result<bool, StoreError> {
+        let (id, key) = (after.id.clone(), self.shared.key(&after));
+        let is_replaced = self.shared.store.replace(principal, before, after).await?;
+        if is_replaced {
+            self.shared.note(principal, &id, key);
+        }
+        Ok(is_replaced)
+    }
+
+    async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        let deleted = self.shared.store.delete(principal, id).await?;
+        self.shared.note(principal, id, None);
+        Ok(deleted)
+    }
+
+    /// Archived entries have no vectors.
+    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.shared.store.purge(before).await
+    }
+
+    async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
+        self.shared.store.list(principal).await
+    }
+
+    async fn search(
+        &self,
+        principal: &Principal,
+        query: &MemoryQuery,
+    ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
+        if query.text.trim().is_empty() || query.limit == 0 {
+            return self.shared.store.search(principal, query).await;
+        }
+        let wider = MemoryQuery {
+            limit: query.limit.max(POOL),
+            ..query.clone()
+        };
+        let words = self.shared.store.search(principal, &wider);
+        let (words, place) = future::try_join(words, self.place(principal, &query.text)).await?;
+        let mut found = match place {
+            None => words,
+            Some(place) => {
+                let near = self.near(principal, &wider, place, &words).await?;
+                let least = f64::from(self.options.min_similarity.max(0.0));
+                fuse(words, near, least, |entry| entry.id.clone())
+            }
+        };
+        found.truncate(query.limit);
+        Ok(found)
+    }
+}

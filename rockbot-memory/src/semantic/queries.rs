@@ -1,0 +1,56 @@
+//! Vectors of what is searched for.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rockbot_core::embedding::Embedding;
+use rockbot_core::{Digest, Principal};
+
+use super::shared::Shared;
+
+/// How many vectors are kept: in each turn of a conversation its topics are searched for once more.
+const KEPT: usize = 128;
+
+/// The last queries, the newest at the end.
+#[derive(Debug, Default)]
+pub(super) struct Queries(Mutex<VecDeque<(Digest, Embedding)>>);
+
+impl Queries {
+    /// The vector of `text`, if there is one within the time limit.
+    pub(super) async fn vector(
+        &self,
+        shared: &Shared,
+        principal: &Principal,
+        text: &str,
+        time_limit: Duration,
+    ) -> Option<Embedding> {
+        let text = shared.cut(text.trim());
+        let key = Digest::of([principal.as_str(), text]);
+        if let Some(vector) = self.known(key) {
+            return Some(vector);
+        }
+        if shared.health.is_resting() {
+            return None;
+        }
+        // That it failed was said when it began to.
+        let mut vectors = shared.embed(principal, vec![text.to_owned()], time_limit).await.ok()?;
+        let vector = vectors.pop()?;
+        self.keep(key, vector.clone());
+        Some(vector)
+    }
+
+    fn known(&self, key: Digest) -> Option<Embedding> {
+        let queries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = queries.iter().find(|(known, _)| *known == key);
+        known.map(|(_, vector)| vector.clone())
+    }
+
+    fn keep(&self, key: Digest, vector: Embedding) {
+        let mut queries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if queries.len() >= KEPT {
+            queries.pop_front();
+        }
+        queries.push_back((key, vector));
+    }
+}

@@ -1,0 +1,141 @@
+//! What searching and embedding have in common.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rockbot_core::chat::{ChatError, ChatErrorKind};
+use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
+use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError};
+use rockbot_core::{CallContext, Digest, MemoryId, Principal};
+use tokio::time::timeout;
+
+use super::health::Health;
+use super::index::{Filed, Index};
+use super::vector_file::VectorFiles;
+use super::waiting::Waiting;
+use crate::blocking::blocking;
+use crate::residents::Residents;
+
+/// The session of calls that belong to none.
+const SESSION: &str = "embeddings";
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn LongTermMemory>,
+    pub(super) client: Arc<dyn EmbeddingClient>,
+    pub(super) indexes: Residents<Index>,
+    pub(super) files: Option<Arc<VectorFiles>>,
+    pub(super) waiting: Waiting,
+    pub(super) health: Health,
+    pub(super) max_text: usize,
+}
+
+impl Shared {
+    /// As much of a text as is embedded.
+    pub(super) fn cut<'t>(&self, text: &'t str) -> &'t str {
+        &text[..text.floor_char_boundary(self.max_text)]
+    }
+
+    /// By what the vector of an entry is known; `None` when it has none: it is not live, or says nothing.
+    pub(super) fn key(&self, entry: &MemoryEntry) -> Option<Digest> {
+        let text = self.cut(entry.content.trim());
+        let has_vector = entry.is_live() && !text.is_empty();
+        has_vector.then(|| Digest::of([self.client.model(), text]))
+    }
+
+    /// Takes in what an entry says now.
+    pub(super) fn note(&self, principal: &Principal, id: &MemoryId, key: Option<Digest>) {
+        if self.indexes.of(principal).note(id, key) {
+            self.waiting.add(principal);
+        }
+    }
+
+    /// The index of `principal`, after looking for entries that it does not know, if that is some time ago.
+    pub(super) async fn index(&self, principal: &Principal) -> Result<Arc<Index>, StoreError> {
+        let index = self.indexes.of(principal);
+        if index.is_stale() {
+            let _looking = index.looking.lock().await;
+            // Somebody else may just have looked.
+            if index.is_stale() {
+                self.look_over(principal, &index).await?;
+            }
+        }
+        Ok(index)
+    }
+
+    async fn look_over(&self, principal: &Principal, index: &Index) -> Result<(), StoreError> {
+        let filed = match index.is_new() {
+            true => self.load(principal).await,
+            false => Filed::default(),
+        };
+        let then = index.now();
+        let entries = self.store.list(principal).await?;
+        let keys = entries
+            .iter()
+            .filter_map(|entry| Some((entry.id.clone(), self.key(entry)?)));
+        index.look_over(then, &keys.collect::<BTreeMap<_, _>>(), &filed);
+        if index.count_pending() > 0 {
+            self.waiting.add(principal);
+        }
+        Ok(())
+    }
+
+    async fn load(&self, principal: &Principal) -> Filed {
+        let Some(files) = self.files.clone() else {
+            return Filed::default();
+        };
+        let owner = principal.clone();
+        let loaded = blocking(move || files.load(&owner)).await;
+        loaded.unwrap_or_else(|error| {
+            tracing::warn!(%principal, %error, "vectors of memories are asked for again");
+            Filed::default()
+        })
+    }
+
+    /// The vectors of `texts`, each of which has something in it.
+    pub(super) async fn embed(
+        &self,
+        principal: &Principal,
+        texts: Vec<String>,
+        time_limit: Duration,
+    ) -> Result<Vec<Embedding>, EmbeddingError> {
+        let began = Instant::now();
+        let cx = CallContext::new(SESSION).with_principal(principal.clone());
+        let cx = cx.with_deadline(tokio::time::Instant::now() + time_limit);
+        let asked = texts.len();
+        // Not every client looks at its deadline.
+        let answer = timeout(time_limit, self.client.embed(EmbeddingCall::new(texts, cx))).await;
+        let answer = answer.unwrap_or_else(|_| Err(self.timed_out(time_limit).into()));
+        let answer = answer.and_then(|vectors| self.counted(vectors, asked));
+        metrics::counter!("rockbot.embedding.calls").increment(1);
+        metrics::histogram!("rockbot.embedding.duration").record(began.elapsed().as_secs_f64() * 1e3);
+        match &answer {
+            Ok(_) => self.health.answered(),
+            Err(error) => {
+                metrics::counter!("rockbot.embedding.failures").increment(1);
+                if !error.is_about_a_text() {
+                    self.health.failed(error);
+                }
+            }
+        }
+        answer
+    }
+
+    fn timed_out(&self, time_limit: Duration) -> ChatError {
+        let message = format!("`{}` made no vectors within {time_limit:?}", self.client.model());
+        ChatError::new(ChatErrorKind::TimedOut, message)
+    }
+
+    /// Clients promise it, and a wrong one must not mix up who says what.
+    fn counted(&self, vectors: Vec<Embedding>, asked: usize) -> Result<Vec<Embedding>, EmbeddingError> {
+        match vectors.len() == asked {
+            true => Ok(vectors),
+            false => Err(EmbeddingError::Count {
+                model: self.client.model().to_owned(),
+                asked,
+                answered: vectors.len(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Vectors on disk.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rockbot_core::embedding::Embedding;
+use rockbot_core::files::{DataFolder, FileError, name_of};
+use rockbot_core::store::StoreError;
+use rockbot_core::{Digest, Principal};
+use serde::{Deserialize, Serialize};
+
+use super::index::Filed;
+use crate::blocking::failed;
+
+const NAME: &str = "vectors.jsonl";
+
+/// The longest line that is read, in bytes: vectors have up to some thousand numbers.
+const MAX_LINE: u64 = 1 << 20;
+
+/// How far from 1 the length of a vector may be that rounding, and not damage, has changed.
+const ROUNDING: f32 = 1e-3;
+
+/// A folder of vectors, a file for each principal. Everything in it can be computed again.
+#[derive(Debug)]
+pub(super) struct VectorFiles(Mutex<DataFolder>);
+
+/// A vector, by the digest of what has it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    text: Digest,
+    /// Its numbers, 4 bytes each with the lowest first, as Base64.
+    vector: String,
+}
+
+impl VectorFiles {
+    pub(super) fn open(folder: PathBuf) -> Result<Self, StoreError> {
+        let folder = DataFolder::open(folder);
+        let folder = folder.map_err(|error| failed("the folder of vectors cannot be opened", error))?;
+        Ok(Self(Mutex::new(folder)))
+    }
+
+    fn folder(&self) -> MutexGuard<'_, DataFolder> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of `principal`. What cannot be read is left out.
+    pub(super) fn load(&self, principal: &Principal) -> Result<Filed, StoreError> {
+        let (name, folder, mut filed) = (file_of(principal)?, self.folder(), Filed::default());
+        let read = folder.read_lines(&name, MAX_LINE, |line| {
+            filed.lines += 1;
+            let line: Option<Line> = serde_json::from_slice(line).ok();
+            filed
+                .vectors
+                .extend(line.and_then(|line| Some((line.text, vector(&line.vector)?))));
+        });
+        match read {
+            Err(error) if error.is_damage() => set_aside(&folder, &name, &error).map(|()| Filed::default()),
+            read => read.map(|_| filed),
+        }
+        .map_err(|error| failed("the vectors of memories cannot be read", error))
+    }
+
+    pub(super) fn append(&self, principal: &Principal, vectors: &[(Digest, &[f32])]) -> Result<(), StoreError> {
+        let (name, lines) = (file_of(principal)?, lines(vectors.iter().copied()));
+        let appended = self.folder().lines(&name).and_then(|mut file| file.append(&lines));
+        appended.map(drop).map_err(unwritten)
+    }
+
+    /// Has these vectors, and no others.
+    pub(super) fn replace(&self, principal: &Principal, vectors: &[(Digest, Vec<f32>)]) -> Result<(), StoreError> {
+        let lines = lines(vectors.iter().map(|(text, values)| (*text, &**values)));
+        self.folder().replace(&file_of(principal)?, &lines).map_err(unwritten)
+    }
+}
+
+fn unwritten(error: FileError) -> StoreError {
+    failed("the vectors of memories cannot be written", error)
+}
+
+fn file_of(principal: &Principal) -> Result<String, StoreError> {
+    name_of(principal, NAME).map_err(|error| failed("the vectors of a principal have no file", error))
+}
+
+fn set_aside(folder: &DataFolder, name: &str, error: &FileError) -> Result<(), FileError> {
+    let aside = folder.set_aside(name)?;
+    tracing::warn!(name, set_aside_as = aside, %error, "vectors of memories are asked for again");
+    Ok(())
+}
+
+fn lines<'a>(vectors: impl Iterator<Item = (Digest, &'a [f32])>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (text, values) in vectors {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let vector = STANDARD.encode(bytes);
+        serde_json::to_writer(&mut lines, &Line { text, vector }).expect("a line is two texts");
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// The vector, unless it is damaged: those that we write have a length of 1.
+fn vector(text: &str) -> Option<Embedding> {
+    let bytes = STANDARD.decode(text).ok()?;
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    let values: Vec<_> = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
+    let length: f32 = values.iter().map(|value| value * value).sum();
+    let is_whole = rest.is_empty() && (length - 1.0).abs() < ROUNDING;
+    Embedding::new(values).ok().filter(|_| is_whole)
+}

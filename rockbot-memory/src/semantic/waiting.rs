@@ -1,0 +1,41 @@
+//! Whose entries wait for vectors.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use rockbot_core::Principal;
+use tokio::sync::Notify;
+
+/// How many principals wait at most; those beyond wait again when they are searched next.
+const MOST: usize = 10_000;
+
+/// Principals, each once.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    principals: Mutex<BTreeSet<Principal>>,
+    changed: Notify,
+}
+
+impl Waiting {
+    pub(super) fn add(&self, principal: &Principal) {
+        let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
+        if principals.len() < MOST && principals.insert(principal.clone()) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for one, and takes it away.
+    pub(super) async fn next(&self) -> Principal {
+        loop {
+            let first = self
+                .principals
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_first();
+            match first {
+                Some(principal) => return principal,
+                None => self.changed.notified().await,
+            }
+        }
+    }
+}

@@ -61,7 +61,7 @@ pub use memory::{FileMemory, FileMemoryOptions};
 pub use options::FileOptions;
 pub use rules::FileRulesStore;
 pub use signals::FeedbackSignals;
-pub use skill::{FileSkillStore, FileSkillUsageStore};
+pub use skill::{FileSkillStore, FileSkillUsageStore, SkillFolder};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use sqlite::{SqliteMemory, SqliteMemoryOptions};

@@ -70,7 +70,7 @@ pub use retention::Retention;
 pub use rules::FileRulesStore;
 pub use semantic::{Embedder, SemanticMemory, SemanticMemoryOptions};
 pub use signals::FeedbackSignals;
-pub use skill::{FileSkillStore, FileSkillUsageStore};
+pub use skill::{FileSkillStore, FileSkillUsageStore, SkillFolder};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use sqlite::{SqliteMemory, SqliteMemoryOptions};

@@ -306,10 +306,16 @@ async fn a_model_reads_a_skill_and_then_its_files() {
         assert!(told.contains("there is no such file; there are: logo.png"), "{told}");
     }
     assert!(told[7].contains("`milk` has no files"), "{}", told[7]);
-    assert!(told[8].contains("not"), "a stranger's text makes no rule: {}", told[8]);
     assert!(
         !files(data.path()).contains_key("rules.md"),
         "a stranger's text makes no rule"
+    );
+    let trusted = SkillFolder::new(folder.path()).with_trust(Trust::Host);
+    let (data, calls) = (tempfile::tempdir().unwrap(), [calls[2].clone(), calls[8].clone()]);
+    self::told(Memory::default().skill_folder(trusted), data.path(), &calls).await;
+    assert!(
+        files(data.path()).contains_key("rules.md"),
+        "a trusted one keeps nobody from it"
     );
 }
 
@@ -364,7 +370,7 @@ async fn an_agent_has_the_skills_of_its_folders_anew_at_each_start() {
         texts[0], "Boil it once.\n\nFiles of this skill, to be read with get_skill: logo.png, references/kinds.md",
         "what was edited stays, and its files can be read"
     );
-    let texts = told(memory(), data.path(), &[read.clone()]).await;
+    let texts = told(memory(), data.path(), std::slice::from_ref(&read)).await;
     assert!(
         texts[0].starts_with("Boil it thrice."),
         "the text is another one: {}",

@@ -103,7 +103,10 @@ impl Knowledge {
     /// What else may help, besides instructions and what `conversation` shows already.
     async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> Gathered {
         let parts = || conversation.iter().flat_map(|message| &message.content);
-        let is_new = |item: &ContextItem| !item.is_instruction && !parts().any(|part| *part == content(item));
+        let is_new = |item: &ContextItem| {
+            let content = content(item);
+            !item.is_instruction && !parts().any(|part| *part == content)
+        };
         let mut found = self.ask_all(query).await;
         found.iter_mut().for_each(|items| items.retain(&is_new));
         self.show(found, query)

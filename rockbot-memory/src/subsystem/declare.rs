@@ -127,7 +127,9 @@ impl Memory {
         };
         let (mut embedder, data_dir) = (None, needs.parts().data_dir().map(Path::to_owned));
         let surround = |memory| {
-            let Some(embeddings) = &self.embeddings else { return Ok(memory) };
+            let Some(embeddings) = &self.embeddings else {
+                return Ok(memory);
+            };
             let (memory, work) = embeddings.around(memory, data_dir.as_deref())?;
             embedder = Some(work);
             Ok(memory)

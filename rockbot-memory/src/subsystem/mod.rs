@@ -13,9 +13,9 @@ use rockbot_core::store::{
     ConversationLog, FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore, WorkingMemory,
 };
 
+use crate::Embedder;
 use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
-use crate::Embedder;
 use crate::skill::SkillFolder;
 use choice::Choice;
 use configured::Folders;

@@ -1,32 +1,22 @@
 //! A log of decisions and what came of them, for whoever tunes the rules.
 
+mod file;
+mod preview;
+
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::chat::{MicroUsd, ModelTier, TierDecision};
-use rockbot_core::{Timestamp, redact, rfc3339};
+use rockbot_core::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
+
+use file::{LogFile, PENDING};
+use preview::preview;
 
 /// How many decisions are kept.
 const KEPT: usize = 200;
-
-/// When a file has so many lines it is rewritten. Not sooner: to replace a file costs as much as hundreds of lines.
-const FULL: usize = 5 * KEPT;
-
-/// As much of a text is kept, in characters.
-const PREVIEW_CHARS: usize = 150;
-
-/// As much of a file is read; the newest end of it.
-const MAX_BYTES: u64 = 4 << 20;
-
-/// So many lines at most wait to be written.
-const PENDING: usize = 32;
-
-/// A word this long with digits in it may be a key.
-const LONGEST_WORD: usize = 20;
 
 /// The newest 200 decisions, in memory or in a file such as `tier-routing-log.jsonl`, one JSON line for each.
 ///
@@ -63,20 +53,6 @@ pub struct RoutingLog {
 enum Place {
     Memory(Mutex<VecDeque<RoutingEntry>>),
     File(LogFile),
-}
-
-#[derive(Debug)]
-struct LogFile {
-    path: PathBuf,
-    state: Mutex<FileState>,
-}
-
-#[derive(Debug, Default)]
-struct FileState {
-    /// How many lines the file has, once somebody counted.
-    lines: Option<usize>,
-    /// Lines that are not in the file yet.
-    pending: Vec<String>,
 }
 
 /// One decision.
@@ -147,10 +123,7 @@ impl RoutingLog {
     /// The log in the file `path`, which is made when it is not there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
-            place: Place::File(LogFile {
-                path: path.into(),
-                state: Mutex::default(),
-            }),
+            place: Place::File(LogFile::new(path.into())),
             previews: true,
         }
     }
@@ -218,113 +191,6 @@ impl RoutingLog {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code that can panic runs under the lock.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl LogFile {
-    fn take(&self, entry: &RoutingEntry, enough: usize) -> io::Result<()> {
-        let mut line = serde_json::to_string(entry)?;
-        line.push('\n');
-        // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
-        let mut state = lock(&self.state);
-        state.pending.push(line);
-        match state.pending.len() >= enough {
-            true => self.write(&mut state),
-            false => Ok(()),
-        }
-    }
-
-    /// Writes the lines that wait. Those that cannot be written are lost.
-    fn write(&self, state: &mut FileState) -> io::Result<()> {
-        let pending = std::mem::take(&mut state.pending);
-        let count = match state.lines.take() {
-            Some(count) => count,
-            None => self.read()?.lines().count(),
-        };
-        if count + pending.len() < FULL {
-            private(OpenOptions::new().append(true))
-                .open(&self.path)?
-                .write_all(pending.concat().as_bytes())?;
-            state.lines = Some(count + pending.len());
-        } else {
-            state.lines = Some(self.rewrite(&pending)?);
-        }
-        Ok(())
-    }
-
-    fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
-        let mut state = lock(&self.state);
-        if !state.pending.is_empty() {
-            self.write(&mut state)?;
-        }
-        let text = self.read()?;
-        let all: Vec<_> = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        Ok(all[all.len().saturating_sub(KEPT)..].to_vec())
-    }
-
-    /// Keeps the newest lines and adds `new` ones; says how many there are then.
-    fn rewrite(&self, new: &[String]) -> io::Result<usize> {
-        let text = self.read()?;
-        let all: Vec<_> = text.lines().collect();
-        let kept = &all[all.len().saturating_sub(KEPT - new.len())..];
-        let mut text = kept.join("\n");
-        if !kept.is_empty() {
-            text.push('\n');
-        }
-        text.extend(new.iter().map(String::as_str));
-        let temporary = self.path.with_extension("jsonl.new");
-        private(OpenOptions::new().write(true).truncate(true))
-            .open(&temporary)?
-            .write_all(text.as_bytes())?;
-        std::fs::rename(&temporary, &self.path)?;
-        Ok(kept.len() + new.len())
-    }
-
-    fn read(&self) -> io::Result<String> {
-        let mut file = match File::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-            file => file?,
-        };
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-}
-
-impl Drop for LogFile {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut state = std::mem::take(state);
-        if let (false, Err(error)) = (state.pending.is_empty(), self.write(&mut state)) {
-            tracing::warn!(%error, "the log of tiers cannot be written");
-        }
-    }
-}
-
-/// A file that only its owner may read.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options.create(true)
-}
-
-fn preview(text: &str) -> String {
-    let is_key = |word: &str| word.len() >= LONGEST_WORD && word.bytes().any(|byte| byte.is_ascii_digit());
-    // What is cut off is not looked at; a word that is cut could be the beginning of a key.
-    let end = text
-        .char_indices()
-        .nth(4 * PREVIEW_CHARS)
-        .map_or(text.len(), |(at, _)| at);
-    let text = redact(&text[..end]);
-    let words = text.split_inclusive(char::is_whitespace);
-    let hidden = words.map(|word| if is_key(word.trim_end()) { "[redacted] " } else { word });
-    let mut preview: String = hidden.collect::<String>().chars().take(PREVIEW_CHARS).collect();
-    preview.truncate(preview.trim_end().len());
-    preview
 }
 
 /// The tier as logs and the original write it.

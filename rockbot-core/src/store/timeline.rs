@@ -34,8 +34,13 @@ impl<T: Dated> Timeline<T> {
     /// Removes, of all principals, what is older than `before` or than the newest `most` entries of its principal.
     pub(super) fn purge(&self, before: Timestamp, most: usize) -> u64 {
         let purged = self.0.write_all(|entries| {
-            let oldest = entries.get(entries.len().saturating_sub(most));
-            let since = oldest.map_or(before, |oldest| before.max(oldest.timestamp()));
+            let since = match most {
+                0 => Timestamp::from_millis(u64::MAX),
+                most => {
+                    let oldest = entries.get(entries.len().saturating_sub(most));
+                    oldest.map_or(before, |oldest| before.max(oldest.timestamp()))
+                }
+            };
             let gone = entries.partition_point(|entry| entry.timestamp() < since);
             entries.drain(..gone);
             gone as u64

@@ -22,11 +22,11 @@ impl ScheduledTaskResultMode {
         match self {
             Self::Summarize => None,
             Self::VerbatimOutput => Some(
-                "The next message is a scheduled task. Answer it with what your tools return, word for word and complete: \
+                "The last message is a scheduled task. Answer it with what your tools return, word for word and complete: \
                  no summary, and nothing before or after it.",
             ),
             Self::SummarizeWithOutput => Some(
-                "The next message is a scheduled task. Answer it with a summary, a blank line, and then what your tools \
+                "The last message is a scheduled task. Answer it with a summary, a blank line, and then what your tools \
                  return, word for word and complete.",
             ),
         }

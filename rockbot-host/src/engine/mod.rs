@@ -310,13 +310,8 @@ impl TurnEngine {
 
     /// Whether no turn works here and no model is asked.
     pub(crate) fn is_idle(&self) -> bool {
-        self.driver.chat.is_idle() && !self.work_more_than(0)
-    }
-
-    /// Whether more than so many turns work here.
-    fn work_more_than(&self, count: usize) -> bool {
-        let works = |live: &&Arc<LiveTurn>| matches!(live.news(), News::Working);
-        self.lock().values().filter(works).nth(count).is_some()
+        let works = |live: &Arc<LiveTurn>| matches!(live.news(), News::Working);
+        self.driver.chat.is_idle() && !self.lock().values().any(works)
     }
 
     /// Whether the turn is one of this host's, of the last day.

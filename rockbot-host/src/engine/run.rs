@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
@@ -9,12 +10,16 @@ use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
 use serde_json::value::to_raw_value;
+use tokio::time::timeout;
 
 use super::reply::{Served, unanswered};
 use super::{LiveTurn, News, ReplySender, TurnEngine, span};
 use crate::driver::First;
+use crate::routing::TierRouter;
 use crate::session::{Entry, Seat};
 use crate::turn::{PolicySnapshot, Turn, TurnEvent};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What came of waiting for a session.
 enum Seated {
@@ -138,15 +143,12 @@ impl TurnEngine {
 
     /// Ends a turn: the conversation first, then the turns of messages that joined it, then the journal, then
     /// whoever waits. A crash in between ends it once more, with the same words.
-    async fn end(&self, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
+    async fn end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
         let outcome = self.driver.shown(turn, outcome);
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "a finished turn could not be added to its conversation");
         }
-        if let Some(router) = &self.driver.router {
-            let (at, others_work) = (self.driver.clock.now(), self.work_more_than(1));
-            router.ended(turn, live.decision(), &outcome, at, others_work);
-        }
+        self.note_tier(live, turn, &outcome);
         let outcome = Arc::new(outcome);
         live.promise(&outcome);
         for joined in turn.joined() {
@@ -156,6 +158,18 @@ impl TurnEngine {
         }
         self.conclude(live, claim, turn, outcome.clone()).await;
         self.observe(turn, &outcome);
+    }
+
+    /// Notes what came of the tier that was selected; it is written together with what else ends within a second.
+    fn note_tier(self: &Arc<Self>, live: &LiveTurn, turn: &Turn, outcome: &TurnOutcome) {
+        let Some(router) = &self.driver.router else { return };
+        if router.ended(turn, live.decision(), outcome, self.driver.clock.now()) {
+            let engine = self.clone();
+            self.spawn(async move {
+                let _ = timeout(SECOND, engine.driver.halt.cancelled()).await;
+                engine.driver.router.iter().for_each(TierRouter::write);
+            });
+        }
     }
 
     /// Writes the end of a turn down and tells those who wait.

@@ -3,6 +3,7 @@
 mod log;
 
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -56,32 +57,36 @@ impl TierRouter {
         guarded(|| turn.clone(), || self.selector.escalate(tier, so_far)).flatten()
     }
 
-    /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart. While others
-    /// are at work there will be more to write.
+    /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart. Returns
+    /// whether there is something to [write](TierRouter::write) now.
     pub(crate) fn ended(
         &self,
         turn: &Turn,
         decision: Option<&TierDecision>,
         outcome: &TurnOutcome,
         at: Timestamp,
-        others_work: bool,
-    ) {
-        let Some(selected) = turn.selected_tier() else { return };
+    ) -> bool {
+        let Some(selected) = turn.selected_tier() else {
+            return false;
+        };
         let forgotten = TierDecision::new(selected, 0.0).because("selected before a restart");
         let request = turn.request();
         let entry = RoutingEntry {
             result: Some(result(turn, outcome)),
             ..RoutingEntry::new(at, context(request.door), &request.text, decision.unwrap_or(&forgotten))
         };
-        // Short lines, as the journal writes its own: handing them to another thread would cost more.
-        let written = match others_work {
-            true => self.log.gather(entry),
-            false => self.log.append(entry),
-        };
-        if let Err(error) = written {
-            tracing::warn!(turn = %turn.id(), %error, "the log of tiers cannot be written");
-        }
+        self.log.gather(entry).unwrap_or_else(|error| unwritten(&error))
     }
+
+    /// Writes what was noted. A few short lines, as the journal writes its own: another thread would cost more.
+    pub(crate) fn write(&self) {
+        self.log.write().unwrap_or_else(|error| unwritten(&error));
+    }
+}
+
+fn unwritten<T: Default>(error: &io::Error) -> T {
+    tracing::warn!(%error, "the log of tiers cannot be written");
+    T::default()
 }
 
 /// A selector is a user's code: one that breaks down selects nothing.

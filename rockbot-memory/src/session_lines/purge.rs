@@ -49,6 +49,9 @@ impl<T: Line> SessionLines<T> {
 
     /// When the oldest line that stays was written, of the lines of one principal.
     fn kept_since(&self, files: &[Found], before: Timestamp, most: usize) -> Timestamp {
+        if most == 0 {
+            return Timestamp::from_millis(u64::MAX);
+        }
         let mut times = Vec::new();
         for file in files {
             // What cannot be read has no time.

@@ -103,7 +103,10 @@ fn kept_since(
     ))?;
     let owners: Vec<String> = owners.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?;
     let since = owners.into_iter().map(|owner| {
-        let wanted = (&owner, number(most.saturating_sub(1)));
+        if most == 0 {
+            return Ok((owner, i64::MAX));
+        }
+        let wanted = (&owner, number(most - 1));
         let oldest: Option<i64> = oldest.query_row(wanted, |row| row.get(0)).optional()?;
         Ok((owner, oldest.map_or(before, |oldest| before.max(oldest))))
     });

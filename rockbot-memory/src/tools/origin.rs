@@ -7,7 +7,7 @@ use rockbot_core::chat::Provenance;
 use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::{CallContext, TurnId};
 
-/// Our tools that only confirm what they did.
+/// Our tools that confirm what they did, and show no more than they note.
 const WRITERS: [&str; 8] = [
     "tool:save_memory",
     "tool:restore_memory",
@@ -19,7 +19,8 @@ const WRITERS: [&str; 8] = [
     "tool:set_timezone",
 ];
 
-/// Our tools that show what is stored. How far that can be trusted, they [note](Readings::note).
+/// Our tools that always show what is stored. How far that can be trusted, they [note](Readings::note): of one that did not,
+/// nobody knows.
 const READERS: [&str; 13] = [
     "tool:search_memory",
     "tool:edit_memory",
@@ -75,11 +76,13 @@ impl Readings {
         if let Some(stranger) = heard.iter().map(|source| &**source).find(|source| !is_own(source)) {
             return untrusted(stranger);
         }
-        let reader = heard.iter().find(|source| READERS.contains(&&***source));
-        match reader.map(|reader| self.of(cx).unwrap_or_else(|| Some(untrusted(reader)))) {
-            Some(Some(read)) => read,
-            Some(None) | None => started(cx.trust()),
-        }
+        let unnoted = || {
+            let reader = heard.iter().find(|source| READERS.contains(&&***source));
+            reader.map(|reader| untrusted(reader))
+        };
+        self.of(cx)
+            .unwrap_or_else(unnoted)
+            .unwrap_or_else(|| started(cx.trust()))
     }
 
     fn of(&self, cx: &CallContext) -> Option<Option<Provenance>> {
@@ -144,7 +147,9 @@ mod tests {
         readings.note(&heard(&[]), [&Provenance::USER, &untrusted("tool:mail")]);
         readings.note(&heard(&[]), [&Provenance::USER]);
         assert_eq!(origin(&["tool:search_memory"]), untrusted("tool:mail"));
-        let stranger = heard(&[]).with_trust(Trust::Untrusted);
+        // It shows the list of skills with what it did.
+        assert_eq!(origin(&["tool:save_skill"]), untrusted("tool:mail"));
+        let stranger = heard(&[]).with_turn("u".into()).with_trust(Trust::Untrusted);
         assert_eq!(readings.origin(&stranger), untrusted("user"));
         let elsewhere = CallContext::new("s").with_content_trust(Trust::Untrusted);
         assert_eq!(readings.origin(&elsewhere), untrusted("user"));

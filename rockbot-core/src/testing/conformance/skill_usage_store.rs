@@ -65,6 +65,8 @@ async fn purges_what_is_too_old_and_too_much(store: &impl SkillUsageStore) {
     )
     .await;
     check_purge(store, 0, 3, 0).await;
+    check_purge(store, 0, 0, 3).await;
+    check(store, &me, (0, 10), &[]).await;
 }
 
 async fn check_purge(store: &impl SkillUsageStore, before: u64, most: usize, expected: u64) {

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::{KEPT, RoutingEntry, lock};
 
@@ -14,7 +14,7 @@ const FULL: usize = 5 * KEPT;
 const MAX_BYTES: u64 = 4 << 20;
 
 /// So many lines at most wait to be written.
-pub(super) const PENDING: usize = 32;
+const PENDING: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct LogFile {
@@ -38,22 +38,30 @@ impl LogFile {
         }
     }
 
-    /// Takes one decision in, and writes those that wait as soon as they are `enough`.
-    pub(super) fn take(&self, entry: &RoutingEntry, enough: usize) -> io::Result<()> {
+    /// Takes one decision in, and writes those that wait when they are many. Returns whether it is the first that waits.
+    pub(super) fn gather(&self, entry: &RoutingEntry) -> io::Result<bool> {
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
         // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
         let mut state = lock(&self.state);
         state.pending.push(line);
-        match state.pending.len() >= enough {
-            true => self.write(&mut state),
-            false => Ok(()),
+        if state.pending.len() >= PENDING {
+            self.write_all(&mut state)?;
         }
+        Ok(state.pending.len() == 1)
     }
 
-    /// Writes the lines that wait. Those that cannot be written are lost.
-    fn write(&self, state: &mut FileState) -> io::Result<()> {
+    /// Writes the lines that wait.
+    pub(super) fn write(&self) -> io::Result<()> {
+        self.write_all(&mut lock(&self.state))
+    }
+
+    /// Those that cannot be written are lost.
+    fn write_all(&self, state: &mut FileState) -> io::Result<()> {
         let pending = std::mem::take(&mut state.pending);
+        if pending.is_empty() {
+            return Ok(());
+        }
         let count = match state.lines.take() {
             Some(count) => count,
             None => self.read()?.lines().count(),
@@ -71,10 +79,7 @@ impl LogFile {
 
     /// The newest decisions.
     pub(super) fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
-        let mut state = lock(&self.state);
-        if !state.pending.is_empty() {
-            self.write(&mut state)?;
-        }
+        self.write()?;
         let text = self.read()?;
         let all: Vec<_> = text
             .lines()
@@ -116,9 +121,7 @@ impl LogFile {
 
 impl Drop for LogFile {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut state = std::mem::take(state);
-        if let (false, Err(error)) = (state.pending.is_empty(), self.write(&mut state)) {
+        if let Err(error) = self.write() {
             tracing::warn!(%error, "the log of tiers cannot be written");
         }
     }

@@ -12,7 +12,7 @@ use rockbot_core::chat::{MicroUsd, ModelTier, TierDecision};
 use rockbot_core::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 
-use file::{LogFile, PENDING};
+use file::LogFile;
 use preview::preview;
 
 /// How many decisions are kept.
@@ -21,8 +21,8 @@ const KEPT: usize = 200;
 /// The newest 200 decisions, in memory or in a file such as `tier-routing-log.jsonl`, one JSON line for each.
 ///
 /// Lines of a file are appended; when there are 1 000 of them, the file is rewritten. Only its owner may read it.
-/// While a host works on other turns it gathers up to 32 lines and writes them together: so many may be lost when it is
-/// killed. A line holds the first 150 characters of the text with what looks like a key blanked out, unless
+/// A host gathers the lines of a second, up to 32, and writes them together: so many may be lost when it is killed. A line
+/// holds the first 150 characters of the text with what looks like a key blanked out, unless
 /// [`RoutingLog::without_previews`]: whoever judges a decision must see what it was about.
 ///
 /// Writing is short but waits for the disk: from async code, call it where that does no harm.
@@ -149,28 +149,33 @@ impl RoutingLog {
     ///
     /// Fails when the file cannot be written.
     pub fn append(&self, entry: RoutingEntry) -> io::Result<()> {
-        self.take(entry, 1)
+        self.gather(entry)?;
+        self.write()
     }
 
-    /// Takes one decision in, and writes it at once or with the ones that follow soon.
-    pub(super) fn gather(&self, entry: RoutingEntry) -> io::Result<()> {
-        self.take(entry, PENDING)
+    /// Writes the decisions that wait.
+    pub(super) fn write(&self) -> io::Result<()> {
+        match &self.place {
+            Place::File(file) => file.write(),
+            Place::Memory(_) => Ok(()),
+        }
     }
 
-    /// Takes one decision in, and writes those that wait as soon as they are `enough`.
-    fn take(&self, mut entry: RoutingEntry, enough: usize) -> io::Result<()> {
+    /// Takes one decision in, to be written together with others. Returns whether it is the first one that waits: then they
+    /// should be written soon.
+    pub(super) fn gather(&self, mut entry: RoutingEntry) -> io::Result<bool> {
         if !self.previews {
             entry.prompt_preview.clear();
         }
         match &self.place {
-            Place::File(file) => file.take(&entry, enough),
+            Place::File(file) => file.gather(&entry),
             Place::Memory(entries) => {
                 let mut entries = lock(entries);
                 if entries.len() == KEPT {
                     entries.pop_front();
                 }
                 entries.push_back(entry);
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -282,16 +287,24 @@ mod tests {
         let path = folder.path().join("log.jsonl");
         let written = || std::fs::read_to_string(&path).map_or(0, |text| text.lines().count());
         let log = RoutingLog::new(&path);
-        let gather = |count: usize| (0..count).for_each(|number| log.gather(entry(&number.to_string())).unwrap());
+        let gather = |count: usize| {
+            for number in 0..count {
+                log.gather(entry(&number.to_string())).unwrap();
+            }
+        };
+        assert!(log.gather(entry("the first")).unwrap());
+        assert!(!log.gather(entry("one more")).unwrap());
+        log.write().unwrap();
+        assert_eq!(written(), 2);
         gather(31);
-        assert_eq!(written(), 0);
+        assert_eq!(written(), 2);
         gather(1);
-        assert_eq!(written(), 32);
+        assert_eq!(written(), 34);
         gather(5);
         log.append(entry("at once")).unwrap();
-        assert_eq!(written(), 38);
+        assert_eq!(written(), 40);
         gather(5);
-        assert_eq!(previews(&log).len(), 43);
+        assert_eq!(previews(&log).len(), 45);
         // Files that are full are rewritten with all of them.
         gather(1_000);
         assert_eq!(previews(&log).len(), 200);

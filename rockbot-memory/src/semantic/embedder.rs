@@ -27,8 +27,9 @@ const LONGEST_REST: Duration = Duration::from_secs(5 * 60);
 /// The work in the background of a [`SemanticMemory`](super::SemanticMemory).
 ///
 /// It asks for the vectors of up to 32 texts at a time, and of half as many when that took too long. When the model fails,
-/// it tries again after a second, then after twice as long each time, up to 5 minutes; others come first then. When a text cannot have a vector, as one that is too long for the model, the
-/// entry is found by its words only, until it changes or the process begins anew.
+/// it tries again after a second, then after twice as long each time, up to 5 minutes, and others come first. When a text
+/// cannot have a vector, as one that is too long for the model, the entry is found by its words only, until it changes or
+/// the process begins anew.
 #[derive(Debug)]
 #[must_use = "without it no entry gets a vector"]
 pub struct Embedder(pub(super) Arc<Shared>);
@@ -131,8 +132,8 @@ impl Embedder {
         }
     }
 
-    /// Finds out which of them was refused with `error`. When all are, and none ever had a
-    /// vector, it may be the model that is wrong.
+    /// Finds out which of them was refused with `error`. When all are, and no other has a vector, it
+    /// may be the model that is wrong.
     async fn ask_one_by_one(
         &self,
         principal: &Principal,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::embedding::{Embedding, EmbeddingError};
 use rockbot_core::store::StoreError;
 use rockbot_core::{BoxError, Digest, MemoryId, Principal, loggable};
@@ -13,7 +14,7 @@ use super::index::Index;
 use super::shared::Shared;
 use crate::blocking::blocking;
 
-/// How many texts are asked for at once.
+/// How many texts are asked for at once, at most.
 const BATCH: usize = 32;
 
 /// How long one call may take.
@@ -25,12 +26,29 @@ const LONGEST_REST: Duration = Duration::from_secs(5 * 60);
 
 /// The work in the background of a [`SemanticMemory`](super::SemanticMemory).
 ///
-/// It asks for the vectors of up to 32 texts at a time. When the model fails, it tries again after a second, then after
-/// twice as long each time, up to 5 minutes. When a text cannot have a vector, as one that is too long for the model, the
-/// entry is found by its words only, until it changes or the process begins anew.
+/// It asks for the vectors of up to 32 texts at a time, and of half as many when that took too long. When the model fails,
+/// it tries again after a second, then after twice as long each time, up to 5 minutes, and others come first. When a text
+/// cannot have a vector, as one that is too long for the model, the entry is found by its words only, until it changes or
+/// the process begins anew.
 #[derive(Debug)]
 #[must_use = "without it no entry gets a vector"]
 pub struct Embedder(pub(super) Arc<Shared>);
+
+/// How much is asked of the model; once it answers, as much as at first.
+#[derive(Debug)]
+struct Pace {
+    batch: usize,
+    rest: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            batch: BATCH,
+            rest: FIRST_REST,
+        }
+    }
+}
 
 /// An entry that needs a vector.
 #[derive(Debug)]
@@ -43,41 +61,51 @@ struct Wanted {
 impl Embedder {
     /// Works until `stop` fires.
     pub async fn run(self, stop: CancellationToken) {
-        let mut rest = FIRST_REST;
+        let mut pace = Pace::default();
         while let Some(principal) = stop.run_until_cancelled(self.0.waiting.next()).await {
-            let Err(error) = self.embed_all(&principal, &stop).await else {
-                rest = FIRST_REST;
+            let Err(error) = self.embed_all(&principal, &mut pace, &stop).await else {
                 continue;
             };
+            let rest = pace.rest;
             tracing::debug!(error = %loggable(&error.to_string()), ?rest, "vectors of memories are tried again");
             if stop.run_until_cancelled(sleep(rest)).await.is_none() {
                 return;
             }
             self.0.waiting.add(&principal);
-            rest = (rest * 2).min(LONGEST_REST);
+            pace.rest = (rest * 2).min(LONGEST_REST);
         }
     }
 
     /// Goes on until no entry needs a vector, or `stop` fires.
-    async fn embed_all(&self, principal: &Principal, stop: &CancellationToken) -> Result<(), BoxError> {
+    async fn embed_all(
+        &self,
+        principal: &Principal,
+        pace: &mut Pace,
+        stop: &CancellationToken,
+    ) -> Result<(), BoxError> {
         let index = self.0.index(principal).await?;
         loop {
-            let wanted = self.wanted(principal, &index).await?;
+            let wanted = self.wanted(principal, &index, pace.batch).await?;
             if wanted.is_empty() {
                 return Ok(());
             }
             // Only the asking is cut short, so that the file is left in good order.
-            let Some(vectors) = stop.run_until_cancelled(self.ask(principal, &wanted)).await else {
+            let asked = stop.run_until_cancelled(self.ask(principal, &index, &wanted)).await;
+            let Some(vectors) = asked else {
                 return Ok(());
             };
+            if vectors.as_ref().is_err_and(is_timeout) {
+                pace.batch = (wanted.len() / 2).max(1);
+            }
             self.keep(principal, &index, wanted.iter().zip(vectors?)).await;
+            *pace = Pace::default();
         }
     }
 
-    /// The next entries that need a vector, as they are now.
-    async fn wanted(&self, principal: &Principal, index: &Index) -> Result<Vec<Wanted>, StoreError> {
+    /// The next entries that need a vector, up to `limit`, as they are now.
+    async fn wanted(&self, principal: &Principal, index: &Index, limit: usize) -> Result<Vec<Wanted>, StoreError> {
         let mut wanted = Vec::new();
-        for id in index.pending(BATCH) {
+        for id in index.pending(limit) {
             let entry = self.0.store.get(principal, &id).await?;
             let key = entry.as_ref().and_then(|entry| self.0.key(entry));
             index.note(&id, key);
@@ -90,19 +118,26 @@ impl Embedder {
     }
 
     /// A vector for each, or none where there can be none.
-    async fn ask(&self, principal: &Principal, wanted: &[Wanted]) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
+    async fn ask(
+        &self,
+        principal: &Principal,
+        index: &Index,
+        wanted: &[Wanted],
+    ) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
         let texts = wanted.iter().map(|wanted| wanted.text.clone()).collect();
         match self.0.embed(principal, texts, TIME_LIMIT).await {
             Ok(vectors) => Ok(vectors.into_iter().map(Some).collect()),
-            Err(error) if error.is_about_a_text() => self.ask_one_by_one(principal, wanted, error).await,
+            Err(error) if error.is_about_a_text() => self.ask_one_by_one(principal, index, wanted, error).await,
             Err(error) => Err(error),
         }
     }
 
-    /// Finds out which of them was refused with `error`. When all are, it may be the model that is wrong.
+    /// Finds out which of them was refused with `error`. When all are, and no other has a vector, it
+    /// may be the model that is wrong.
     async fn ask_one_by_one(
         &self,
         principal: &Principal,
+        index: &Index,
         wanted: &[Wanted],
         error: EmbeddingError,
     ) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
@@ -120,7 +155,7 @@ impl Embedder {
                 Err(error) => return Err(error),
             }
         }
-        if vectors.iter().all(Option::is_none) {
+        if vectors.iter().all(Option::is_none) && index.is_empty() {
             self.0.health.failed(&error);
             return Err(error);
         }
@@ -168,4 +203,8 @@ impl Embedder {
         })
         .await
     }
+}
+
+fn is_timeout(error: &EmbeddingError) -> bool {
+    matches!(error, EmbeddingError::Call(error) if error.kind() == ChatErrorKind::TimedOut)
 }

@@ -9,6 +9,7 @@ use rockbot_core::embedding::{Embedding, EmbeddingClient};
 use rockbot_core::search::Ranked;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError};
 use rockbot_core::{MemoryId, Principal, Timestamp};
+use tokio::time::{Instant, timeout};
 
 use super::fuse::fuse;
 use super::health::Health;
@@ -99,13 +100,21 @@ impl SemanticMemory {
         Ok(self.shared.index(principal).await?.count_pending())
     }
 
-    /// The index, and where `text` lies, if something can be compared with it.
+    /// The index, and where `text` lies, if something can be compared with it, and both are there in time.
     async fn place(&self, principal: &Principal, text: &str) -> Result<Option<(Arc<Index>, Embedding)>, StoreError> {
-        let index = self.shared.index(principal).await?;
+        if self.shared.indexes.of(principal).is_stale() {
+            // What takes too long here, the embedder does undisturbed.
+            self.shared.waiting.add(principal);
+        }
+        let (began, limit) = (Instant::now(), self.options.query_time_limit);
+        let Ok(index) = timeout(limit, self.shared.index(principal)).await else {
+            return Ok(None);
+        };
+        let index = index?;
         if index.is_empty() {
             return Ok(None);
         }
-        let limit = self.options.query_time_limit;
+        let limit = limit.saturating_sub(began.elapsed());
         let vector = self.queries.vector(&self.shared, principal, text, limit).await;
         Ok(vector.map(|vector| (index, vector)))
     }

@@ -52,7 +52,7 @@ impl Shared {
     }
 
     /// The index of `principal`, after looking for entries that it does not know, if that is some time ago.
-    pub(super) async fn index(&self, principal: &Principal) -> Result<Arc<Index>, StoreError> {
+    pub(super) async fn index(self: &Arc<Self>, principal: &Principal) -> Result<Arc<Index>, StoreError> {
         let index = self.indexes.of(principal);
         if index.is_stale() {
             let _looking = index.looking.lock().await;
@@ -64,17 +64,22 @@ impl Shared {
         Ok(index)
     }
 
-    async fn look_over(&self, principal: &Principal, index: &Index) -> Result<(), StoreError> {
+    async fn look_over(self: &Arc<Self>, principal: &Principal, index: &Arc<Index>) -> Result<(), StoreError> {
         let filed = match index.is_new() {
             true => self.load(principal).await,
             false => Filed::default(),
         };
         let then = index.now();
         let entries = self.store.list(principal).await?;
-        let keys = entries
-            .iter()
-            .filter_map(|entry| Some((entry.id.clone(), self.key(entry)?)));
-        index.look_over(then, &keys.collect::<BTreeMap<_, _>>(), &filed);
+        let (shared, looked) = (self.clone(), index.clone());
+        blocking(move || {
+            let keys = entries
+                .iter()
+                .filter_map(|entry| Some((entry.id.clone(), shared.key(entry)?)));
+            looked.look_over(then, &keys.collect::<BTreeMap<_, _>>(), &filed);
+            Ok(())
+        })
+        .await?;
         if index.count_pending() > 0 {
             self.waiting.add(principal);
         }

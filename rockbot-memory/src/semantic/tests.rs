@@ -105,6 +105,8 @@ enum Trouble {
     Picky,
     /// Makes vectors of two numbers.
     OtherDimension,
+    /// Hangs when it is asked for more than this many.
+    Slow(usize),
 }
 
 /// A client that has trouble when it is told to.
@@ -149,7 +151,8 @@ impl EmbeddingClient for Troubled {
                 Err(ChatError::new(ChatErrorKind::ContextOverflow, "too long").into())
             }
             Trouble::OtherDimension => Ok(vec![Embedding::new(vec![1.0, 1.0]).unwrap(); call.texts.len()]),
-            Trouble::None | Trouble::Picky => self.client.embed(call).await,
+            Trouble::Slow(most) if call.texts.len() > most => std::future::pending().await,
+            Trouble::None | Trouble::Picky | Trouble::Slow(_) => self.client.embed(call).await,
         }
     }
 }
@@ -321,7 +324,7 @@ async fn reopened(folder: &Path, store: &Arc<InMemoryLongTermMemory>, client: Ha
 }
 
 #[tokio::test]
-async fn nothing_is_embedded_twice() {
+async fn nothing_is_embedded_anew_after_a_restart() {
     let (folder, store) = (tempfile::tempdir().unwrap(), Arc::new(InMemoryLongTermMemory::new()));
     let path = folder.path();
     save(&*store, &[CAT, DOG]).await;
@@ -453,6 +456,73 @@ async fn a_model_that_refuses_everything_is_not_worn_out_with_texts() {
     client.has(Trouble::None);
     tokio::time::sleep(Duration::from_secs(2)).await;
     check(&memory.memory, PARAPHRASE, &["cat"]).await;
+}
+
+const POISONS: [(&str, &str); 2] = [("first", "The poison"), ("second", "More poison")];
+
+#[tokio::test(start_paused = true)]
+async fn texts_that_the_model_refuses_are_not_asked_for_without_end_after_a_restart() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::new(InMemoryLongTermMemory::new()));
+    save(&*store, &[CAT]).await;
+    reopened(folder.path(), &store, words()).await;
+    // They are all that has no vector.
+    save(&*store, &POISONS).await;
+    let client = Troubled::new(Trouble::Picky);
+    let memory = Settled::open(store, client.clone(), in_folder(folder.path()));
+    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 2);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 0);
+    assert_eq!(client.calls(), 3);
+    check(&memory.memory, PARAPHRASE, &["cat"]).await;
+    memory.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_principal_whose_texts_are_refused_does_not_hold_up_others() {
+    let memory = in_memory(Troubled::new(Trouble::Picky));
+    let (first, second) = (Principal::from("first"), Principal::from("second"));
+    for (id, content) in POISONS {
+        memory.save(&first, fact(id, content)).await.unwrap();
+    }
+    memory.save(&second, fact(CAT.0, CAT.1)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(memory.memory.waiting(&second).await.unwrap(), 0);
+    assert_eq!(memory.memory.waiting(&first).await.unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_model_is_asked_for_fewer_texts() {
+    let client = Troubled::new(Trouble::Slow(8));
+    let memory = in_memory(client.clone());
+    for id in 0..20 {
+        save(&memory.memory, &[(&id.to_string(), "The cat sleeps.")]).await;
+    }
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 0);
+    // For 20, 10 and 5, which it makes; for the other 15, 7, and the last 8.
+    assert_eq!(client.calls(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_does_not_wait_long_until_vectors_are_loaded() {
+    let (store, me) = (Arc::new(InMemoryLongTermMemory::new()), Principal::default());
+    save(&*store, &[CAT, DOG]).await;
+    let options = SemanticMemoryOptions::default();
+    let (memory, embedder) = SemanticMemory::open(store, words(), options).unwrap();
+    let index = embedder.0.indexes.of(&me);
+    // Somebody loads them, and does not come to an end.
+    let looking = index.looking.lock().await;
+    let began = tokio::time::Instant::now();
+    check(&memory, "feline or dog", &["dog"]).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    drop(looking);
+    // Nobody searches, and yet they are loaded.
+    let stop = CancellationToken::new();
+    let work = AbortOnDropHandle::new(tokio::spawn(embedder.run(stop)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!index.is_empty());
+    check(&memory, "feline or dog", &["dog", "cat"]).await;
+    drop(work);
 }
 
 #[tokio::test(start_paused = true)]

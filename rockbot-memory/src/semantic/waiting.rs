@@ -1,6 +1,6 @@
 //! Whose entries wait for vectors.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use rockbot_core::Principal;
@@ -9,17 +9,18 @@ use tokio::sync::Notify;
 /// How many principals wait at most; those beyond wait again when they are searched next.
 const MOST: usize = 10_000;
 
-/// Principals, each once.
+/// Principals, each once: who waits the longest comes first.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    principals: Mutex<BTreeSet<Principal>>,
+    principals: Mutex<VecDeque<Principal>>,
     changed: Notify,
 }
 
 impl Waiting {
     pub(super) fn add(&self, principal: &Principal) {
         let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
-        if principals.len() < MOST && principals.insert(principal.clone()) {
+        if principals.len() < MOST && !principals.contains(principal) {
+            principals.push_back(principal.clone());
             self.changed.notify_one();
         }
     }
@@ -31,7 +32,7 @@ impl Waiting {
                 .principals
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .pop_first();
+                .pop_front();
             match first {
                 Some(principal) => return principal,
                 None => self.changed.notified().await,

@@ -240,7 +240,8 @@ impl RulesStore for FileRulesStore {
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
-        // Two looks at files cost less than the way to another thread and back. Writers are waited for there.
+        // Looking at a folder and a file costs less than the way to another thread and back; what changed is read here, too. Rules
+        // are few, and lie on a disk of this machine. Writers are waited for there.
         if let Ok(mut texts) = self.0.texts.of(principal).try_lock() {
             return self.0.list(principal, &mut texts);
         }

@@ -252,9 +252,9 @@ impl MemoryEntry {
         }
     }
 
-    /// Whether it was archived before `before`.
+    /// Whether it was archived before `before`. Of one that was archived before it was learned nobody knows: a clock was wrong.
     pub fn was_archived_before(&self, before: Timestamp) -> bool {
-        self.archived_at.is_some_and(|at| at < before)
+        self.archived_at.is_some_and(|at| at < before && at >= self.created_at)
     }
 
     /// When it was learned last.

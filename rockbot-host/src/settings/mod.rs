@@ -81,7 +81,7 @@
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway in front of them |
 //! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
 //! | `Memory`, `Skills` | all of it, in a host with `Memory` of `rockbot-memory` |
-//! | `Feedback` | `BasePath` in a host with `Memory`, the times in one with `SessionEvaluation` of `rockbot-memory` |
+//! | `Feedback` | `BasePath` and `Retention` in a host with `Memory`, the other times in one with `SessionEvaluation` of `rockbot-memory` |
 //! | `RabbitMq`, `Dream` | checked, and wait for their part |
 //!
 //! Sections of parts that a host does not have are left alone.

@@ -106,7 +106,9 @@ impl LongTermMemory for FileLongTermMemory {
     }
 
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
-        self.documents.purge(before, |entry| entry.archived_at).await
+        // Which ones, `MemoryEntry::was_archived_before` says.
+        let archived = |entry: &MemoryEntry| entry.archived_at.filter(|at| *at >= entry.created_at);
+        self.documents.purge(before, archived).await
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {

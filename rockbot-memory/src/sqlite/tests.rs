@@ -250,7 +250,7 @@ async fn a_row_that_cannot_be_read_is_never_purged() {
     let folder = tempfile::tempdir().unwrap();
     let memory = open(&folder);
     let mut entry = fact("m", "likes tea");
-    entry.archived_at = Some(Timestamp::from_millis(1));
+    (entry.created_at, entry.archived_at) = (Timestamp::default(), Some(Timestamp::from_millis(1)));
     memory.long_term.save(&me(), entry).await.unwrap();
     drop(memory);
     run(

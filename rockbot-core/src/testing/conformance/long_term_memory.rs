@@ -319,6 +319,13 @@ async fn purges_what_was_archived_long_ago(memory: &impl LongTermMemory) {
         save(memory, &me, archived(id, ago)).await;
     }
     save(memory, &other, archived("old", Some(3000))).await;
+    // By a clock that was wrong.
+    let learned = Timestamp::from_millis(now);
+    let undated = MemoryEntry {
+        created_at: learned,
+        ..archived("undated", Some(3000))
+    };
+    save(memory, &me, undated).await;
     let restored = memory.restore(&me, &"back".into()).await;
     restored.expect("the memory can be written");
     let purge = async || {
@@ -330,7 +337,7 @@ async fn purges_what_was_archived_long_ago(memory: &impl LongTermMemory) {
     assert!(ids(memory, &other).await.is_empty());
     check(memory, &me, "new", Some(archived("new", Some(1000)))).await;
     let left = ids(memory, &me).await;
-    assert_eq!(left, ["back", "live", "new"].map(MemoryId::from));
+    assert_eq!(left, ["back", "live", "new", "undated"].map(MemoryId::from));
     check_search(memory, &me, MemoryQuery::new("fact"), &["back", "live"]).await;
 }
 

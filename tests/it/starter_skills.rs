@@ -154,6 +154,18 @@ async fn a_starter_skill_that_was_deleted_stays_so_until_its_guide_changes() {
 }
 
 #[tokio::test]
+async fn one_that_was_edited_while_its_guide_changed_stays_deleted_too() {
+    let folder = tempfile::tempdir().unwrap();
+    started(folder.path(), "Old.").await;
+    let edit = json!({"name": "web", "content": "Mine."});
+    call(folder.path(), "Old.", "save_skill", edit).await;
+    assert_eq!(started(folder.path(), "New.").await.as_deref(), Some("Mine."));
+    call(folder.path(), "New.", "delete_skill", json!({"name": "web"})).await;
+    assert_eq!(started(folder.path(), "New.").await, None);
+    assert_eq!(started(folder.path(), "Newer.").await.as_deref(), Some("Newer."));
+}
+
+#[tokio::test]
 async fn a_host_can_do_without_starter_skills_and_without_a_folder() {
     let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
     let without = host(folder.path(), &model, "Text.").add(memory().without_starter_skills());

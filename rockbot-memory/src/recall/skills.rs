@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rockbot_core::BoxError;
 use rockbot_core::chat::Provenance;
+use rockbot_core::context::Trust;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{Skill, SkillStore, StorePath};
 
@@ -14,13 +15,18 @@ use super::topics::{merged, reason};
 
 const HEADING: &str = "Skills (read one with get_skill before you use it)";
 
+/// Where a text comes from of which nobody knows it.
+const UNKNOWN: &str = "unknown";
+
 /// How long a skill may be to be shown whole, in bytes.
 const WHOLE: usize = 4_000;
 
 /// How much of what a skill is for is shown, in bytes.
 const SUMMARY: usize = 1_024;
 
-/// The skills that fit a message best, and those that go with them; when a conversation begins, what all of them are for.
+/// The skills that fit a message best, and those that go with them; when a conversation begins, what all of them are for, except
+/// those that strangers wrote, such as skills of folders that are not trusted: these are shown only when they fit, since whatever a
+/// turn writes down after it was shown a stranger's text is not trusted either.
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,
@@ -65,10 +71,16 @@ impl SkillRecall {
     async fn listed(&self, query: &ContextQuery, shown: &[ContextItem]) -> Result<Vec<ContextItem>, BoxError> {
         let skills = self.skills.list(&query.principal).await?;
         let is_shown = |skill: &Skill| shown.iter().any(|item| item.text.starts_with(&head(skill)));
-        let left = skills.iter().filter(|skill| !is_shown(skill)).take(self.most_listed);
+        let left = skills.iter().filter(|skill| !is_strangers(skill) && !is_shown(skill));
+        let left = left.take(self.most_listed);
         let listed = left.map(|skill| item(line(skill), "the conversation begins".to_owned(), &skill.provenance));
         Ok(listed.collect())
     }
+}
+
+/// Whether a stranger may have written it. What people wrote into files by hand has no known origin, and is not meant.
+fn is_strangers(skill: &Skill) -> bool {
+    skill.provenance.trust == Trust::Untrusted && skill.provenance.source != UNKNOWN
 }
 
 fn item(text: String, reason: String, provenance: &Provenance) -> ContextItem {
@@ -138,16 +150,28 @@ mod tests {
             last_used_at: None,
             see_also: see_also.iter().map(|name| StorePath::new(name).unwrap()).collect(),
             metadata: Default::default(),
-            provenance: Provenance::MODEL,
+            provenance: Provenance::USER,
         }
     }
 
     async fn check(text: &str, earlier: &[&str], expected: &[&str]) {
+        let of_stranger = Skill {
+            provenance: Provenance::MODEL,
+            ..skill("poems", "Writing verses.", &[])
+        };
+        let by_hand = Provenance {
+            source: UNKNOWN.into(),
+            ..Provenance::MODEL
+        };
         let skills = InMemorySkillStore::new();
         for skill in [
+            of_stranger,
             skill("travel/trains", "Booking trains and seats.", &["travel/hotels", "maps"]),
             skill("travel/hotels", "Booking hotels.", &[]),
-            skill("cooking", "", &[]),
+            Skill {
+                provenance: by_hand,
+                ..skill("cooking", "", &[])
+            },
         ] {
             skills.save(&Principal::default(), skill).await.unwrap();
         }
@@ -174,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_conversation_begins_with_a_list_of_all() {
+    async fn a_conversation_begins_with_a_list_of_all_that_no_stranger_wrote() {
         check(
             "Hi",
             &[],
@@ -186,5 +210,12 @@ mod tests {
         )
         .await;
         check("Hi", &["Hello"], &[]).await;
+        let fits = ["- poems: Writing verses.\n# poems"];
+        check(
+            "Please help me with writing verses, poems above all.",
+            &["Hello"],
+            &fits,
+        )
+        .await;
     }
 }

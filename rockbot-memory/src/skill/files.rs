@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::files::DataFolder;
+use rockbot_core::store::Skill;
+
+use super::folder::SOURCE;
 
 /// How many files of a skill are shown, and how many bytes one that is read may have.
 const MOST: usize = 200;
@@ -28,6 +31,13 @@ impl SkillFiles {
             names,
             provenance,
         }
+    }
+
+    /// Whether they lie beside the text of `skill`, as far as that can be told: it comes from a folder, whoever edited it since,
+    /// and is not trusted more than they are.
+    pub(crate) fn belong_to(&self, skill: &Skill) -> bool {
+        let origin = skill.provenance.source.split_once(':');
+        origin.is_some_and(|(source, _)| source == SOURCE) && skill.provenance.trust <= self.provenance.trust
     }
 
     /// Their names, relative to the skill's folder.

@@ -6,7 +6,8 @@
 //!
 //! Other agents keep skills as folders with a `SKILL.md`: [`SkillFolder`] brings them into any store, and writes them from any.
 //!
-//! Uses are lines in `{session}.jsonl`, in a folder of their own. Nothing is ever removed by itself.
+//! Uses are lines in `{session}.jsonl`, in a folder of their own. In a host they go after 180 days
+//! ([`Retention`](crate::Retention)); skills stay until somebody deletes them.
 
 mod document;
 mod files;

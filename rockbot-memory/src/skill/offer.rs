@@ -32,7 +32,7 @@ pub enum SkillOutcome {
     Updated,
     /// It stands there already.
     Unchanged,
-    /// What stands there was written or changed by somebody, and stays.
+    /// What stands there was written or changed by somebody, or is trusted more, and stays.
     Kept,
     /// It was deleted there since it had come like this, and stays so.
     Deleted,
@@ -69,10 +69,13 @@ impl Offer {
             };
         };
         let as_offered = self.source_of(&digest(&known.summary, &known.content, &known.metadata));
+        let offered = self.provenance();
         match known.provenance.source == as_offered {
-            true if known.provenance == self.provenance() => SkillOutcome::Unchanged,
-            true => SkillOutcome::Updated,
-            false => SkillOutcome::Kept,
+            true if known.provenance == offered => SkillOutcome::Unchanged,
+            // Nobody knows from which folder it came: a stranger's never takes the place of one that is trusted.
+            true if known.provenance.trust <= self.trust => SkillOutcome::Updated,
+            true if known.provenance.source == offered.source => SkillOutcome::Unchanged,
+            _ => SkillOutcome::Kept,
         }
     }
 
@@ -171,6 +174,26 @@ mod tests {
             ..offer("old")
         };
         check(&of_another.into_skill(None, Timestamp::default()), SkillOutcome::Kept);
+    }
+
+    #[test]
+    fn what_is_trusted_less_takes_no_place() {
+        let judged = |content: &str, from: Trust, to: Trust| {
+            let known = Offer {
+                trust: from,
+                ..offer("old")
+            };
+            let offered = Offer {
+                trust: to,
+                ..offer(content)
+            };
+            let known = known.into_skill(None, Timestamp::default());
+            offered.judge(Some(&known), false)
+        };
+        assert_eq!(judged("new", Trust::Host, Trust::Untrusted), SkillOutcome::Kept);
+        assert_eq!(judged("old", Trust::Host, Trust::Untrusted), SkillOutcome::Unchanged);
+        assert_eq!(judged("new", Trust::Untrusted, Trust::Host), SkillOutcome::Updated);
+        assert_eq!(judged("old", Trust::Untrusted, Trust::Host), SkillOutcome::Updated);
     }
 
     #[test]

@@ -57,38 +57,37 @@ impl Seeding {
                 offers.push(skill.offer);
             }
         }
-        let taken = self.offer(offers).await?;
-        files.retain(|name, _| taken.contains(name));
+        self.offer(offers).await?;
+        let skills = shelf.skills.list(&Principal::default()).await?;
+        let with_files = skills.iter().filter_map(|skill| {
+            let (name, files) = files.remove_entry(&skill.name)?;
+            files.belong_to(skill).then_some((name, files))
+        });
         // A host starts once.
-        let _ = shelf.files.set(files);
+        let _ = shelf.files.set(with_files.collect());
         Ok(())
     }
 
-    /// Offers skills, in their order. Returns those that come from an offer, whoever changed them since.
-    async fn offer(mut self, offers: Vec<Offer>) -> Result<BTreeSet<StorePath>, StoreError> {
+    /// Offers skills, in their order.
+    async fn offer(mut self, offers: Vec<Offer>) -> Result<(), StoreError> {
         let principal = Principal::default();
         // Without any skills it is another store than the one from which some were deleted, or begins anew.
         let is_new = self.shelf.skills.list(&principal).await?.is_empty();
-        let (before, mut theirs) = (self.taken.clone(), BTreeSet::new());
+        let before = self.taken.clone();
         for offer in offers {
             let (name, digest) = (offer.name.clone(), offer.digest());
             let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
             let outcome = self.shelf.offer(&principal, offer, was_deleted).await?;
             tracing::debug!(%name, ?outcome, "a skill was offered");
-            if matches!(
-                outcome,
-                SkillOutcome::Added | SkillOutcome::Updated | SkillOutcome::Unchanged
-            ) {
-                self.taken.insert(name.clone(), digest);
-            }
-            if outcome != SkillOutcome::Deleted && self.taken.contains_key(&name) {
-                theirs.insert(name);
+            // Of one that was changed since the newest text counts: once it is deleted, that does not bring it back.
+            if outcome != SkillOutcome::Kept || self.taken.contains_key(&name) {
+                self.taken.insert(name, digest);
             }
         }
         if let Some(file) = self.file.filter(|_| self.taken != before) {
             blocking(move || file.write(&self.taken)).await?;
         }
-        Ok(theirs)
+        Ok(())
     }
 }
 

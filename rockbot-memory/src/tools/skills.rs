@@ -69,6 +69,7 @@ async fn get(this: State<Skills>, args: GetSkill, cx: CallContext) -> Result<Str
         text.push_str(&format!("\n\nSee also the skills: {}", others.join(", ")));
     }
     if let Some(files) = files.filter(|files| !files.names().is_empty()) {
+        this.common.readings.note(&cx, [&files.provenance]);
         text.push_str(&format!(
             "\n\nFiles of this skill, to be read with get_skill: {}",
             files.names().join(", ")

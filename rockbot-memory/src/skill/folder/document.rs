@@ -95,13 +95,14 @@ impl SkillFile {
         let mut file = Self {
             name: name_of(&skill.name),
             description: description.join(" ").chars().take(MAX_DESCRIPTION).collect(),
-            fields: skill.metadata.clone(),
+            fields: written(&skill.metadata),
             body: skill.content.trim().to_owned(),
         };
         if file.name != skill.name.as_str() {
             file.fields.insert(OUR_NAME.to_owned(), skill.name.to_string());
         }
-        let digest = file.digest();
+        // Of what a reader finds: that may have other ends of lines, or fewer blanks.
+        let digest = Self::parse(&file.to_text()).as_ref().unwrap_or(&file).digest();
         file.fields.insert(OUR_DIGEST.to_owned(), digest);
         file
     }
@@ -181,6 +182,18 @@ fn fields(read: &mut Fields) -> BTreeMap<String, String> {
         let note = |(name, value): (&String, &Value)| Some((format!("{NOTE}{name}"), text(value)?.to_owned()));
         fields.extend(notes.iter().filter_map(note));
     }
+    fields
+}
+
+/// The notes of a skill as fields of the format that can be read again.
+fn written(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let field = |(name, value): (&String, &String)| match name.as_str() {
+        "compatibility" => (name.clone(), value.trim().chars().take(MAX_COMPATIBILITY).collect()),
+        name if FIELDS.contains(&name) || name.starts_with(NOTE) => (name.to_owned(), value.clone()),
+        name => (format!("{NOTE}{name}"), value.clone()),
+    };
+    let mut fields: BTreeMap<_, _> = metadata.iter().map(field).collect();
+    fields.retain(|name, _| name != OUR_NAME && name != OUR_DIGEST);
     fields
 }
 

@@ -50,8 +50,8 @@ impl SkillFolder {
     /// format allows. `mcp/email` becomes `mcp-email`, and notes what it was, so that an import gives it its name again. A
     /// skill without a summary is described by its first line. Ages, uses and related skills stay behind.
     ///
-    /// A file that is there is replaced when it came from an export and nobody has changed it. Links are replaced only with
-    /// [`ExportOptions::overwrite`], and never followed.
+    /// A file that is there is replaced when it came from an export and nobody has changed it. A link in its place is replaced
+    /// only with [`ExportOptions::overwrite`], one in the place of its folder never; none is followed.
     ///
     /// # Errors
     ///
@@ -113,8 +113,12 @@ fn write(folder: &DataFolder, file: &SkillFile, overwrite: bool) -> Result<Skill
         Err(error) if error.is_damage() => return Ok(SkillOutcome::Kept),
         Err(error) => return Err(error),
     };
-    folder.replace(&name, text.as_bytes())?;
-    Ok(outcome)
+    match folder.replace(&name, text.as_bytes()) {
+        Ok(()) => Ok(outcome),
+        // Its folder is a link or a file.
+        Err(FileError::NotPlain(_)) => Ok(SkillOutcome::Kept),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether an export wrote it, and nobody has changed it since.

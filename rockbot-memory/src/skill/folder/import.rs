@@ -87,7 +87,8 @@ impl SkillFolder {
     /// Takes the skills of the folder into a store, for `principal`.
     ///
     /// A skill that was imported before is replaced when its text changed, unless somebody changed it in the store
-    /// meanwhile; what others wrote under its name stays. Nothing is removed. Folders are looked into six deep, without hidden
+    /// meanwhile; what others wrote under its name stays, and so does what is trusted more than this folder, such as a skill of
+    /// the same name from a folder that you trust. Nothing is removed. Folders are looked into six deep, without hidden
     /// ones and `node_modules`, up to 1 000 skills of 256 KiB each. No link is followed. What lies in a skill's folder beside
     /// its `SKILL.md` stays where it is: [`Memory::skill_folder`](crate::Memory::skill_folder) lets a model read it.
     ///

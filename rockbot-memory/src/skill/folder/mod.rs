@@ -29,7 +29,9 @@ pub(crate) const SOURCE: &str = "skill-folder";
 /// characters. The fields `license`, `compatibility`, `allowed-tools` and `metadata` are kept in [`Skill::metadata`]; none of
 /// them has an effect: a folder cannot allow itself a tool. Fields that the format does not know are left out.
 ///
-/// What others wrote is not trusted, unless you [say so](SkillFolder::with_trust).
+/// What others wrote is not trusted, unless you [say so](SkillFolder::with_trust): such skills are not in the list with which
+/// a conversation begins, and a turn that was shown one is treated like one that read a page of the web. They are found when they
+/// fit a message, and with `list_skills`.
 ///
 /// ```
 /// use rockbot_core::store::{InMemorySkillStore, SkillStore};
@@ -72,7 +74,8 @@ impl SkillFolder {
         }
     }
 
-    /// How far the texts in it can be trusted: [`Trust::Host`] if you wrote them, or have read them all.
+    /// How far the texts in it can be trusted: [`Trust::Host`] if you wrote them, or have read them all. What was taken when they
+    /// were trusted more stays as it is: delete it to have it taken anew.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;

@@ -140,6 +140,27 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn an_export_knows_its_own_file(
+        summary in "\\PC{0,60}|( ?a){1020,1030}",
+        content in "(\\PC|\r|\n| ){0,60}",
+        notes in prop::collection::btree_map(
+            "license|compatibility|allowed-tools|(metadata\\.)?(rockbot-name|rockbot-digest|a|license|\\PC{0,3})",
+            " {0,2}|(\\PC|\r|\n){0,9}|( ?a){498,503}",
+            0..5,
+        ),
+    ) {
+        let mut skill = skill("mcp/mail", &summary, &content);
+        skill.metadata = notes;
+        let text = SkillFile::of(&skill).to_text();
+        let read = SkillFile::parse(&text).unwrap();
+        prop_assert!(read.is_ours(), "{}", text);
+        let offer = read.into_offer(Trust::User).unwrap();
+        prop_assert_eq!(&offer.name, &skill.name);
+    }
+}
+
 #[test]
 fn a_folder_of_a_skill_belongs_to_it() {
     let files = [

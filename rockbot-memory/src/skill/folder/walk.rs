@@ -18,7 +18,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Looks into a folder, but not into hidden ones and what package managers leave there. No link is followed.
+    /// Looks into a folder, but not into hidden ones and what package managers leave there. No link is followed. What has
+    /// control characters such as ends of lines in its name is left out: models are shown the names in one line.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
         let mut found = Self::default();
         found.walk(folder, "", DEPTH)?;
@@ -33,7 +34,8 @@ impl Found {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if name.starts_with('.') || name == "node_modules" || self.files.len() + self.links.len() == MOST {
+            let is_hidden = name.starts_with('.') || name == "node_modules" || name.contains(char::is_control);
+            if is_hidden || self.files.len() + self.links.len() == MOST {
                 continue;
             }
             let (kind, path) = (entry.file_type()?, format!("{prefix}{name}"));

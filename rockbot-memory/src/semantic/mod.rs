@@ -13,8 +13,8 @@
 //!
 //! **Vectors are kept** in `vectors.jsonl`, those of other principals in `@{principal}/vectors.jsonl`, by the digest of
 //! the model's name and the text: so what entries say is not embedded anew after a restart, and vectors of different
-//! models never meet. The file can be deleted while nobody has it open; what is missing or damaged in it is asked for again. It
-//! grows to twice as many vectors as there are entries, and 1000 more; then those that no entry has go.
+//! models never meet. The file can be deleted while nobody has it open; what is missing or damaged in it is asked for
+//! again. It grows to twice as many vectors as there are entries, and 1000 more; then those that no entry has go.
 //!
 //! [`EmbeddingClient`]: rockbot_core::embedding::EmbeddingClient
 

@@ -9,7 +9,8 @@ pub struct SemanticMemoryOptions {
     /// The folder in which vectors are kept. Default: none, so that each process asks for all of them;
     /// [`Memory::embeddings`](crate::Memory::embeddings) takes `embeddings` below the host's data folder, if it has one.
     pub folder: Option<PathBuf>,
-    /// How long a search waits for the vectors of the entries and for that of its query. Default 1 second: a host gives those who know something 2.
+    /// How long a search waits for the vectors of the entries and of its query. Default 1 second: a host gives those
+    /// who know something 2.
     pub query_time_limit: Duration,
     /// What is less similar than this has nothing to do with the query, from 0 to 1. Default 0.3, which suits most models.
     /// Some have all texts close together: for those of the E5 family 0.75 is better.

@@ -6,17 +6,14 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rockbot_core::BoxError;
 use rockbot_core::chat::Provenance;
-use rockbot_core::context::Trust;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{Skill, SkillStore, StorePath};
 
 use super::shortened;
 use super::topics::{merged, reason};
+use crate::tools::is_stranger;
 
 const HEADING: &str = "Skills (read one with get_skill before you use it)";
-
-/// Where a text comes from of which nobody knows it.
-const UNKNOWN: &str = "unknown";
 
 /// How long a skill may be to be shown whole, in bytes.
 const WHOLE: usize = 4_000;
@@ -71,16 +68,13 @@ impl SkillRecall {
     async fn listed(&self, query: &ContextQuery, shown: &[ContextItem]) -> Result<Vec<ContextItem>, BoxError> {
         let skills = self.skills.list(&query.principal).await?;
         let is_shown = |skill: &Skill| shown.iter().any(|item| item.text.starts_with(&head(skill)));
-        let left = skills.iter().filter(|skill| !is_strangers(skill) && !is_shown(skill));
+        let left = skills
+            .iter()
+            .filter(|skill| !is_stranger(&skill.provenance) && !is_shown(skill));
         let left = left.take(self.most_listed);
         let listed = left.map(|skill| item(line(skill), "the conversation begins".to_owned(), &skill.provenance));
         Ok(listed.collect())
     }
-}
-
-/// Whether a stranger may have written it. What people wrote into files by hand has no known origin, and is not meant.
-fn is_strangers(skill: &Skill) -> bool {
-    skill.provenance.trust == Trust::Untrusted && skill.provenance.source != UNKNOWN
 }
 
 fn item(text: String, reason: String, provenance: &Provenance) -> ContextItem {
@@ -160,7 +154,7 @@ mod tests {
             ..skill("poems", "Writing verses.", &[])
         };
         let by_hand = Provenance {
-            source: UNKNOWN.into(),
+            source: "unknown".into(),
             ..Provenance::MODEL
         };
         let skills = InMemorySkillStore::new();

@@ -16,7 +16,7 @@ use rockbot_core::store::{PathError, StoreError, StorePath};
 use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
-pub(crate) use origin::Readings;
+pub(crate) use origin::{Readings, is_stranger};
 pub(crate) use shelf::Shelf;
 
 /// How many tags an entry may have.

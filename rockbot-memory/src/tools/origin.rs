@@ -92,8 +92,9 @@ impl Readings {
     }
 }
 
-/// What people wrote into files by hand has no origin either, and keeps nobody from anything.
-fn is_stranger(from: &Provenance) -> bool {
+/// Whether a stranger may have written it. What people wrote into files by hand has no origin either, and keeps nobody from
+/// anything.
+pub(crate) fn is_stranger(from: &Provenance) -> bool {
     from.trust == Trust::Untrusted && from.source != UNKNOWN
 }
 

@@ -31,7 +31,8 @@ pub struct ModelBehavior {
     pub additional_system_prompt: Option<Arc<str>>,
     /// Stands at the end of each request in which the model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
-    /// Whether the model calls tools in plain text, having no native calls. Default false.
+    /// Whether the model calls tools in plain text, having no native calls or being bad at them: small models that were
+    /// measured solve more tasks so (`BENCHMARKS.md`), and are better off without nudges. Default false.
     pub text_based_tool_calling: bool,
     /// [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
     pub nudge_on_hallucinated_tool_calls: Option<bool>,

@@ -23,6 +23,7 @@ mod long_term_memory;
 mod rules_store;
 mod skill_store;
 mod skill_usage_store;
+mod timeline;
 mod tool_registry;
 mod turn_journal;
 mod working_memory;

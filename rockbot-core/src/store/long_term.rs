@@ -252,9 +252,15 @@ impl MemoryEntry {
         }
     }
 
-    /// Whether it was archived before `before`. Of one that was archived before it was learned nobody knows: a clock was wrong.
+    /// When it was archived, if its times can be believed: of one that was archived before it was learned nobody knows, since a
+    /// clock was wrong.
+    pub fn credibly_archived_at(&self) -> Option<Timestamp> {
+        self.archived_at.filter(|at| *at >= self.created_at)
+    }
+
+    /// Whether it was archived before `before`, as far as its times can be believed.
     pub fn was_archived_before(&self, before: Timestamp) -> bool {
-        self.archived_at.is_some_and(|at| at < before && at >= self.created_at)
+        self.credibly_archived_at().is_some_and(|at| at < before)
     }
 
     /// When it was learned last.

@@ -106,9 +106,7 @@ impl LongTermMemory for FileLongTermMemory {
     }
 
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
-        // Which ones, `MemoryEntry::was_archived_before` says.
-        let archived = |entry: &MemoryEntry| entry.archived_at.filter(|at| *at >= entry.created_at);
-        self.documents.purge(before, archived).await
+        self.documents.purge(before, MemoryEntry::credibly_archived_at).await
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use rockbot::core::chat::ModelTier;
 use rockbot::core::config::{Config, ConfigError};
 use rockbot::host::profile::AgentProfile;
-use rockbot::host::settings::{AgentProfileSettings, DataFolder, FolderChoice, HostSettings, WAITING_SECTIONS};
+use rockbot::host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS};
 use rockbot::llm::{LlmConfigError, LlmSettings, TierSettings, probe};
 use rockbot::memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 
@@ -124,9 +124,9 @@ fn look_for_unknown(report: &mut Report, config: &Config) {
 
 fn look_at_data_folder(report: &mut Report, host: &HostSettings, data: Option<&Path>) {
     let folder = data.unwrap_or(host.agent_profile.base_path());
-    match DataFolder::check(folder) {
-        Ok(DataFolder::Ready) => report.add(Level::Ok, "data folder", format!("`{}`", folder.display())),
-        Ok(DataFolder::ToBeMade) => {
+    match DataDir::check(folder) {
+        Ok(DataDir::Ready) => report.add(Level::Ok, "data folder", format!("`{}`", folder.display())),
+        Ok(DataDir::ToBeMade) => {
             let text = format!("`{}`, which is made at the first start", folder.display());
             report.add(Level::Ok, "data folder", text);
         }

@@ -25,7 +25,7 @@ fn lines(run: &StoredRun) -> Result<Vec<String>, BoxError> {
     let mut replay = Replay {
         turn: Turn::new(accepted.request, accepted.policy, run.accepted.at),
         shown: Vec::new(),
-        is_aside: false,
+        is_out_of_band: false,
     };
     let key = &run.accepted.key;
     let mut lines = vec![format!(
@@ -53,7 +53,7 @@ struct Replay {
     /// What the last request showed to the model.
     shown: Vec<Arc<ChatMessage>>,
     /// Whether it was a question aside, which goes to a cheap model.
-    is_aside: bool,
+    is_out_of_band: bool,
 }
 
 impl Replay {
@@ -78,7 +78,7 @@ impl Replay {
         match event {
             TurnEvent::Started { context, .. } => format!("started with {} messages", context.len()),
             TurnEvent::ModelAnswered { response, .. } => {
-                let tier = match self.is_aside {
+                let tier = match self.is_out_of_band {
                     true => ModelTier::Low,
                     false => self.turn.tier().unwrap_or_default(),
                 };
@@ -92,8 +92,8 @@ impl Replay {
 
     /// The messages of a request, those that the last one did not have; each with its place, reason and source.
     fn request(&mut self, purpose: &Purpose) -> Vec<String> {
-        self.is_aside = purpose.is_aside();
-        if self.is_aside {
+        self.is_out_of_band = purpose.is_out_of_band();
+        if self.is_out_of_band {
             return vec!["a question aside, which the conversation does not show".to_owned()];
         }
         let messages = self.turn.messages_for(purpose);

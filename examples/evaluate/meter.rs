@@ -34,8 +34,8 @@ pub(crate) struct Bill {
 }
 
 impl Bill {
-    fn of(&mut self, is_aside: bool) -> &mut Spent {
-        match is_aside {
+    fn of(&mut self, is_out_of_band: bool) -> &mut Spent {
+        match is_out_of_band {
             true => &mut self.aside,
             false => &mut self.turn,
         }
@@ -73,8 +73,8 @@ impl Metered {
 impl ChatClient for Metered {
     async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
         // No task asks for an answer of a given shape, so whoever does is a judge.
-        let is_aside = call.request.output.is_some();
-        self.lock().of(is_aside).calls += 1;
+        let is_out_of_band = call.request.output.is_some();
+        self.lock().of(is_out_of_band).calls += 1;
         let request = ChatRequest {
             temperature: self.sampling.temperature,
             max_output_tokens: Some(self.sampling.max_output_tokens),
@@ -83,7 +83,7 @@ impl ChatClient for Metered {
         call.request = request.into();
         let answer = self.client.chat(call).await;
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
-        self.lock().of(is_aside).tokens += usage.as_ref().map_or(0, Usage::total);
+        self.lock().of(is_out_of_band).tokens += usage.as_ref().map_or(0, Usage::total);
         answer
     }
 

@@ -86,7 +86,7 @@ impl Task {
         }
     }
 
-    /// Needs this call.
+    /// Declarations this call.
     pub(crate) fn calls(mut self, tool: &'static str, arguments: Value) -> Self {
         self.calls.push(Expected { tool, arguments });
         self

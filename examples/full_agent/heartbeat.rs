@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rockbot::core::subsystem::{Needs, Parts, Running, Subsystem};
+use rockbot::core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot::prelude::*;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -43,7 +43,7 @@ impl Subsystem for Heartbeat {
     }
 
     /// When the host is built: says what it gives and needs, and runs nothing yet.
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         if needs.parts().data_dir().is_none() {
             return Err("it needs a folder for its sign of life: call `.data_dir(…)`".into());
         }

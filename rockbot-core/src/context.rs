@@ -17,7 +17,7 @@ use crate::{CallId, Digest, Principal, SessionId, TurnId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Door {
+pub enum Origin {
     /// A person, or a program that embeds the agent.
     #[default]
     User,
@@ -87,8 +87,8 @@ impl Grant {
 /// idempotency key. Trust and grants never do: they come from the channel.
 ///
 /// ```
-/// # use rockbot_core::context::{CallContext, Door};
-/// let cx = CallContext::new("session-1").with_door(Door::Scheduled);
+/// # use rockbot_core::context::{CallContext, Origin};
+/// let cx = CallContext::new("session-1").with_origin(Origin::Scheduled);
 /// assert_eq!(cx.session().as_str(), "session-1");
 /// assert!(cx.time_left().is_none());
 /// ```
@@ -102,7 +102,7 @@ struct Scope {
     turn: Option<TurnId>,
     parent: Option<TurnId>,
     depth: u32,
-    door: Door,
+    origin: Origin,
     priority: Priority,
     trust: Trust,
     /// Of what the model had read; see [`CallContext::content_trust`].
@@ -135,7 +135,7 @@ impl CallContext {
             turn: None,
             parent: None,
             depth: 0,
-            door: Door::User,
+            origin: Origin::User,
             priority: Priority::User,
             trust: Trust::User,
             content: Trust::Host,
@@ -175,8 +175,8 @@ impl CallContext {
     }
 
     /// Through which door the work came in.
-    pub fn door(&self) -> Door {
-        self.0.door
+    pub fn origin(&self) -> Origin {
+        self.0.origin
     }
 
     /// Whose work goes first.
@@ -275,8 +275,8 @@ impl CallContext {
 
     /// Through `door`.
     #[must_use]
-    pub fn with_door(self, door: Door) -> Self {
-        self.change(|scope| scope.door = door)
+    pub fn with_origin(self, origin: Origin) -> Self {
+        self.change(|scope| scope.origin = origin)
     }
 
     /// With `priority`.

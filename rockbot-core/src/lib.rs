@@ -23,6 +23,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod cancellable;
 pub mod chat;
 pub mod clock;
 #[cfg(feature = "config")]
@@ -51,9 +52,9 @@ pub mod testing;
 pub mod text;
 pub mod tool;
 pub mod turn;
-mod until;
 pub mod user;
 
+pub use cancellable::run_until_stopped;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use did_you_mean::nearest_names;
@@ -62,7 +63,6 @@ pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, Sessio
 pub use identity::AgentIdentity;
 pub use loggable::loggable;
 pub use redact::redact;
-pub use until::until;
 
 /// An error of any type, as tower's own middleware produces it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

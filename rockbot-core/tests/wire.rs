@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelTier, OutputSchema, Spent, Usage};
-use rockbot_core::context::{Door, Grant, Priority, Trust};
+use rockbot_core::context::{Grant, Origin, Priority, Trust};
 use rockbot_core::messaging::Message;
 use rockbot_core::tool::{
     Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolHints, ToolInvokeRequest, ToolInvokeResponse,
@@ -172,7 +172,7 @@ fn turn_request() {
         "text": "hello",
         "principal": "local",
         "source": "",
-        "door": "user",
+        "origin": "user",
         "priority": "user",
         "trust": "user",
         "busy": "queue",
@@ -187,7 +187,7 @@ fn turn_request_with_everything() {
     let request = TurnRequest {
         principal: "me".into(),
         source: "mail".to_owned(),
-        door: Door::Scheduled,
+        origin: Origin::Scheduled,
         priority: Priority::Scheduled,
         trust: Trust::Untrusted,
         tier: Some(ModelTier::High),
@@ -211,7 +211,7 @@ fn turn_request_with_everything() {
             "text": "hello",
             "principal": "me",
             "source": "mail",
-            "door": "scheduled",
+            "origin": "scheduled",
             "priority": "scheduled",
             "trust": "untrusted",
             "tier": "high",

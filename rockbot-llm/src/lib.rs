@@ -44,8 +44,8 @@ mod tiers;
 
 pub use accounting::{Meter, Price, PriceTable, PriceTableError};
 pub use gateway::{
-    ChatPart, ChatService, CoolDown, Fallback, ModelGateway, ModelGatewayBuilder, PartService, PermitLimits, Permits,
-    Retry, RetryPolicy, TimeLimit,
+    ChatService, CircuitBreaker, Fallback, GatewayLayer, GatewayLayerService, ModelGateway, ModelGatewayBuilder,
+    PermitLimits, Permits, Retry, RetryPolicy, TimeLimit,
 };
 pub use offline::OfflineModel;
 pub use openai::{

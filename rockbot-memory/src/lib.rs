@@ -32,19 +32,19 @@
 
 mod background;
 mod blocking;
-mod by_hand;
 pub mod conversation_log;
 pub mod copy;
 mod documents;
 pub mod evaluation;
+mod external_edit;
 pub mod feedback;
 mod json_file;
 pub mod long_term;
 mod memory;
 mod options;
 mod path;
+mod principal_cache;
 pub mod recall;
-mod residents;
 mod retention;
 pub mod rules;
 pub mod semantic;

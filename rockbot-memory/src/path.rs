@@ -5,13 +5,13 @@ use rockbot_core::store::StorePath;
 
 /// How many folders a path may take; a longer one is encoded as one id. Folders are listed to a depth of 40, and
 /// a principal and an id may take 16 each.
-const MOST_FOLDERS: usize = 8;
+const MAX_FOLDERS: usize = 8;
 
 /// The name of `path`. No two paths share one.
 pub(crate) fn encode_path(path: &StorePath) -> Result<String, IdTooLong> {
     let segments: Vec<_> = path.segments().map(encode).collect::<Result<_, _>>()?;
     let name = segments.join("/");
-    match name.matches('/').count() > MOST_FOLDERS {
+    match name.matches('/').count() > MAX_FOLDERS {
         true => encode(path.as_str()),
         false => Ok(name),
     }

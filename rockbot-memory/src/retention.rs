@@ -25,7 +25,7 @@ pub struct Retention {
     pub skill_usage: Duration,
     /// How many entries of feedback, and how many uses of skills, are kept of each principal, however new they are.
     /// Default 10 000.
-    pub most_lines: usize,
+    pub max_lines: usize,
 }
 
 impl Default for Retention {
@@ -34,7 +34,7 @@ impl Default for Retention {
             archived: 90 * DAY,
             feedback: 90 * DAY,
             skill_usage: 180 * DAY,
-            most_lines: 10_000,
+            max_lines: 10_000,
         }
     }
 }

@@ -20,7 +20,7 @@ use rockbot_core::files::{DataFolder, FileError, Found, name_of, without_bom};
 use rockbot_core::store::{Rule, RulesStore, StoreError};
 
 use crate::blocking::{blocking, failed};
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// The longest file of rules, in bytes.
 const MAX_BYTES: u64 = 1 << 20;

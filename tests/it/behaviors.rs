@@ -2,7 +2,7 @@
 
 use rockbot::testing::{ScriptedModel, mock_tool};
 use rockbot_core::config::Config;
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_host::AgentHost;
@@ -123,7 +123,7 @@ async fn a_call_that_cannot_be_read_is_taught_once() {
 }
 
 /// What a model of this mode is told besides in a turn that came through this door.
-async fn told_besides(mode: &str, door: Door) -> Vec<String> {
+async fn told_besides(mode: &str, origin: Origin) -> Vec<String> {
     let text =
         format!(r#"{{ "ModelBehaviors": {{ "Models": {{ "gpt": {{ "ScheduledTaskResultMode": "{mode}" }} }} }} }}"#);
     let config = Config::new().with_text("agent.json", &text).unwrap();
@@ -134,7 +134,7 @@ async fn told_besides(mode: &str, door: Door) -> Vec<String> {
         .build()
         .unwrap();
     let request = TurnRequest {
-        door,
+        origin,
         ..TurnRequest::new("patrol/mail", "m", "Look at the mail.")
     };
     host.agent().run(request).await.unwrap();
@@ -150,9 +150,9 @@ async fn a_scheduled_turn_tells_its_results_as_the_model_is_told_to() {
         complete: no summary, and nothing before or after it.";
     let both = "user: The last message is a scheduled task. Answer it with a summary, a blank line, and then what your \
         tools return, word for word and complete.";
-    assert_eq!(told_besides("VerbatimOutput", Door::Scheduled).await, [verbatim]);
-    assert_eq!(told_besides("SummarizeWithOutput", Door::Scheduled).await, [both]);
-    for (mode, door) in [("Summarize", Door::Scheduled), ("VerbatimOutput", Door::User)] {
-        assert_eq!(told_besides(mode, door).await, [""; 0], "{mode}");
+    assert_eq!(told_besides("VerbatimOutput", Origin::Scheduled).await, [verbatim]);
+    assert_eq!(told_besides("SummarizeWithOutput", Origin::Scheduled).await, [both]);
+    for (mode, origin) in [("Summarize", Origin::Scheduled), ("VerbatimOutput", Origin::User)] {
+        assert_eq!(told_besides(mode, origin).await, [""; 0], "{mode}");
     }
 }

@@ -142,7 +142,7 @@ fn decided_anew(run: &StoredRun) -> (Vec<String>, Vec<String>) {
         assert_eq!(steps, recorded.steps);
         for step in &steps {
             match step {
-                TurnStep::AskModel(purpose) if !purpose.is_aside() => {
+                TurnStep::AskModel(purpose) if !purpose.is_out_of_band() => {
                     asked.push(serde_json::to_string(&turn.messages_for(purpose)).unwrap());
                 }
                 TurnStep::CallTools(group) => {

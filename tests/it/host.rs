@@ -11,7 +11,7 @@ use rockbot_core::messaging::{
     SubscribeOptions,
 };
 use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore, InMemoryRulesStore, RulesStore, WorkingMemory};
-use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::turn::TurnRequest;
 use rockbot_core::user::UserMessage;
@@ -103,7 +103,7 @@ impl Subsystem for Noting {
         self.stage
     }
 
-    fn declare(&mut self, _: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, _: &mut Declarations) -> Result<(), BoxError> {
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl Subsystem for Tutor {
         "tutor"
     }
 
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         needs.provide::<dyn RulesStore>(Arc::new(InMemoryRulesStore::new()));
         needs.require::<dyn FeedbackStore>("call `.feedback(…)`");
         needs.handle(|_: Job, _: MessageContext| async {});
@@ -200,7 +200,7 @@ impl Subsystem for Broken {
         "broken"
     }
 
-    fn declare(&mut self, _: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, _: &mut Declarations) -> Result<(), BoxError> {
         Err("its configuration has no `endpoint`".into())
     }
 
@@ -398,7 +398,7 @@ async fn a_host_that_is_stopped_while_it_starts_takes_no_messages() {
         fn name(&self) -> &str {
             "slow"
         }
-        fn declare(&mut self, _: &mut Needs) -> Result<(), BoxError> {
+        fn declare(&mut self, _: &mut Declarations) -> Result<(), BoxError> {
             Ok(())
         }
         async fn start(self: Box<Self>, _: &Parts) -> Result<Box<dyn Running>, BoxError> {

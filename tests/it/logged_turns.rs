@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot::testing::{ScriptedModel, mock_tool};
 use rockbot_core::chat::ChatErrorKind;
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::messaging::Bus;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, StoreError,
@@ -47,7 +47,7 @@ async fn everything_that_is_said_is_logged_whatever_its_door() {
     host.start().await.unwrap();
     host.agent().ask("a", "first").await.unwrap();
     let scheduled = TurnRequest {
-        door: Door::Scheduled,
+        origin: Origin::Scheduled,
         ..host.agent().request("b", "second")
     };
     host.agent().run(scheduled).await.unwrap();

@@ -10,7 +10,7 @@ use rockbot::testing::{ManualClock, ScriptedModel};
 use rockbot_core::chat::ChatCall;
 use rockbot_core::context::Priority;
 use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, StoreError};
-use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Subsystem};
+use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 use rockbot_core::tool::{ToolError, tool};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use rockbot_core::{BoxError, Principal, Timestamp};
@@ -129,7 +129,7 @@ impl Subsystem for Watching {
         "watching"
     }
 
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         needs.observe(self.clone());
         Ok(())
     }

@@ -38,7 +38,7 @@ mod remote_tools;
 mod restart;
 mod retention;
 mod rules;
-mod second_look;
+mod self_evaluation;
 mod semantic_memory;
 mod serve_tools;
 mod sessions;

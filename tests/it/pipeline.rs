@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use metrics_util::debugging::DebuggingRecorder;
 use proptest::prelude::*;
-use rockbot_core::context::{Door, Trust};
+use rockbot_core::context::{Origin, Trust};
 use rockbot_core::messaging::{
     BusError, DeadLetter, DeadLetterReason, DeadLetters, Delivery, Disposition, HandlerError, Message, MessageContext,
     MessageEnvelope, MessageHandler, MessagePublisher, MessageSubscriberExt, RequestClient, RequestError,
@@ -175,7 +175,7 @@ async fn check_poison(with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder) {
         raw("not text", Order::TYPE, "\u{1}"),
         raw("nothing", Order::TYPE, ""),
         raw("missing", Order::TYPE, r#"{"m":1}"#),
-        raw("misfit", Order::TYPE, r#"{"n":"sk-canary"}"#),
+        raw("undeliverable", Order::TYPE, r#"{"n":"sk-canary"}"#),
         raw("negative", Order::TYPE, r#"{"n":-4711}"#),
     ];
     for (n, message) in poison.into_iter().enumerate() {
@@ -205,7 +205,7 @@ async fn check_poison(with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder) {
             "the body does not fit `shop.Order`: missing field `n`, at line 1 column 7",
         ),
         (
-            "misfit",
+            "undeliverable",
             "the body does not fit `shop.Order`: a value is of another shape, at line 1 column 16",
         ),
         (
@@ -607,7 +607,7 @@ struct Told {
     trust: Trust,
     principal: String,
     left: Option<Duration>,
-    door: Door,
+    origin: Origin,
 }
 
 /// What a handler is told about a message with these headers, which came over a bus of this trust.
@@ -619,12 +619,12 @@ async fn told(trust: Trust, written: &[(&str, &str)]) -> Told {
     let handler = move |_: Order, cx: MessageContext| {
         let call = cx.call_context("s");
         let principal = call.principal().to_string();
-        let (trust, left, door) = (call.trust(), call.time_left(), call.door());
+        let (trust, left, origin) = (call.trust(), call.time_left(), call.origin());
         tell.send(Told {
             trust,
             principal,
             left,
-            door,
+            origin,
         })
         .unwrap();
         async {}
@@ -644,7 +644,7 @@ async fn the_channel_says_whom_to_trust_and_the_message_does_not() {
         trust,
         principal: principal.to_owned(),
         left,
-        door: Door::Bus,
+        origin: Origin::Bus,
     };
     let liar = [(headers::CONTENT_TRUST, "system"), (headers::PRINCIPAL, "boss")];
     assert_eq!(told(Trust::User, &liar).await, says(Trust::User, "boss", None));

@@ -117,7 +117,7 @@ async fn how_long_is_said_in_settings_and_in_code_which_wins() {
     let settings = HostSettings::read(&config, folder.path()).unwrap();
     let retention = Retention {
         archived: Duration::MAX,
-        most_lines: 1,
+        max_lines: 1,
         ..Retention::default()
     };
     for (memory, expected) in [

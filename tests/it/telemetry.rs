@@ -13,7 +13,7 @@ use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier, Provenance,
     TierDecision, TierSelector, Usage,
 };
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 use rockbot_core::messaging::{Bus, Message, MessageContext, MessageEnvelope, MessagePublisher, headers};
 use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, MemoryQuery};
@@ -381,7 +381,7 @@ async fn everything() {
             max_model_calls: 1,
             ..Budget::default()
         }),
-        door: Door::Scheduled,
+        origin: Origin::Scheduled,
         ..host.agent().request("s", "Send the report to Ada.")
     };
     host.agent().run(short).await.unwrap();

@@ -5,13 +5,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::draft::Draft;
+use super::atomic_write::Draft;
 use super::error::FileError;
 use super::lines::{self, LineFile};
 use super::lock::FileLock;
 use super::name::IdTooLong;
-use super::owner;
-use super::plain::open_plain;
+use super::no_follow::open_plain;
+use super::principal_dir;
 use super::system;
 use crate::Principal;
 
@@ -247,7 +247,7 @@ impl DataFolder {
     ///
     /// Fails when the folder cannot be read.
     pub fn list_of(&self, principal: &Principal) -> Result<Vec<Found>, FileError> {
-        match owner::folder_of(principal) {
+        match principal_dir::folder_of(principal) {
             Ok(folder) if folder.is_empty() => self.list_except("", &|name| name.starts_with('@')),
             Ok(folder) => self.list(&folder),
             // Nothing can be there.

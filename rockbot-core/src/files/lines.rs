@@ -4,9 +4,9 @@ use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::draft::Draft;
+use super::atomic_write::Draft;
 use super::error::FileError;
-use super::plain::open_plain;
+use super::no_follow::open_plain;
 use super::system;
 
 /// A file that whole lines are appended to.

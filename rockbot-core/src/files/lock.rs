@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use super::error::FileError;
-use super::plain::open_plain;
+use super::no_follow::open_plain;
 use super::system;
 
 /// Holds a file until it is dropped, so that one process at a time works on what the file stands for.

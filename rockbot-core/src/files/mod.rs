@@ -9,22 +9,22 @@
 //!
 //! Everything here blocks: on a local disk that is microseconds, except where a sync is documented.
 
-mod draft;
+mod atomic_write;
 mod error;
 mod folder;
 mod lines;
 mod lock;
 mod name;
-mod owner;
-mod plain;
+mod no_follow;
+mod principal_dir;
 mod system;
 #[cfg(test)]
 mod tests;
 
-pub use draft::Draft;
+pub use atomic_write::Draft;
 pub use error::FileError;
 pub use folder::{DataFolder, Found};
 pub use lines::{LineFile, without_bom};
 pub use lock::{FileLock, plain_file};
 pub use name::{IdTooLong, MAX_ID_BYTES, decode, encode};
-pub use owner::{folder_of, name_of, owner_of};
+pub use principal_dir::{folder_of, name_of, owner_of};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{BusError, Delivery, Message, MessageEnvelope, MessagePublisher, MessagePublisherExt as _, Reach, headers};
-use crate::context::{Door, Trust};
+use crate::context::{Origin, Trust};
 use crate::{AgentIdentity, CallContext, Principal};
 
 /// A delivery, and the host that it reached: what handlers, and tower layers on messages, see. Cheap to clone.
@@ -100,7 +100,7 @@ impl MessageContext {
         let mut cx = CallContext::new(session)
             .with_principal(self.principal(None))
             .with_idempotency_key(self.idempotency_key())
-            .with_door(Door::Bus)
+            .with_origin(Origin::Bus)
             .with_trust(self.0.delivery.trust.min(Trust::User))
             // Nobody knows what the asking program had read.
             .with_content_trust(Trust::Untrusted);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::misfit::misfit;
+use super::undeliverable::undeliverable;
 use super::{Headers, headers};
 use crate::id::random_id;
 use crate::{CallContext, Clock as _, MessageId, SystemClock, Timestamp};
@@ -210,7 +210,7 @@ pub enum PayloadError {
         found: String,
     },
     /// The body does not fit its type.
-    #[error("the body of a `{message_type}` message cannot be read: {}", misfit(source))]
+    #[error("the body of a `{message_type}` message cannot be read: {}", undeliverable(source))]
     Malformed {
         /// The type on the envelope.
         message_type: &'static str,

@@ -97,7 +97,7 @@ const SESSIONS: usize = 10_000;
 #[derive(Debug)]
 pub struct InMemoryConversationMemory {
     window: usize,
-    most_sessions: usize,
+    max_sessions: usize,
     sessions: Mutex<Sessions>,
 }
 
@@ -133,7 +133,7 @@ impl InMemoryConversationMemory {
     pub fn with_window(window: usize) -> Self {
         Self {
             window,
-            most_sessions: SESSIONS,
+            max_sessions: SESSIONS,
             sessions: Mutex::default(),
         }
     }
@@ -141,7 +141,7 @@ impl InMemoryConversationMemory {
     /// Keeping `most` sessions: 10 000 by default.
     #[must_use]
     pub fn with_sessions(mut self, most: usize) -> Self {
-        self.most_sessions = most;
+        self.max_sessions = most;
         self
     }
 
@@ -197,7 +197,7 @@ impl ConversationMemory for InMemoryConversationMemory {
             let excess = turns.len().saturating_sub(self.window);
             turns.drain(..excess);
         }
-        sessions.keep(self.most_sessions);
+        sessions.keep(self.max_sessions);
         Ok(())
     }
 

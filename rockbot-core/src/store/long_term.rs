@@ -104,7 +104,7 @@ pub trait LongTermMemoryExt: LongTermMemory {
         id: &MemoryId,
         change: impl for<'e> Fn(&'e mut MemoryEntry) + Send + Sync,
     ) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(before) = self.get(principal, id).await? else {
                 return Ok(None);
             };
@@ -156,7 +156,7 @@ pub trait LongTermMemoryExt: LongTermMemory {
 impl<M: LongTermMemory + ?Sized> LongTermMemoryExt for M {}
 
 /// How often a change is tried while others change the same entry.
-const MOST_TRIES: usize = 100;
+const MAX_TRIES: usize = 100;
 
 /// What became of an entry that was to be remembered.
 #[derive(Debug, Clone, PartialEq)]

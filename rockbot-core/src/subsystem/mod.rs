@@ -5,14 +5,14 @@
 //! nobody gives, so the order in which they were added does not matter. Then, when the host starts, each subsystem is
 //! started, in the order of their [`Stage`]s, and stopped in reverse.
 
-mod needs;
+mod declarations;
 mod parts;
 
 use std::fmt;
 
 use async_trait::async_trait;
 
-pub use needs::{Declared, Needs, Want};
+pub use declarations::{Declarations, Declared, MissingPart};
 pub use parts::Parts;
 
 use crate::BoxError;
@@ -24,7 +24,7 @@ use crate::BoxError;
 /// use async_trait::async_trait;
 /// use rockbot_core::BoxError;
 /// use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
-/// use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Subsystem};
+/// use rockbot_core::subsystem::{Idle, Declarations, Parts, Running, Subsystem};
 ///
 /// /// Gives the host a feedback store.
 /// #[derive(Debug)]
@@ -36,7 +36,7 @@ use crate::BoxError;
 ///         "feedback"
 ///     }
 ///
-///     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+///     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
 ///         needs.provide::<dyn FeedbackStore>(Arc::new(InMemoryFeedbackStore::new()));
 ///         Ok(())
 ///     }
@@ -61,7 +61,7 @@ pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// An error keeps the host from being built, together with everybody else's.
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError>;
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError>;
 
     /// Begins its work. Everything that it needs is in `parts`.
     ///

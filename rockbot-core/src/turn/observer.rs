@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{TurnOutcome, TurnRequest};
 use crate::Timestamp;
-use crate::context::Door;
+use crate::context::Origin;
 
 /// Sees every turn of a host that has ended, whatever door its message came through.
 ///
@@ -65,6 +65,6 @@ impl<'a> EndedTurn<'a> {
 
     /// Whether a person, or a program that speaks for one, said its message: no schedule and no other turn did.
     pub fn is_of_a_person(&self) -> bool {
-        self.request.parent.is_none() && matches!(self.request.door, Door::User | Door::Bus)
+        self.request.parent.is_none() && matches!(self.request.origin, Origin::User | Origin::Bus)
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Budget;
 use crate::chat::{ModelTier, OutputSchema};
-use crate::context::{Door, Priority, Trust};
+use crate::context::{Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
 /// What a message does when its session is busy with another one.
@@ -44,8 +44,8 @@ pub struct TurnRequest {
     #[serde(default)]
     pub source: String,
     /// Through which door it came.
-    #[serde(default)]
-    pub door: Door,
+    #[serde(default, alias = "door")]
+    pub origin: Origin,
     /// Whose work goes first.
     #[serde(default)]
     pub priority: Priority,
@@ -86,7 +86,7 @@ impl TurnRequest {
             text: text.into(),
             principal: Principal::default(),
             source: String::new(),
-            door: Door::User,
+            origin: Origin::User,
             priority: Priority::User,
             trust: Trust::User,
             tier: None,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::defuse::{Allowed, defuse, urls};
+use super::sanitize::{Allowed, sanitize, urls};
 use super::{AnswerFilter, FilteredAnswer};
 
 /// Lets links and images through that the user named, that stay on the interface's own server, or that lead to
@@ -163,7 +163,7 @@ impl Passing {
     }
 
     fn show_text(&mut self, shown: &mut String) {
-        shown.push_str(&defuse(&std::mem::take(&mut self.text), &self.allowed));
+        shown.push_str(&sanitize(&std::mem::take(&mut self.text), &self.allowed));
     }
 }
 

@@ -20,8 +20,8 @@
 //! # }
 //! ```
 
-mod defuse;
 mod links;
+mod sanitize;
 #[cfg(test)]
 mod tests;
 

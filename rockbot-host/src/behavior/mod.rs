@@ -6,9 +6,9 @@
 //! `openrouter/deepseek-v3`, too. Texts in a folder take the place of those in the configuration, and are read again
 //! within half a minute when they change.
 
+mod client;
 mod folder;
 mod result_mode;
-mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,9 +19,9 @@ use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
 use crate::turn::PolicySnapshot;
+pub(crate) use client::ModelBehaviorClient;
 use folder::BehaviorFolder;
 pub use result_mode::ScheduledTaskResultMode;
-pub(crate) use text::Behaving;
 
 /// How a host treats a model. What is `None` is as the host says for all models.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -41,7 +41,7 @@ struct State {
 
 /// What a publisher finds.
 pub(super) enum Room<'a> {
-    Seat(SemaphorePermit<'a>),
+    CapacityPermit(SemaphorePermit<'a>),
     Full,
     Gone,
 }
@@ -105,7 +105,7 @@ impl Group {
 
     pub(super) fn try_reserve(&self) -> Room<'_> {
         match self.room.try_acquire() {
-            Ok(permit) => Room::Seat(permit),
+            Ok(permit) => Room::CapacityPermit(permit),
             Err(TryAcquireError::NoPermits) => Room::Full,
             Err(TryAcquireError::Closed) => Room::Gone,
         }

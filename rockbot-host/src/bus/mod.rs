@@ -9,8 +9,8 @@ mod dead_letters;
 mod group;
 mod meters;
 mod queue;
+mod reservation;
 mod routes;
-mod seats;
 #[cfg(test)]
 mod tests;
 
@@ -140,7 +140,7 @@ impl MessagePublisher for InProcessBus {
         self.shared.check(&envelope)?;
         let route = self.shared.routes.find(topic)?;
         let mut reach = Reach::Nobody;
-        for (group, seat) in seats::reserve(&route, options.publish_wait).await? {
+        for (group, seat) in reservation::reserve(&route, options.publish_wait).await? {
             let delivery = Delivery {
                 topic: Arc::clone(&route.topic),
                 envelope: Arc::clone(&envelope),

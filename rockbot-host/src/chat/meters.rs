@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics::{Histogram, Label, histogram};
 use rockbot_core::chat::Usage;
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 
 /// How many models have series of their own; further ones share `_other`. Servers say which model answered, and a
 /// metrics store must not grow with what they say.
@@ -57,11 +57,11 @@ impl ChatMeters {
     }
 
     /// Measures how large the context of a call was, as the provider counts.
-    pub(super) fn context(&self, door: Door, tokens: u64) {
-        let kind = match door {
-            Door::User | Door::Bus => 0,
-            Door::Scheduled => 1,
-            Door::Subagent => 2,
+    pub(super) fn context(&self, origin: Origin, tokens: u64) {
+        let kind = match origin {
+            Origin::User | Origin::Bus => 0,
+            Origin::Scheduled => 1,
+            Origin::Subagent => 2,
             _ => 3,
         };
         let new = || histogram!("rockbot.agent.context.tokens", "rockbot.session.kind" => SESSION_KINDS[kind]);

@@ -1,8 +1,8 @@
 //! Asking models: the user's layers, then the client, with panics caught; each call with its span and its metrics.
 
+mod background_client;
 mod content;
 mod meters;
-mod side;
 mod span;
 
 use std::fmt;
@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 
-pub(crate) use side::SideChat;
+pub(crate) use background_client::BackgroundClient;
 
 use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, Model};

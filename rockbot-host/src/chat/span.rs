@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatResponse, DeltaSink, Usage};
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::loggable;
 use tokio::time::Instant;
 use tracing::Span;
@@ -18,7 +18,7 @@ pub(super) struct Watched<'a> {
     meters: &'a ChatMeters,
     captures_content: bool,
     model: Model,
-    door: Door,
+    origin: Origin,
     pub(super) span: Span,
     began: Instant,
     first_chunk: Option<FirstChunk>,
@@ -33,7 +33,7 @@ impl<'a> Watched<'a> {
             meters,
             captures_content,
             model,
-            door: call.cx.door(),
+            origin: call.cx.origin(),
             span,
             began: Instant::now(),
             first_chunk: None,
@@ -72,7 +72,7 @@ impl<'a> Watched<'a> {
             answered: response.model.clone(),
         };
         if let Some(usage) = response.usage {
-            self.meters.context(self.door, usage.input);
+            self.meters.context(self.origin, usage.input);
         }
         if !self.span.is_disabled() {
             self.describe(&model, response);

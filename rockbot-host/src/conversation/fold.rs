@@ -9,10 +9,10 @@ use rockbot_core::Digest;
 use rockbot_core::files::{Draft, LineFile};
 use rockbot_core::store::StoreError;
 
+use super::folder::{Shelf, failed};
 use super::layout;
 use super::resident::Slot;
 use super::session::{FOLD_BYTES, Folded, Session};
-use super::shelf::{Shelf, failed};
 use crate::journal::Durability;
 
 /// A fold that has begun.

@@ -8,8 +8,8 @@ use rockbot_core::BoxError;
 use rockbot_core::store::StoreError;
 
 use super::fold;
+use super::folder::Shelf;
 use super::resident::Slot;
-use super::shelf::Shelf;
 
 /// What there is to do. A session is asked for once until it is folded, so there are at most as many as are in memory.
 enum Job {

@@ -11,13 +11,13 @@ use rockbot_core::{Principal, SessionId};
 
 use super::fold;
 use super::fold_thread::FoldThread;
+use super::folder::{Shelf, failed};
 use super::layout::{self, Key};
 use super::open;
 use super::open_logs::OpenLogs;
 use super::options::ConversationOptions;
 use super::resident::{Resident, Slot};
 use super::session::Session;
-use super::shelf::{Shelf, failed};
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///

@@ -20,6 +20,7 @@
 mod entry;
 mod fold;
 mod fold_thread;
+mod folder;
 mod layout;
 mod memory;
 mod open;
@@ -27,7 +28,6 @@ mod open_logs;
 mod options;
 mod resident;
 mod session;
-mod shelf;
 
 pub use memory::FileConversationMemory;
 pub use options::ConversationOptions;

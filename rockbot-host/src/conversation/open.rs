@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use rockbot_core::store::StoreError;
 
+use super::folder::{Shelf, failed};
 use super::layout::{self, Key, Kind};
 use super::resident::Resident;
 use super::session::Session;
-use super::shelf::{Shelf, failed};
 
 /// How many threads read sessions.
-const MOST_READERS: usize = 8;
+const MAX_READERS: usize = 8;
 
 /// A session whose files were changed lately.
 struct Fresh {
@@ -30,9 +30,9 @@ pub(super) fn load_fresh(shelf: &Shelf, resident: &Resident) -> Result<(), Store
     fresh.truncate(options.resident_sessions);
     let readers = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
-        .min(MOST_READERS);
+        .min(MAX_READERS);
     std::thread::scope(|scope| {
-        for fresh in fresh.chunks(fresh.len().div_ceil(readers).max(MOST_READERS)) {
+        for fresh in fresh.chunks(fresh.len().div_ceil(readers).max(MAX_READERS)) {
             scope.spawn(|| fresh.iter().for_each(|fresh| load(shelf, resident, fresh, since)));
         }
     });

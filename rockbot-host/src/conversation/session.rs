@@ -10,8 +10,8 @@ use rockbot_core::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{self, Entry};
+use super::folder::{Document, Shelf, failed};
 use super::layout::{self, Key};
-use super::shelf::{Document, Shelf, failed};
 use crate::journal::{Durability, GroupCommit};
 
 /// The most text that a session keeps, and that one append may add, in bytes.

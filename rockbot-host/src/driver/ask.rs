@@ -9,11 +9,11 @@ use rockbot_core::chat::{
 };
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
-use rockbot_core::{loggable, until};
+use rockbot_core::{loggable, run_until_stopped};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
-use super::shown::Pieces;
+use super::output_filter::Pieces;
 use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
@@ -54,12 +54,12 @@ impl Drive<'_> {
         let answer = {
             // Pinned here: a turn carries the call and the way to its end once then, not twice.
             let (asking, stop) = (pin!(driver.chat.ask(call)), pin!(stop));
-            until(asking, stop).await
+            run_until_stopped(asking, stop).await
         };
         let event = match answer {
             Ok(answer) => {
                 pieces.iter().for_each(Pieces::end);
-                self.answered(answer, self.turn.tier_of(purpose.is_aside()))
+                self.answered(answer, self.turn.tier_of(purpose.is_out_of_band()))
             }
             Err(Some(event)) => event,
             Err(None) => return Ok(()),
@@ -88,7 +88,7 @@ impl Drive<'_> {
     /// Until when the model may take, and what has happened when it takes longer.
     fn until(&self, purpose: &Purpose) -> (Instant, TurnEvent) {
         let aside = Instant::now() + ASIDE;
-        match purpose.is_aside() && aside < self.deadline {
+        match purpose.is_out_of_band() && aside < self.deadline {
             true => {
                 let (kind, message) = (ChatErrorKind::TimedOut, "the judge took too long".to_owned());
                 let overflow = None;
@@ -108,7 +108,7 @@ impl Drive<'_> {
     /// Where the pieces of the answer go, if anybody listens to them.
     fn pieces(&self, purpose: &Purpose) -> Option<Pieces> {
         let progress = self.live.progress();
-        let listens = progress.wants_deltas() && !purpose.is_aside();
+        let listens = progress.wants_deltas() && !purpose.is_out_of_band();
         listens.then(|| Pieces::new(progress.clone(), self.driver.filter_of(self.turn), self.turn))
     }
 

@@ -5,11 +5,11 @@
 
 mod ask;
 mod call;
-mod knowledge;
+mod context_sources;
+mod context_windows;
 mod large;
-mod shown;
-mod stash;
-mod windows;
+mod offload;
+mod output_filter;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use rockbot_core::{CallContext, Clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use knowledge::ContextBudget;
-pub(crate) use knowledge::{Gathered, Knowledge};
+pub use context_sources::ContextBudget;
+pub(crate) use context_sources::{Gathered, Knowledge};
+pub(crate) use context_windows::Windows;
 pub(crate) use large::LargeResults;
-pub(crate) use windows::Windows;
 
 use crate::answer::AnswerFilter;
 use crate::chat::ChatDoor;
@@ -198,7 +198,7 @@ pub(crate) fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
     let cx = CallContext::new(&request.session)
         .with_principal(request.principal.clone())
         .with_turn(turn.id().clone())
-        .with_door(request.door)
+        .with_origin(request.origin)
         .with_priority(request.priority)
         .with_trust(request.trust)
         .with_cancellation(live.stop().clone())

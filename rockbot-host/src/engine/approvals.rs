@@ -8,7 +8,7 @@ use rockbot_core::turn::{
 };
 use rockbot_core::{Timestamp, TurnId};
 
-use super::{LiveTurn, News, TurnEngine, TurnError};
+use super::{LiveTurn, TurnEngine, TurnError, TurnState};
 use crate::driver::First;
 use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};
 
@@ -43,7 +43,8 @@ impl TurnEngine {
     pub(super) async fn supersede_parked(self: &Arc<Self>, request: &TurnRequest) {
         let waits = |live: &&Arc<LiveTurn>| {
             let (of, news) = (live.request(), live.news());
-            (&of.principal, &of.session) == (&request.principal, &request.session) && matches!(news, News::Parked(_))
+            (&of.principal, &of.session) == (&request.principal, &request.session)
+                && matches!(news, TurnState::Parked(_))
         };
         let parked: Vec<_> = self.lock().values().filter(waits).cloned().collect();
         for live in parked {
@@ -59,19 +60,19 @@ impl TurnEngine {
         self.unpark(live.id(), &event, |turn| turn.parked_until().is_some())
             .await?;
         match live.news() {
-            News::Halted => Err(TurnError::Halted),
-            News::Working | News::Parked(_) | News::Ended(_) => Ok(()),
+            TurnState::Halted => Err(TurnError::Halted),
+            TurnState::Working | TurnState::Parked(_) | TurnState::Ended(_) => Ok(()),
         }
     }
 
     /// The questions that parked turns of this host wait for.
     pub(crate) fn asks(&self) -> Vec<ApprovalRequest> {
         let parked = |live: &Arc<LiveTurn>| match live.news() {
-            News::Parked(outcome) => match &outcome.status {
+            TurnState::Parked(outcome) => match &outcome.status {
                 TurnStatus::Parked(asks) => asks.clone(),
                 _ => Vec::new(),
             },
-            News::Working | News::Ended(_) | News::Halted => Vec::new(),
+            TurnState::Working | TurnState::Ended(_) | TurnState::Halted => Vec::new(),
         };
         let mut asks: Vec<_> = self.lock().values().flat_map(parked).collect();
         asks.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
@@ -105,8 +106,8 @@ impl TurnEngine {
         let live = known.unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
         if let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) {
             self.driver.journal.release(claim).await;
-            live.publish(News::Parked(Arc::new(outcome)));
-            self.enlist(&live);
+            live.publish(TurnState::Parked(Arc::new(outcome)));
+            self.register(&live);
             // Somebody waits for the end of a known one already.
             if is_new {
                 self.expire_at(live, until);
@@ -114,7 +115,7 @@ impl TurnEngine {
             return Ok(true);
         }
         live.open_mailbox();
-        self.enlist(&live);
+        self.register(&live);
         let entry = self.sessions.enter(&live, BusyPolicy::Queue);
         let (engine, span) = (self.clone(), self.span(&live));
         self.spawn_in(span, async move {

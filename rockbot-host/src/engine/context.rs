@@ -1,7 +1,7 @@
 //! What the model is shown at the start of a turn.
 
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputSchema, Provenance, Role};
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::recall::ContextQuery;
 use rockbot_core::store::{ConversationTurn, StoreError};
 use rockbot_core::turn::TurnRequest;
@@ -83,7 +83,7 @@ fn message(entry: ConversationTurn) -> ChatMessage {
 
 /// How the answer tells what tools return, when a schedule asks.
 fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMessage> {
-    let is_scheduled = request.door == Door::Scheduled;
+    let is_scheduled = request.origin == Origin::Scheduled;
     let text = is_scheduled.then(|| behavior.scheduled_task_result_mode.instruction())??;
     Some(ChatMessage::text_of(Role::User, text.to_owned(), Provenance::HOST).because(ContextReason::ModelBehavior))
 }

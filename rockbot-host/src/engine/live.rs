@@ -27,15 +27,15 @@ pub(crate) struct LiveTurn {
     /// How many callers wait for it.
     callers: AtomicUsize,
     /// What other messages want to say to it; `None` once it takes no more.
-    mailbox: Mutex<Option<Vec<Said>>>,
+    mailbox: Mutex<Option<Vec<SteeringMessage>>>,
     /// How it will end, for the messages that joined it: they end first.
     reply: SetOnce<Arc<TurnOutcome>>,
-    news: watch::Sender<News>,
+    news: watch::Sender<TurnState>,
 }
 
 /// Where a turn stands, for those who wait for it.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum News {
+pub(crate) enum TurnState {
     /// It works, or waits for its session.
     #[default]
     Working,
@@ -47,9 +47,9 @@ pub(crate) enum News {
     Halted,
 }
 
-impl News {
+impl TurnState {
     /// Takes newer news in. A turn that is not worked on here any more stays so, unless it was at its end.
-    fn become_of(&mut self, newer: Self) -> bool {
+    fn advance(&mut self, newer: Self) -> bool {
         let counts = !matches!(self, Self::Halted) || matches!(newer, Self::Ended(_));
         if counts {
             *self = newer;
@@ -60,7 +60,7 @@ impl News {
 
 /// A message for a running turn.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct SteeringMessage {
     pub(crate) turn: TurnId,
     pub(crate) text: String,
     /// Told once the running turn has taken the message: from then on both end alike. Dropped when that turn ended
@@ -91,7 +91,7 @@ impl LiveTurn {
             callers: AtomicUsize::new(0),
             mailbox: Mutex::new(Some(Vec::new())),
             reply: SetOnce::new(),
-            news: watch::Sender::new(News::Working),
+            news: watch::Sender::new(TurnState::Working),
         })
     }
 
@@ -147,7 +147,7 @@ impl LiveTurn {
     }
 
     /// Hands a message to the turn; gives it back when the turn takes no more.
-    pub(crate) fn say(&self, said: Said) -> Result<(), Said> {
+    pub(crate) fn say(&self, said: SteeringMessage) -> Result<(), SteeringMessage> {
         match &mut *self.mailbox() {
             Some(mailbox) => {
                 mailbox.push(said);
@@ -158,7 +158,7 @@ impl LiveTurn {
     }
 
     /// The messages that came since the last time.
-    pub(crate) fn take_said(&self) -> Vec<Said> {
+    pub(crate) fn take_said(&self) -> Vec<SteeringMessage> {
         let mut said = self.mailbox().as_mut().map(std::mem::take).unwrap_or_default();
         said.retain(|said| !said.taken.is_closed());
         said
@@ -172,14 +172,14 @@ impl LiveTurn {
     /// Takes messages again: the turn goes on after it was parked.
     pub(crate) fn open_mailbox(&self) {
         self.mailbox().get_or_insert_default();
-        self.publish(News::Working);
+        self.publish(TurnState::Working);
     }
 
     /// Ends the turn of a caller who went away while it worked; one that waits for a person belongs to whoever
     /// decides.
     pub(crate) fn caller_left(&self) {
         self.news.send_if_modified(|news| {
-            if matches!(news, News::Working) {
+            if matches!(news, TurnState::Working) {
                 self.cancel(CancelReason::Caller);
             }
             false
@@ -187,26 +187,26 @@ impl LiveTurn {
     }
 
     /// Tells those who wait where the turn stands.
-    pub(crate) fn publish(&self, news: News) {
-        if let News::Ended(outcome) = &news {
+    pub(crate) fn publish(&self, news: TurnState) {
+        if let TurnState::Ended(outcome) = &news {
             self.progress.send(|| TurnProgress::Final((**outcome).clone()));
         }
-        self.news.send_if_modified(|now| now.become_of(news));
+        self.news.send_if_modified(|now| now.advance(news));
     }
 
     /// Tells those who wait that the turn rests, unless it is no longer wanted. Returns whether it is wanted.
-    pub(crate) fn rest(&self, news: News) -> bool {
+    pub(crate) fn suspend(&self, news: TurnState) -> bool {
         let mut wanted = true;
         // Whoever cancels it from now on finds it at rest.
         self.news.send_if_modified(|now| {
             wanted = !self.stop.is_cancelled();
-            wanted && now.become_of(news)
+            wanted && now.advance(news)
         });
         wanted
     }
 
     /// Tells the messages that joined this turn how it will end.
-    pub(crate) fn promise(&self, outcome: &Arc<TurnOutcome>) {
+    pub(crate) fn announce_outcome(&self, outcome: &Arc<TurnOutcome>) {
         // The first outcome counts; there is no other.
         let _ = self.reply.set(outcome.clone());
     }
@@ -220,34 +220,35 @@ impl LiveTurn {
         }
     }
 
-    /// The next news but [`News::Working`].
-    pub(crate) async fn settled(&self) -> News {
-        self.wait(|news| !matches!(news, News::Working)).await
+    /// The next news but [`TurnState::Working`].
+    pub(crate) async fn settled(&self) -> TurnState {
+        self.wait(|news| !matches!(news, TurnState::Working)).await
     }
 
     /// The end of the turn; it may be long after it was parked.
-    pub(crate) async fn ended(&self) -> News {
-        self.wait(|news| matches!(news, News::Ended(_) | News::Halted)).await
+    pub(crate) async fn ended(&self) -> TurnState {
+        self.wait(|news| matches!(news, TurnState::Ended(_) | TurnState::Halted))
+            .await
     }
 
     /// Where the turn stands now.
-    pub(crate) fn news(&self) -> News {
+    pub(crate) fn news(&self) -> TurnState {
         self.news.borrow().clone()
     }
 
     /// Resolves when a parked turn no longer waits.
     pub(crate) async fn resumed(&self) {
-        self.wait(|news| !matches!(news, News::Parked(_))).await;
+        self.wait(|news| !matches!(news, TurnState::Parked(_))).await;
     }
 
-    async fn wait(&self, enough: impl FnMut(&News) -> bool) -> News {
+    async fn wait(&self, enough: impl FnMut(&TurnState) -> bool) -> TurnState {
         let mut news = self.news.subscribe();
         let found = news.wait_for(enough).await.map(|news| news.clone());
         // The sender lives as long as `self`.
-        found.unwrap_or(News::Halted)
+        found.unwrap_or(TurnState::Halted)
     }
 
-    fn mailbox(&self) -> MutexGuard<'_, Option<Vec<Said>>> {
+    fn mailbox(&self) -> MutexGuard<'_, Option<Vec<SteeringMessage>>> {
         // No code that can panic runs under the lock.
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,7 +11,7 @@ mod error;
 mod live;
 mod meters;
 mod observe;
-mod prefix;
+mod prompt_cache;
 mod reply;
 mod resume;
 mod run;
@@ -39,7 +39,7 @@ use tracing::{Instrument as _, Span};
 pub(crate) use briefing::Briefer;
 pub use briefing::Briefing;
 pub use error::TurnError;
-pub(crate) use live::{LiveTurn, News, Said};
+pub(crate) use live::{LiveTurn, SteeringMessage, TurnState};
 pub(crate) use reply::{ReplySender, ReplySlot};
 pub use resume::Resumed;
 pub use service::{TurnCall, TurnService};
@@ -47,10 +47,10 @@ pub use service::{TurnCall, TurnService};
 use crate::behavior::{ModelBehavior, ModelBehaviors};
 use crate::driver::TurnDriver;
 use crate::profile::SystemPrompt;
-use crate::session::{Entry, Sessions};
+use crate::session::{Admission, Sessions};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 use meters::TurnMeters;
-use prefix::PrefixWatch;
+use prompt_cache::PrefixWatch;
 
 /// How long this process may stay silent about a turn before another one may take it over. It writes at every
 /// step, and no step takes longer than a model's answer.
@@ -95,7 +95,7 @@ impl fmt::Debug for TurnEngine {
 }
 
 /// What an engine works with.
-pub(crate) struct Equipment {
+pub(crate) struct EngineDeps {
     pub(crate) driver: TurnDriver,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     /// Where everything that was said goes besides, if anywhere.
@@ -115,20 +115,20 @@ pub(crate) struct Equipment {
 }
 
 impl TurnEngine {
-    pub(crate) fn new(equipment: Equipment) -> Self {
+    pub(crate) fn new(deps: EngineDeps) -> Self {
         Self {
-            driver: equipment.driver,
-            memory: equipment.memory,
-            log: equipment.log,
-            observers: equipment.observers,
-            prompt: equipment.prompt,
-            briefer: equipment.briefer,
-            behaviors: equipment.behaviors,
+            driver: deps.driver,
+            memory: deps.memory,
+            log: deps.log,
+            observers: deps.observers,
+            prompt: deps.prompt,
+            briefer: deps.briefer,
+            behaviors: deps.behaviors,
             prefix: PrefixWatch::default(),
-            replies: equipment.replies,
-            policy: equipment.policy,
-            owner: equipment.owner,
-            agent: equipment.agent,
+            replies: deps.replies,
+            policy: deps.policy,
+            owner: deps.owner,
+            agent: deps.agent,
             meters: TurnMeters::default(),
             sessions: Arc::default(),
             live: Mutex::default(),
@@ -222,7 +222,7 @@ impl TurnEngine {
             // It is answered again.
             Acceptance::Known(RunState::Finished(outcome)) => {
                 accepted(true);
-                live.publish(News::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+                live.publish(TurnState::Ended(Arc::new(read_outcome(live.id(), &outcome))));
                 Ok(live)
             }
             // Somebody runs it, or a crash interrupted it; whoever runs it has its reply sent, too.
@@ -234,8 +234,8 @@ impl TurnEngine {
     }
 
     /// Makes a new turn known, and lets it into its session or the line before it.
-    async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Entry {
-        self.enlist(live);
+    async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Admission {
+        self.register(live);
         if live.request().busy == BusyPolicy::Supersede {
             Box::pin(self.supersede_parked(live.request())).await;
         }
@@ -282,7 +282,7 @@ impl TurnEngine {
         let Some(RunState::Finished(outcome)) = state else {
             return Err(TurnError::Elsewhere(live.id().clone()));
         };
-        live.publish(News::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+        live.publish(TurnState::Ended(Arc::new(read_outcome(live.id(), &outcome))));
         Ok(live)
     }
 
@@ -290,8 +290,8 @@ impl TurnEngine {
     pub(crate) async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
         if let Some(live) = self.find(turn) {
             return match live.ended().await {
-                News::Ended(outcome) => Ok((*outcome).clone()),
-                News::Working | News::Parked(_) | News::Halted => Err(TurnError::Halted),
+                TurnState::Ended(outcome) => Ok((*outcome).clone()),
+                TurnState::Working | TurnState::Parked(_) | TurnState::Halted => Err(TurnError::Halted),
             };
         }
         match self.driver.journal.read(turn).await? {
@@ -310,7 +310,7 @@ impl TurnEngine {
 
     /// Whether no turn works here and no model is asked.
     pub(crate) fn is_idle(&self) -> bool {
-        let works = |live: &Arc<LiveTurn>| matches!(live.news(), News::Working);
+        let works = |live: &Arc<LiveTurn>| matches!(live.news(), TurnState::Working);
         self.driver.chat.is_idle() && !self.lock().values().any(works)
     }
 
@@ -321,8 +321,8 @@ impl TurnEngine {
 
     /// Tells those who wait for a turn that this process works on it no more.
     fn leave(&self, live: &LiveTurn) {
-        self.strike(live.id());
-        live.publish(News::Halted);
+        self.deregister(live.id());
+        live.publish(TurnState::Halted);
     }
 
     /// Gives up all turns and tasks: nothing here works any more.
@@ -334,14 +334,14 @@ impl TurnEngine {
     }
 
     /// Makes a turn known; one that comes after the end of all work is told so at once.
-    fn enlist(&self, live: &Arc<LiveTurn>) {
+    fn register(&self, live: &Arc<LiveTurn>) {
         self.lock().insert(live.id().clone(), live.clone());
         if self.abort.is_cancelled() {
             self.leave(live);
         }
     }
 
-    fn strike(&self, turn: &TurnId) {
+    fn deregister(&self, turn: &TurnId) {
         self.lock().remove(turn);
     }
 

@@ -10,7 +10,7 @@ use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest
 
 use super::{LEASE, LiveTurn, TurnEngine, TurnError};
 use crate::driver::{First, context};
-use crate::session::Entry;
+use crate::session::Admission;
 use crate::turn::policy::{outcome_unknown, uncertain};
 use crate::turn::{CallState, Turn, TurnEvent};
 
@@ -66,7 +66,7 @@ impl TurnEngine {
             return Ok(None);
         };
         let live = LiveTurn::new(turn.request().clone(), progress);
-        self.enlist(&live);
+        self.register(&live);
         let begun = turn.clone();
         if turn.parked_until().is_some() {
             let first = First::Steps(Vec::new());
@@ -80,7 +80,7 @@ impl TurnEngine {
         Ok(Some((live, begun)))
     }
 
-    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, entry: Entry) {
+    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, entry: Admission) {
         let recovered = self.driver.halt.run_until_cancelled(self.first_of(&turn, &live)).await;
         let Some(first) = recovered else {
             // Nothing is known of its calls yet, so the next process asks again.
@@ -172,7 +172,7 @@ impl TurnEngine {
             return Ok(());
         };
         let live = LiveTurn::new(turn.request().clone(), progress);
-        self.enlist(&live);
+        self.register(&live);
         let engine = self.clone();
         self.spawn(async move { engine.join(&live, claim, turn, &running).await });
         Ok(())

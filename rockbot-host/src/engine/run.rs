@@ -13,10 +13,10 @@ use serde_json::value::to_raw_value;
 use tokio::time::timeout;
 
 use super::reply::{Served, unanswered};
-use super::{LiveTurn, News, ReplySender, TurnEngine, span};
+use super::{LiveTurn, ReplySender, TurnEngine, TurnState, span};
 use crate::driver::First;
 use crate::routing::TierRouter;
-use crate::session::{Entry, Seat};
+use crate::session::{Admission, SessionGuard};
 use crate::turn::{PolicySnapshot, Turn, TurnEvent};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// What came of waiting for a session.
 enum Seated {
     /// The session is free.
-    Here(Seat),
+    Here(SessionGuard),
     /// The message joined this turn.
     Joined(Arc<LiveTurn>),
     /// The turn is no longer wanted.
@@ -41,7 +41,7 @@ impl TurnEngine {
         claim: Claim,
         policy: PolicySnapshot,
         at: Timestamp,
-        entry: Entry,
+        entry: Admission,
     ) {
         let turn = Box::new(Turn::identified(live.id().clone(), live.request().clone(), policy, at));
         self.run_seated(live, claim, turn, entry, None).await;
@@ -53,7 +53,7 @@ impl TurnEngine {
         live: Arc<LiveTurn>,
         claim: Claim,
         turn: Box<Turn>,
-        entry: Entry,
+        entry: Admission,
         first: Option<First>,
     ) {
         let leaving = Leaving::new(self, &live);
@@ -70,12 +70,12 @@ impl TurnEngine {
         leaving.disarm();
     }
 
-    async fn seat(&self, live: &Arc<LiveTurn>, mut entry: Entry) -> Seated {
+    async fn seat(&self, live: &Arc<LiveTurn>, mut entry: Admission) -> Seated {
         loop {
             let seat = match entry {
-                Entry::Seated(seat) => return Seated::Here(seat),
-                Entry::Waiting(seat) => seat,
-                Entry::Said { running, taken } => {
+                Admission::Admitted(seat) => return Seated::Here(seat),
+                Admission::Waiting(seat) => seat,
+                Admission::Steered { running, taken } => {
                     match live.stop().run_until_cancelled(taken).await {
                         Some(Ok(())) => return Seated::Joined(running),
                         None => return Seated::Unwanted,
@@ -150,7 +150,7 @@ impl TurnEngine {
         }
         self.note_tier(live, turn, &outcome);
         let outcome = Arc::new(outcome);
-        live.promise(&outcome);
+        live.announce_outcome(&outcome);
         for joined in turn.joined() {
             if let Some(joined) = self.find(joined) {
                 joined.ended().await;
@@ -178,11 +178,11 @@ impl TurnEngine {
         self.meters.record(&outcome, turn.worked());
         let Some(replies) = self.replies.as_ref().filter(|_| live.request().reply_to.is_some()) else {
             self.finish(claim, &outcome).await;
-            self.strike(live.id());
-            return live.publish(News::Ended(outcome));
+            self.deregister(live.id());
+            return live.publish(TurnState::Ended(outcome));
         };
         // Whoever serves the message learns the outcome first, and the end waits until the reply is out.
-        live.publish(News::Ended(Arc::clone(&outcome)));
+        live.publish(TurnState::Ended(Arc::clone(&outcome)));
         let served = match live.slot() {
             Some(slot) => slot.served().await,
             None => Served::Left,
@@ -200,7 +200,7 @@ impl TurnEngine {
             // The turn ends once more, with the same words, when the host starts again.
             false => self.driver.journal.release(claim).await,
         }
-        self.strike(live.id());
+        self.deregister(live.id());
     }
 
     /// Sends the reply of a turn whose message nobody serves; returns whether it is out.
@@ -252,7 +252,7 @@ impl TurnEngine {
     ) -> Option<Claim> {
         let alone = self.unparking.lock().await;
         let asks = outcome.clone();
-        if !live.rest(News::Parked(Arc::new(outcome))) {
+        if !live.suspend(TurnState::Parked(Arc::new(outcome))) {
             return Some(claim);
         }
         self.driver.journal.release(claim).await;
@@ -271,11 +271,11 @@ impl TurnEngine {
     /// Leaves a turn where it is: it goes on when the host starts again. Gives the claim back when the turn is to
     /// end instead: what was cancelled must not come back.
     async fn halted(&self, live: &Arc<LiveTurn>, claim: Claim) -> Option<Claim> {
-        if !live.rest(News::Halted) {
+        if !live.suspend(TurnState::Halted) {
             return Some(claim);
         }
         self.driver.journal.release(claim).await;
-        self.strike(live.id());
+        self.deregister(live.id());
         None
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::reply::Serving;
-use super::{LiveTurn, News, ReplySlot, TurnEngine, TurnError};
+use super::{LiveTurn, ReplySlot, TurnEngine, TurnError, TurnState};
 use crate::layer::{Layers, Stack, call};
 
 /// A message and whoever listens to its turn: what tower layers on turns see.
@@ -119,7 +119,7 @@ impl TurnService {
 
     fn is_parked(&self, request: &TurnRequest) -> bool {
         let live = self.engine.find(&request.turn_id());
-        live.is_some_and(|live| matches!(live.news(), News::Parked(_)))
+        live.is_some_and(|live| matches!(live.news(), TurnState::Parked(_)))
     }
 
     async fn through_layers(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
@@ -148,8 +148,8 @@ async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, Tu
     let news = caller.live.settled().await;
     caller.served = true;
     match news {
-        News::Ended(outcome) | News::Parked(outcome) => Ok((*outcome).clone()),
-        News::Working | News::Halted => Err(TurnError::Halted),
+        TurnState::Ended(outcome) | TurnState::Parked(outcome) => Ok((*outcome).clone()),
+        TurnState::Working | TurnState::Halted => Err(TurnError::Halted),
     }
 }
 

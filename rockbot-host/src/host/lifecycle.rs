@@ -153,12 +153,12 @@ impl Lifecycle {
     }
 
     pub(super) async fn start(&self) -> Result<Resumed, StartError> {
-        if !self.become_of(HostState::Starting, |state| state == HostState::Built) {
+        if !self.advance(HostState::Starting, |state| state == HostState::Built) {
             return Err(StartError::Again);
         }
         let undone = Instant::now() + UNDO;
         match self.begin().await {
-            Ok(resumed) if self.become_of(HostState::Started, |state| state == HostState::Starting) => Ok(resumed),
+            Ok(resumed) if self.advance(HostState::Started, |state| state == HostState::Starting) => Ok(resumed),
             // It was stopped meanwhile, and did not know yet of all that had begun.
             Ok(_) => {
                 self.end(undone).await;
@@ -196,7 +196,7 @@ impl Lifecycle {
     /// Stops in reverse: no more messages first, then turns reach a journal point, then subsystems write down what
     /// they hold, and the bus goes last, since all of them have things to say.
     pub(super) async fn stop(&self, deadline: Instant) {
-        if !self.become_of(HostState::Stopping, |state| state < HostState::Stopping) {
+        if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) {
             return self.stopped(deadline).await;
         }
         self.end(deadline).await;
@@ -257,7 +257,7 @@ impl Lifecycle {
     }
 
     /// Changes the state if the present one allows it; returns whether it did.
-    fn become_of(&self, next: HostState, allowed: impl Fn(HostState) -> bool) -> bool {
+    fn advance(&self, next: HostState, allowed: impl Fn(HostState) -> bool) -> bool {
         self.state.send_if_modified(|state| {
             let is_allowed = allowed(*state);
             if is_allowed {

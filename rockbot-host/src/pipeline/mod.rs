@@ -5,8 +5,8 @@
 //! each message has a span, a metric, and a line in the log. Inside stands the handlers' time limit. Concurrency is
 //! set for each subscription; stock tower layers limit it further.
 
+mod dedup;
 mod meters;
-mod recent;
 mod replies;
 mod router;
 
@@ -26,7 +26,7 @@ pub(crate) use router::{HostRoute, Router};
 
 use crate::isolate::message;
 use crate::layer::{Layers, Stack, call};
-use recent::{Recent, Turn};
+use dedup::{Admission, Recent};
 
 /// How long a handler may take unless the host says otherwise.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -67,17 +67,13 @@ impl Pipeline {
 
     /// Handles a message, unless that was done before.
     async fn once(&self, cx: &MessageContext) -> Disposition {
-        let knows_repetitions = self.router.knows_repetitions(&cx.envelope().message_type);
-        match self
-            .recent
-            .enter(self.recent.key(cx.envelope(), knows_repetitions))
-            .await
-        {
-            Turn::Done => {
+        let is_idempotent = self.router.is_idempotent(&cx.envelope().message_type);
+        match self.recent.enter(self.recent.key(cx.envelope(), is_idempotent)).await {
+            Admission::Done => {
                 metrics::counter!("rockbot.pipeline.duplicates").increment(1);
                 Disposition::Ack
             }
-            Turn::Mine(ticket) => {
+            Admission::Mine(ticket) => {
                 let verdict = self.dispatch(cx).await;
                 ticket.settle(&verdict);
                 verdict

@@ -29,7 +29,7 @@ struct Route {
 #[derive(Debug)]
 pub(crate) struct HostRoute {
     handler: MessageRoute,
-    knows_repetitions: bool,
+    is_idempotent: bool,
     at_most_once: bool,
 }
 
@@ -37,7 +37,7 @@ impl From<MessageRoute> for HostRoute {
     fn from(handler: MessageRoute) -> Self {
         Self {
             handler,
-            knows_repetitions: false,
+            is_idempotent: false,
             at_most_once: false,
         }
     }
@@ -46,9 +46,9 @@ impl From<MessageRoute> for HostRoute {
 impl HostRoute {
     /// A handler that knows what to do when its sender asks again under the same message id. Copies of a message are
     /// still kept from it.
-    pub(crate) fn knowing_repetitions(handler: MessageRoute) -> Self {
+    pub(crate) fn idempotent(handler: MessageRoute) -> Self {
         Self {
-            knows_repetitions: true,
+            is_idempotent: true,
             ..handler.into()
         }
     }
@@ -109,9 +109,8 @@ impl Router {
     }
 
     /// Whether the handler of a type knows repetitions of its messages itself.
-    pub(super) fn knows_repetitions(&self, message_type: &str) -> bool {
-        self.find(message_type)
-            .is_some_and(|route| route.host.knows_repetitions)
+    pub(super) fn is_idempotent(&self, message_type: &str) -> bool {
+        self.find(message_type).is_some_and(|route| route.host.is_idempotent)
     }
 
     /// What becomes of a message that was being handled when the host ended.

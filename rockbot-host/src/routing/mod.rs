@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rockbot_core::chat::{ModelTier, TierDecision, TierSelector, TurnSoFar};
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::turn::{TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{Timestamp, TurnId, loggable};
 
@@ -73,7 +73,12 @@ impl TierRouter {
         let request = turn.request();
         let entry = RoutingEntry {
             result: Some(result(turn, outcome)),
-            ..RoutingEntry::new(at, context(request.door), &request.text, decision.unwrap_or(&forgotten))
+            ..RoutingEntry::new(
+                at,
+                context(request.origin),
+                &request.text,
+                decision.unwrap_or(&forgotten),
+            )
         };
         self.log.gather(entry).unwrap_or_else(|error| unwritten(&error))
     }
@@ -98,10 +103,10 @@ fn guarded<T>(turn: impl FnOnce() -> TurnId, ask: impl FnOnce() -> T) -> Option<
     answer
 }
 
-fn context(door: Door) -> &'static str {
-    match door {
-        Door::Scheduled => "scheduled",
-        Door::Subagent => "subagent",
+fn context(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Scheduled => "scheduled",
+        Origin::Subagent => "subagent",
         _ => "user-message",
     }
 }

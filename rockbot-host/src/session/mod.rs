@@ -7,7 +7,7 @@ use rockbot_core::turn::{BusyPolicy, TurnRequest};
 use rockbot_core::{Principal, SessionId};
 use tokio::sync::oneshot;
 
-use crate::engine::{LiveTurn, Said};
+use crate::engine::{LiveTurn, SteeringMessage};
 use crate::turn::CancelReason;
 
 /// The sessions that have something to do.
@@ -23,17 +23,17 @@ struct Slot {
     waiting: VecDeque<Waiting>,
 }
 
-type Waiting = (Arc<LiveTurn>, oneshot::Sender<Seat>);
+type Waiting = (Arc<LiveTurn>, oneshot::Sender<SessionGuard>);
 
 /// How a turn got into its session.
 #[derive(Debug)]
-pub(crate) enum Entry {
+pub(crate) enum Admission {
     /// It can run.
-    Seated(Seat),
+    Admitted(SessionGuard),
     /// It waits; the seat comes when it is its turn.
-    Waiting(oneshot::Receiver<Seat>),
+    Waiting(oneshot::Receiver<SessionGuard>),
     /// Its message was handed to the running turn; the receiver tells whether that turn took it.
-    Said {
+    Steered {
         running: Arc<LiveTurn>,
         taken: oneshot::Receiver<()>,
     },
@@ -41,14 +41,14 @@ pub(crate) enum Entry {
 
 /// The right to run in a session; dropping it lets the next turn run.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SessionGuard {
     sessions: Arc<Sessions>,
     key: Key,
 }
 
 impl Sessions {
     /// Enters the session of `turn`, in the way that `policy` says.
-    pub(crate) fn enter(self: &Arc<Self>, turn: &Arc<LiveTurn>, policy: BusyPolicy) -> Entry {
+    pub(crate) fn enter(self: &Arc<Self>, turn: &Arc<LiveTurn>, policy: BusyPolicy) -> Admission {
         let key = key(turn.request());
         let mut slots = self.lock();
         let Some(slot) = slots.get_mut(&key) else {
@@ -59,7 +59,7 @@ impl Sessions {
                     waiting: VecDeque::new(),
                 },
             );
-            return Entry::Seated(Seat {
+            return Admission::Admitted(SessionGuard {
                 sessions: self.clone(),
                 key,
             });
@@ -89,7 +89,7 @@ impl Sessions {
         slot.running = next;
         drop(slots);
         // Sent without the lock: a seat that nobody takes any more is dropped here, and leaves in its turn.
-        drop(wake.send(Seat {
+        drop(wake.send(SessionGuard {
             sessions: self.clone(),
             key: key.clone(),
         }));
@@ -102,10 +102,10 @@ impl Sessions {
 }
 
 impl Slot {
-    fn wait(&mut self, turn: &Arc<LiveTurn>, push: impl FnOnce(&mut VecDeque<Waiting>, Waiting)) -> Entry {
+    fn wait(&mut self, turn: &Arc<LiveTurn>, push: impl FnOnce(&mut VecDeque<Waiting>, Waiting)) -> Admission {
         let (wake, seat) = oneshot::channel();
         push(&mut self.waiting, (turn.clone(), wake));
-        Entry::Waiting(seat)
+        Admission::Waiting(seat)
     }
 
     /// Ends the running turn, and those that wait only to take its place.
@@ -117,15 +117,15 @@ impl Slot {
     }
 
     /// Hands the message to the running turn, or waits when that one takes no more.
-    fn say(&mut self, turn: &Arc<LiveTurn>) -> Entry {
+    fn say(&mut self, turn: &Arc<LiveTurn>) -> Admission {
         let (taken, was_taken) = oneshot::channel();
-        let said = Said {
+        let said = SteeringMessage {
             turn: turn.id().clone(),
             text: turn.request().text.clone(),
             taken,
         };
         match self.running.say(said) {
-            Ok(()) => Entry::Said {
+            Ok(()) => Admission::Steered {
                 running: self.running.clone(),
                 taken: was_taken,
             },
@@ -134,7 +134,7 @@ impl Slot {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.sessions.leave(&self.key);
     }

@@ -27,7 +27,7 @@
 //! use async_trait::async_trait;
 //! use rockbot_core::BoxError;
 //! use rockbot_core::config::Config;
-//! use rockbot_core::subsystem::{Idle, Needs, Parts, Running, Subsystem};
+//! use rockbot_core::subsystem::{Idle, Declarations, Parts, Running, Subsystem};
 //! use rockbot_core::testing::ScriptedModel;
 //! use rockbot_host::AgentHost;
 //! use rockbot_host::settings::HostSettings;
@@ -44,7 +44,7 @@
 //!         "lamp"
 //!     }
 //!
-//!     fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+//!     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
 //!         // Nothing is set in a host without settings.
 //!         let config = needs.parts().get::<Config>().unwrap_or_default();
 //!         self.off_after = config.section("Lamp")?.get_or("OffAfter", Duration::from_secs(600))?;
@@ -122,7 +122,7 @@
 mod agent_host;
 mod agent_profile;
 mod conversation_memory;
-mod data_folder;
+mod data_dir;
 mod dream;
 mod rabbit_mq;
 #[cfg(test)]
@@ -140,7 +140,7 @@ use crate::turn::{ContextEconomy, Evaluation};
 pub use self::agent_host::AgentHostSettings;
 pub use self::agent_profile::{AgentProfileSettings, FolderChoice, PRODUCTION_FOLDER};
 pub use self::conversation_memory::ConversationMemorySettings;
-pub use self::data_folder::{DataFolder, DataFolderError};
+pub use self::data_dir::{DataDir, DataDirError};
 pub use self::dream::DreamSettings;
 pub use self::rabbit_mq::RabbitMqSettings;
 

@@ -128,11 +128,8 @@ fn the_folder_of_production_is_used_when_it_is_there() {
 fn a_folder_is_looked_at_without_a_trace() {
     let folder = tempfile::tempdir().unwrap();
     let entries = || std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(DataFolder::check(folder.path()).unwrap(), DataFolder::Ready);
-    assert_eq!(
-        DataFolder::check(&folder.path().join("a/b")).unwrap(),
-        DataFolder::ToBeMade
-    );
+    assert_eq!(DataDir::check(folder.path()).unwrap(), DataDir::Ready);
+    assert_eq!(DataDir::check(&folder.path().join("a/b")).unwrap(), DataDir::ToBeMade);
     assert_eq!(entries(), 0);
 }
 
@@ -142,17 +139,17 @@ fn a_folder_that_cannot_be_used_is_named() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     for path in [&file, &file.join("below")] {
-        let error = DataFolder::check(path).unwrap_err();
+        let error = DataDir::check(path).unwrap_err();
         assert!(
-            matches!(&error, DataFolderError::NotAFolder(path) if *path == file),
+            matches!(&error, DataDirError::NotAFolder(path) if *path == file),
             "{error:?}"
         );
     }
     let journal = FileTurnJournal::open(folder.path().join("turns")).unwrap();
-    let error = DataFolder::check(folder.path()).unwrap_err();
-    assert!(matches!(error, DataFolderError::InUse(_)), "{error:?}");
+    let error = DataDir::check(folder.path()).unwrap_err();
+    assert!(matches!(error, DataDirError::InUse(_)), "{error:?}");
     drop(journal);
-    assert_eq!(DataFolder::check(folder.path()).unwrap(), DataFolder::Ready);
+    assert_eq!(DataDir::check(folder.path()).unwrap(), DataDir::Ready);
 }
 
 /// Even an administrator cannot write there.
@@ -160,9 +157,8 @@ fn a_folder_that_cannot_be_used_is_named() {
 #[test]
 fn a_folder_that_cannot_be_written_is_named() {
     for folder in ["/proc/self", "/proc/self/rockbot/data"] {
-        let error = DataFolder::check(Path::new(folder)).unwrap_err();
-        let is_refused =
-            matches!(&error, DataFolderError::NotWritable { folder, .. } if folder.starts_with("/proc/self"));
+        let error = DataDir::check(Path::new(folder)).unwrap_err();
+        let is_refused = matches!(&error, DataDirError::NotWritable { folder, .. } if folder.starts_with("/proc/self"));
         assert!(is_refused, "{error:?}");
     }
 }

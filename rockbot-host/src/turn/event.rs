@@ -8,7 +8,7 @@ use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BudgetLimit, TurnSta
 use rockbot_core::{CallId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::economy::{ContextEconomy, Original};
+use super::economy::{ContextEconomy, OffloadedMessage};
 use super::policy::{Compaction, Evaluation, Nudge, Nudges, Trigger};
 
 /// Something that happened to a turn.
@@ -61,7 +61,7 @@ pub enum TurnEvent {
     /// What was to be left out of the conversation is left out.
     Compacted {
         /// Where the originals of results are.
-        kept: Vec<Original>,
+        kept: Vec<OffloadedMessage>,
     },
     /// A tool call is about to run.
     ToolStarted {
@@ -159,7 +159,7 @@ pub enum TurnStep {
     /// Tell whoever listens.
     Emit(String),
     /// Count something about the turn.
-    Count(Mark),
+    Count(TurnCounter),
     /// End the turn.
     Finish {
         /// How.
@@ -174,7 +174,7 @@ pub enum TurnStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Mark {
+pub enum TurnCounter {
     /// An answer was judged complete.
     CompletionComplete,
     /// An answer was judged incomplete, and is sent back.
@@ -191,7 +191,7 @@ pub enum Mark {
     ContextCompacted,
 }
 
-impl Mark {
+impl TurnCounter {
     /// Its name as a metric.
     pub fn name(self) -> &'static str {
         match self {
@@ -248,7 +248,7 @@ impl Purpose {
     }
 
     /// Whether it is a question aside, which the conversation does not show.
-    pub fn is_aside(&self) -> bool {
+    pub fn is_out_of_band(&self) -> bool {
         matches!(self, Self::Evaluate(_) | Self::AssessFollowUp)
     }
 }

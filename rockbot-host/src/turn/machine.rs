@@ -15,7 +15,7 @@ use super::event::{CancelReason, PolicySnapshot, Purpose, TurnEvent, TurnStep};
 use super::policy::repeat::Repeats;
 use super::policy::tasks::{self, TaskList};
 use super::policy::{answer, approval, budget, ending, evaluate, identity, parallel, resume, steer};
-use super::second_look::SecondLook;
+use super::self_evaluation::SelfEvaluation;
 
 /// A turn in progress.
 ///
@@ -45,7 +45,7 @@ pub struct Turn {
     /// Whether the model had tools when the turn began.
     pub(super) has_tools: bool,
     /// What came of looking at the answer once more.
-    pub(super) second_look: SecondLook,
+    pub(super) self_evaluation: SelfEvaluation,
     /// How long the conversation is, and what was left out of it.
     pub(super) economy: Economy,
     /// How many messages the turn began with.
@@ -116,7 +116,7 @@ impl Turn {
             tool_calls: 0,
             shape_attempts: 0,
             has_tools: false,
-            second_look: SecondLook::default(),
+            self_evaluation: SelfEvaluation::default(),
             economy: Economy::default(),
             begun_with: 0,
             reminder: None,
@@ -256,7 +256,7 @@ impl Turn {
         self.messages.extend(answer::instruction(purpose).map(Arc::new));
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
         let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
-        self.second_look.note(purpose, answer, self.worked_calls());
+        self.self_evaluation.note(purpose, answer, self.worked_calls());
         self.phase = Phase::Asking(purpose.clone());
     }
 
@@ -322,7 +322,7 @@ impl Turn {
     fn end(&self, ending: Ending) -> Vec<TurnStep> {
         match (ending, &self.phase) {
             (Ending::Cancelled(reason), _) => vec![ending::cancelled(reason, &self.finished_calls())],
-            (Ending::Limit(_), _) if self.second_look.original.is_some() => vec![self.original()],
+            (Ending::Limit(_), _) if self.self_evaluation.original.is_some() => vec![self.original()],
             (Ending::Limit(limit), Phase::Asking(Purpose::Conclude(_))) => {
                 vec![ending::without_model(limit, &self.finished_calls())]
             }
@@ -341,9 +341,9 @@ impl Turn {
     }
 
     fn take_answer(&mut self, response: &ChatResponse, facts: &[super::CallFacts]) {
-        let is_aside = matches!(&self.phase, Phase::Asking(purpose) if purpose.is_aside());
-        self.spent[self.tier_of(is_aside) as usize] += Spent::on(response);
-        if is_aside {
+        let is_out_of_band = matches!(&self.phase, Phase::Asking(purpose) if purpose.is_out_of_band());
+        self.spent[self.tier_of(is_out_of_band) as usize] += Spent::on(response);
+        if is_out_of_band {
             return;
         }
         self.note_answer(response.usage);

@@ -10,15 +10,15 @@ mod event;
 mod machine;
 pub(crate) mod policy;
 mod record;
-mod second_look;
+mod self_evaluation;
 #[cfg(test)]
 mod tests;
 mod view;
 
 pub use call::{CallState, CallStatus};
-pub(crate) use economy::Losing;
-pub use economy::{ContextEconomy, Original};
-pub use event::{CallFacts, CancelReason, Mark, PolicySnapshot, Purpose, Recalled, TurnEvent, TurnStep};
+pub(crate) use economy::OffloadCandidate;
+pub use economy::{ContextEconomy, OffloadedMessage};
+pub use event::{CallFacts, CancelReason, PolicySnapshot, Purpose, Recalled, TurnCounter, TurnEvent, TurnStep};
 pub use machine::Turn;
 pub(crate) use policy::tasks;
 pub use policy::{Compaction, Elision, Evaluation, Nudge, Nudges, Trigger};

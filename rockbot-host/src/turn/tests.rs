@@ -161,11 +161,16 @@ impl Life {
     }
 
     /// Keeps every second original.
-    fn keep(&self) -> Vec<Original> {
-        let kept = self.turn.losing().into_iter().step_by(2).map(|losing| Original {
-            key: StorePath::new(&format!("stash/s/{}", losing.call.id)).unwrap(),
-            call: losing.call.id,
-        });
+    fn keep(&self) -> Vec<OffloadedMessage> {
+        let kept = self
+            .turn
+            .losing()
+            .into_iter()
+            .step_by(2)
+            .map(|losing| OffloadedMessage {
+                key: StorePath::new(&format!("stash/s/{}", losing.call.id)).unwrap(),
+                call: losing.call.id,
+            });
         kept.collect()
     }
 

@@ -43,8 +43,8 @@ impl Turn {
     }
 
     /// How capable a model answers: a cheap one for questions aside.
-    pub(crate) fn tier_of(&self, is_aside: bool) -> ModelTier {
-        match is_aside {
+    pub(crate) fn tier_of(&self, is_out_of_band: bool) -> ModelTier {
+        match is_out_of_band {
             true => ModelTier::Low,
             false => self.tier().unwrap_or_default(),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::context::{Door, Trust};
+use rockbot_core::context::{Origin, Trust};
 use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler, headers};
 use rockbot_core::turn::{JournalError, TurnRequest};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxyTopics};
@@ -74,7 +74,7 @@ impl UserMessages {
         TurnRequest {
             principal: cx.principal(Some(&message.user_id)),
             source: envelope.source.to_string(),
-            door: Door::Bus,
+            origin: Origin::Bus,
             trust: cx.delivery().trust.min(Trust::User),
             busy: self.options.busy,
             trace: headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),

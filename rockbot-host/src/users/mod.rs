@@ -85,7 +85,7 @@ pub(crate) fn routes(served: Served) -> [HostRoute; 4] {
         clock: served.clock,
     };
     [
-        HostRoute::knowing_repetitions(MessageRoute::of::<UserMessage, _>(messages)),
+        HostRoute::idempotent(MessageRoute::of::<UserMessage, _>(messages)),
         MessageRoute::of::<ConversationHistoryRequest, _>(Histories(served.memory)).into(),
         MessageRoute::of::<UserFeedback, _>(thumbs).into(),
         MessageRoute::of::<Approval, _>(Decisions(served.turns)).into(),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 pub use self::price::{Price, PriceTable, PriceTableError};
 
-use crate::gateway::{ChatPart, layer_of};
+use crate::gateway::{GatewayLayer, layer_of};
 
 /// Measures model calls under the seed's names, and enters what they cost in a [`Ledger`] if it has one. Copies share
 /// everything.
@@ -71,7 +71,7 @@ impl Meter {
 }
 
 #[async_trait]
-impl ChatPart for Meter {
+impl GatewayLayer for Meter {
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
         let tier = call.request.tier.unwrap_or_default();
         let meters = self.tier(tier);

@@ -8,13 +8,13 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRes
 use rockbot_core::loggable;
 use tokio::time::Instant;
 
-use super::breaker::{Breaker, CoolDown, is_of_the_model};
+use super::circuit_breaker::{Breaker, CircuitBreaker, is_of_the_model};
 use super::deltas::WatchedDeltas;
-use super::part::{ChatPart, layer_of};
+use super::layer::{GatewayLayer, layer_of};
 
 /// Asks other models, in order, when the first one fails in a way that another model may not.
 ///
-/// A model that keeps failing is left alone for a [`CoolDown`], separately for each tier; when all of them are, the
+/// A model that keeps failing is left alone for a [`CircuitBreaker`], separately for each tier; when all of them are, the
 /// one that is ready first is asked all the same. Each failure is logged as a warning. When all fail, the error is that
 /// of the first one that was asked. Pieces of an answer that went out are taken back with a
 /// [`Reset`](rockbot_core::chat::ChatDelta::Reset). Copies share what they know of the models.
@@ -35,7 +35,7 @@ use super::part::{ChatPart, layer_of};
 #[derive(Clone)]
 pub struct Fallback {
     others: Vec<Other>,
-    cool_down: CoolDown,
+    cool_down: CircuitBreaker,
     /// The state of the first model and of the others, for each tier.
     breakers: Arc<Mutex<Vec<[Breaker; 3]>>>,
 }
@@ -51,7 +51,7 @@ impl Fallback {
     pub fn to(name: impl Into<Arc<str>>, client: impl ChatClient) -> Self {
         let none = Self {
             others: Vec::new(),
-            cool_down: CoolDown::default(),
+            cool_down: CircuitBreaker::default(),
             breakers: Arc::new(Mutex::new(vec![Default::default()])),
         };
         none.then(name, client)
@@ -70,7 +70,7 @@ impl Fallback {
 
     /// With another rule for leaving models alone.
     #[must_use]
-    pub fn cool_down(mut self, rule: CoolDown) -> Self {
+    pub fn cool_down(mut self, rule: CircuitBreaker) -> Self {
         self.cool_down = rule;
         self
     }
@@ -116,7 +116,7 @@ impl Fallback {
 }
 
 #[async_trait]
-impl ChatPart for Fallback {
+impl GatewayLayer for Fallback {
     async fn call(&self, mut call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
         let tier = call.request.tier.unwrap_or_default();
         let deltas = WatchedDeltas::watch(&mut call);

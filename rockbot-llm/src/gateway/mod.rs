@@ -1,10 +1,10 @@
 //! The one way to the models: who may ask when, how often and how long, and what is counted.
 
-mod breaker;
+mod circuit_breaker;
 mod configured;
 mod deltas;
 mod fallback;
-mod part;
+mod layer;
 mod permits;
 mod queue;
 mod retry;
@@ -15,23 +15,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
-use rockbot_core::{BoxError, until};
+use rockbot_core::{BoxError, run_until_stopped};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 use tower::{Layer, Service};
 
-pub use self::breaker::CoolDown;
+pub use self::circuit_breaker::CircuitBreaker;
 pub use self::fallback::Fallback;
-pub use self::part::{ChatPart, ChatService, PartService};
+pub use self::layer::{ChatService, GatewayLayer, GatewayLayerService};
 pub use self::permits::Permits;
 pub use self::queue::PermitLimits;
 pub use self::retry::{Retry, RetryPolicy};
 pub use self::time_limit::TimeLimit;
 
-pub(crate) use self::part::layer_of;
+pub(crate) use self::layer::layer_of;
 pub(crate) use self::retry::{retrying, trying};
 
-use self::part::{Around, ServiceClient};
+use self::layer::{Around, ServiceClient};
 use crate::accounting::Meter;
 
 /// A [`ChatClient`] in front of all models, so that the limits hold for every call of an agent.
@@ -150,7 +150,9 @@ impl ChatClient for ModelGateway {
                 () = late => ChatError::new(ChatErrorKind::TimedOut, "the model did not answer before the deadline of the work"),
             }
         };
-        until(self.0.stack.chat(call), stop).await.unwrap_or_else(Err)
+        run_until_stopped(self.0.stack.chat(call), stop)
+            .await
+            .unwrap_or_else(Err)
     }
 }
 
@@ -195,7 +197,7 @@ enum Item {
 
 impl ModelGatewayBuilder {
     /// One more part, inside of those so far.
-    pub fn part(self, part: impl ChatPart) -> Self {
+    pub fn part(self, part: impl GatewayLayer) -> Self {
         self.item(Item::Wrap(around(Arc::new(part))))
     }
 
@@ -254,7 +256,7 @@ impl ModelGatewayBuilder {
     }
 }
 
-fn around(part: Arc<dyn ChatPart>) -> Wrap {
+fn around(part: Arc<dyn GatewayLayer>) -> Wrap {
     Arc::new(move |next| {
         Arc::new(Around {
             part: part.clone(),

@@ -11,7 +11,7 @@ use rockbot_core::context::Priority;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::part::{ChatPart, layer_of};
+use super::layer::{GatewayLayer, layer_of};
 use super::queue::{Full, PermitLimits, Place, Queue};
 
 /// Lets so many calls run at a time, as [`PermitLimits`] say. Copies share the permits.
@@ -67,7 +67,7 @@ impl Default for Permits {
 }
 
 #[async_trait]
-impl ChatPart for Permits {
+impl GatewayLayer for Permits {
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
         let _permit = self
             .permit(call.request.tier.unwrap_or_default(), call.cx.priority())

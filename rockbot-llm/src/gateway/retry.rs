@@ -10,7 +10,7 @@ use rockbot_core::loggable;
 use tokio::time::{Instant, sleep};
 
 use super::deltas::WatchedDeltas;
-use super::part::{ChatPart, layer_of};
+use super::layer::{GatewayLayer, layer_of};
 
 /// How often and how late a call is tried again.
 ///
@@ -23,9 +23,9 @@ pub struct RetryPolicy {
     /// The longest wait before the first retry. 500 ms by default.
     pub back_off: Duration,
     /// What the doubled back-off is at most. 16 seconds by default.
-    pub longest_back_off: Duration,
+    pub max_back_off: Duration,
     /// The longest wait that a server may ask for. 30 seconds by default.
-    pub longest_retry_after: Duration,
+    pub max_retry_after: Duration,
     /// Numbers from 0 to 1 that spread the waits of many clients. Random by default.
     pub random: fn() -> f64,
 }
@@ -35,8 +35,8 @@ impl Default for RetryPolicy {
         Self {
             retries: 3,
             back_off: Duration::from_millis(500),
-            longest_back_off: Duration::from_secs(16),
-            longest_retry_after: Duration::from_secs(30),
+            max_back_off: Duration::from_secs(16),
+            max_retry_after: Duration::from_secs(30),
             random,
         }
     }
@@ -50,12 +50,10 @@ impl RetryPolicy {
             return None;
         }
         let wait = match error.retry_after() {
-            Some(after) => after.min(self.longest_retry_after),
+            Some(after) => after.min(self.max_retry_after),
             None => {
                 let doubled = self.back_off.saturating_mul(1 << retries_done.min(16));
-                doubled
-                    .min(self.longest_back_off)
-                    .mul_f64((self.random)().clamp(0.0, 1.0))
+                doubled.min(self.max_back_off).mul_f64((self.random)().clamp(0.0, 1.0))
             }
         };
         time_left.is_none_or(|left| wait < left).then_some(wait)
@@ -81,7 +79,7 @@ impl Retry {
 struct Retried;
 
 #[async_trait]
-impl ChatPart for Retry {
+impl GatewayLayer for Retry {
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
         let deadline = call.cx.deadline();
         let attempt = |call: ChatCall| {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, DeltaSink};
-use rockbot_core::until;
+use rockbot_core::run_until_stopped;
 use tokio::time::{Instant, sleep_until};
 
-use super::part::{ChatPart, layer_of};
+use super::layer::{GatewayLayer, layer_of};
 
 /// Ends calls that take too long, with [`ChatErrorKind::TimedOut`]. A limit of zero is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn too_slow(what: &str, limit: Duration) -> ChatError {
 }
 
 #[async_trait]
-impl ChatPart for TimeLimit {
+impl GatewayLayer for TimeLimit {
     async fn call(&self, mut call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
         let began = Instant::now();
         let limit = match call.deltas {
@@ -93,7 +93,7 @@ impl ChatPart for TimeLimit {
                 }
             }
         };
-        until(next.chat(call), stop).await.unwrap_or_else(Err)
+        run_until_stopped(next.chat(call), stop).await.unwrap_or_else(Err)
     }
 }
 

@@ -114,8 +114,8 @@ impl<O> OpenAiBuilder<O> {
 
     /// The longest wait before a retry, whatever the server asks for. 30 seconds unless set.
     pub fn max_retry_wait(mut self, limit: Duration) -> Self {
-        self.retry.longest_retry_after = limit;
-        self.retry.longest_back_off = self.retry.longest_back_off.min(limit);
+        self.retry.max_retry_after = limit;
+        self.retry.max_back_off = self.retry.max_back_off.min(limit);
         self
     }
 

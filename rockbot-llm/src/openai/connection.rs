@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Request, Response, Url};
 use rockbot_core::chat::ChatError;
-use rockbot_core::{CallContext, Clock, SystemClock, until};
+use rockbot_core::{CallContext, Clock, SystemClock, run_until_stopped};
 use tokio::time::{Instant, sleep_until};
 
 use super::advice::Advice;
@@ -49,7 +49,7 @@ impl Default for Limits {
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// A limit beyond this is none; without a bound the clock would overflow.
-const LONGEST_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Connection {
     /// Where `path` is, such as `chat/completions`.
@@ -90,7 +90,7 @@ impl Connection {
         }
         let mut error = self.report.refused(Some(status), &body);
         if let Some(after) = advice.after {
-            error = error.with_retry_after(after.min(self.retry.longest_retry_after));
+            error = error.with_retry_after(after.min(self.retry.max_retry_after));
         }
         match advice.should_retry {
             Some(helps) => error.with_retry_advice(helps),
@@ -135,7 +135,7 @@ impl Connection {
 
     /// When a call ends at the latest: at its deadline, or after this client's limit.
     pub(super) fn deadline(&self, cx: &CallContext) -> Instant {
-        let own = Instant::now() + self.limits.call.min(LONGEST_CALL);
+        let own = Instant::now() + self.limits.call.min(MAX_CALL);
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
 
@@ -153,7 +153,7 @@ impl Connection {
                 () = sleep_until(deadline) => self.timed_out(cx),
             }
         };
-        let ended = until(pin!(work), stop).await;
+        let ended = run_until_stopped(pin!(work), stop).await;
         ended.unwrap_or_else(|error| Err(error.into()))
     }
 

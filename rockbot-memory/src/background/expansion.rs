@@ -14,7 +14,7 @@ use super::ask;
 use crate::tools::long_term::new_id;
 
 /// How many entries one text may become.
-const MOST_ENTRIES: usize = 20;
+const MAX_ENTRIES: usize = 20;
 
 /// The longest file of memory rules that is used, in bytes.
 const MAX_RULES: usize = 64 * 1024;
@@ -187,7 +187,7 @@ fn facts(answer: &str) -> Vec<Fact> {
     let facts: Vec<Fact> = array
         .and_then(|array| serde_json::from_str(array).ok())
         .unwrap_or_default();
-    match facts.len() > MOST_ENTRIES || facts.iter().any(|fact| fact.content.trim().is_empty()) {
+    match facts.len() > MAX_ENTRIES || facts.iter().any(|fact| fact.content.trim().is_empty()) {
         true => Vec::new(),
         false => facts,
     }

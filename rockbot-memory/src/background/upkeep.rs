@@ -40,12 +40,12 @@ impl Upkeep {
             tell("memories", memory.purge(before(now, retention.archived)).await);
         }
         if let Some(store) = self.feedback.as_ref().filter(|_| !stop.is_cancelled()) {
-            let purged = store.purge(before(now, retention.feedback), retention.most_lines).await;
+            let purged = store.purge(before(now, retention.feedback), retention.max_lines).await;
             tell("feedback", purged);
         }
         if let Some(store) = self.skill_usage.as_ref().filter(|_| !stop.is_cancelled()) {
             let purged = store
-                .purge(before(now, retention.skill_usage), retention.most_lines)
+                .purge(before(now, retention.skill_usage), retention.max_lines)
                 .await;
             tell("uses of skills", purged);
         }

@@ -10,7 +10,7 @@ use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreE
 
 use super::log::Log;
 use crate::blocking::{blocking, failed};
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// How a [`FileConversationLog`] is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

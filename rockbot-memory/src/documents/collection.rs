@@ -10,7 +10,7 @@ use rockbot_core::search::{Bm25Index, Ranked};
 
 use super::best::best;
 use super::document::Document;
-use super::sheet::{Sheet, Stamp};
+use super::stored_document::{FileVersion, StoredDocument};
 
 /// How long nobody looks for changes after somebody did, at least.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -21,14 +21,14 @@ const PAUSE_FACTOR: u32 = 20;
 /// The sheets of one principal, by file, and which of them counts for each key.
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
-    sheets: BTreeMap<String, Sheet<D>>,
+    sheets: BTreeMap<String, StoredDocument<D>>,
     /// The files of each key; the last one counts.
     files: BTreeMap<D::Key, Vec<String>>,
     /// The document of each key that counts.
     documents: HashMap<D::Key, Arc<D>>,
     index: Bm25Index<D::Key>,
     /// Files that could not be read at the last look, as they were then.
-    pub(super) suspects: BTreeMap<String, Stamp>,
+    pub(super) suspects: BTreeMap<String, FileVersion>,
     /// When somebody looked, and for how long that is enough.
     looked: Option<(Timestamp, Duration)>,
 }
@@ -63,7 +63,7 @@ impl<D: Document> Collection<D> {
         found.unwrap_or_else(|never| match never {})
     }
 
-    pub(super) fn sheet(&self, key: &D::Key) -> Option<&Sheet<D>> {
+    pub(super) fn sheet(&self, key: &D::Key) -> Option<&StoredDocument<D>> {
         self.sheets.get(self.file_of(key)?)
     }
 
@@ -77,15 +77,15 @@ impl<D: Document> Collection<D> {
         self.files.get(key).cloned().unwrap_or_default()
     }
 
-    pub(super) fn files(&self) -> impl Iterator<Item = (&String, &Sheet<D>)> {
+    pub(super) fn files(&self) -> impl Iterator<Item = (&String, &StoredDocument<D>)> {
         self.sheets.iter()
     }
 
-    pub(super) fn in_file(&self, file: &str) -> Option<&Sheet<D>> {
+    pub(super) fn in_file(&self, file: &str) -> Option<&StoredDocument<D>> {
         self.sheets.get(file)
     }
 
-    pub(super) fn put(&mut self, file: &str, sheet: Sheet<D>) {
+    pub(super) fn put(&mut self, file: &str, sheet: StoredDocument<D>) {
         let key = sheet.document.key();
         if self.in_file(file).is_some_and(|known| known.document.key() != key) {
             self.take(file);
@@ -112,7 +112,7 @@ impl<D: Document> Collection<D> {
         let sheets = &self.sheets;
         match self.files.get_mut(key) {
             Some(files) if !files.is_empty() => {
-                files.sort_by_cached_key(|file| (sheets.get(file).map(Sheet::age), file.clone()));
+                files.sort_by_cached_key(|file| (sheets.get(file).map(StoredDocument::age), file.clone()));
             }
             _ => drop(self.files.remove(key)),
         }

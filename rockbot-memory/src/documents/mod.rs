@@ -1,7 +1,7 @@
 //! Stores of JSON documents, one file each, that people may edit: what long-term memory and skills have in common.
 //!
 //! * [`Document`]: what is kept
-//! * [`Sheet`]: a document as it stands in its file, with the members that others wrote
+//! * [`StoredDocument`]: a document as it stands in its file, with the members that others wrote
 //! * [`Collection`]: the sheets of one principal in memory, and their index
 //! * [`Documents`]: the folder; the only one that reads and writes files
 //!
@@ -18,10 +18,10 @@
 mod best;
 mod collection;
 mod document;
-mod look;
 mod purge;
-mod sheet;
-mod shelf;
+mod rescan;
+mod store;
+mod stored_document;
 
 #[cfg(feature = "sqlite")]
 pub(crate) use best::best;
@@ -29,4 +29,4 @@ pub(crate) use collection::Collection;
 #[cfg(feature = "sqlite")]
 pub(crate) use document::Members;
 pub(crate) use document::{Document, moment};
-pub(crate) use shelf::Documents;
+pub(crate) use store::Documents;

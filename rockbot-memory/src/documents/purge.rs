@@ -8,9 +8,9 @@ use rockbot_core::store::StoreError;
 use rockbot_core::{Principal, Timestamp};
 
 use super::document::Document;
-use super::shelf::{Documents, Owned};
+use super::store::{Documents, Owned};
 use crate::blocking::blocking;
-use crate::by_hand::is_changed_since;
+use crate::external_edit::is_changed_since;
 
 /// How many documents go before somebody else may write.
 const AT_ONCE: usize = 100;

@@ -19,7 +19,7 @@ use super::waiting::Key;
 const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// The longest directive, in bytes.
-const LONGEST_DIRECTIVE: u64 = 64 << 10;
+const MAX_DIRECTIVE: u64 = 64 << 10;
 
 /// How many of the newest signs are looked through.
 const SIGNS: usize = 1_000;
@@ -161,7 +161,7 @@ fn read(path: &Path) -> Result<Option<String>, std::io::Error> {
         Err(error) => return Err(error),
     };
     let mut text = String::new();
-    if file.take(LONGEST_DIRECTIVE + 1).read_to_string(&mut text)? as u64 > LONGEST_DIRECTIVE {
+    if file.take(MAX_DIRECTIVE + 1).read_to_string(&mut text)? as u64 > MAX_DIRECTIVE {
         return Err(std::io::Error::other("it has more than 64 KiB; shorten it"));
     }
     let text = text.trim_start_matches('\u{feff}');

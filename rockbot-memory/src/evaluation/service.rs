@@ -8,7 +8,7 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
-use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +76,7 @@ impl Subsystem for SessionEvaluation {
         Stage::Evaluation
     }
 
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         let options = match self.options.take() {
             Some(options) => options,
             None => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// How many tools are kept of each list, and how much of a text, in characters.
-const MOST_TOOLS: usize = 20;
+const MAX_TOOLS: usize = 20;
 const LONGEST: usize = 1_000;
 
 /// How a session went: the detail of a feedback entry of the kind
@@ -87,7 +87,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
         .into_iter()
         .map(text)
         .filter(|text| !text.is_empty())
-        .take(MOST_TOOLS)
+        .take(MAX_TOOLS)
         .collect())
 }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Role};
 use rockbot_core::config::Config;
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::store::{
     ConversationMemory, ConversationTurn, FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryConversationMemory,
     InMemoryFeedbackStore, StoreError,
 };
-use rockbot_core::subsystem::{Needs, Parts, Running, Subsystem};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::turn::{EndedTurn, TurnObserver, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{AgentIdentity, Clock, Principal, SessionId, Timestamp};
@@ -106,7 +106,7 @@ impl World {
         parts.provide::<dyn ConversationMemory>(self.conversations.clone());
         parts.provide::<dyn FeedbackStore>(self.feedback.clone());
         parts.provide(Arc::new(self.config.clone()));
-        let mut needs = Needs::new(parts);
+        let mut needs = Declarations::new(parts);
         let mut evaluation = Box::new(SessionEvaluation::default());
         evaluation.declare(&mut needs).unwrap();
         let declared = needs.into_declared();
@@ -117,11 +117,11 @@ impl World {
     }
 
     /// A turn of a session ends.
-    async fn turn(&self, process: &Process, session: &str, door: Door) {
+    async fn turn(&self, process: &Process, session: &str, origin: Origin) {
         let (me, now) = (Principal::default(), self.clock.now());
         let message = self.turns.fetch_add(1, Ordering::SeqCst).to_string();
         let request = TurnRequest {
-            door,
+            origin,
             ..TurnRequest::new(session, message, "hello")
         };
         let entry = |role, content: &str| ConversationTurn {
@@ -169,7 +169,7 @@ impl World {
 async fn an_idle_session_is_evaluated_once_and_again_when_it_goes_on() {
     let world = World::asking(ScriptedModel::new().says(GOOD).says(GOOD));
     let process = world.start(None).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     world.pass(9).await;
     world.check(0, &world.summaries().await, &[]);
     assert_eq!(
@@ -187,7 +187,7 @@ async fn an_idle_session_is_evaluated_once_and_again_when_it_goes_on() {
 
     world.pass(60).await;
     world.check(1, &world.summaries().await, &["s"]);
-    world.turn(&process, "s", Door::Bus).await;
+    world.turn(&process, "s", Origin::Bus).await;
     world.pass(20).await;
     world.check(2, &world.summaries().await, &["s", "s"]);
 }
@@ -200,7 +200,7 @@ async fn the_settings_say_when() {
         ..World::asking(ScriptedModel::new().says(GOOD))
     };
     let process = world.start(None).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     world.pass(29).await;
     world.check(0, &world.summaries().await, &[]);
     world.pass(2).await;
@@ -211,7 +211,7 @@ async fn the_settings_say_when() {
 async fn the_model_reads_the_conversation_as_data_and_our_directive() {
     let world = World::asking(ScriptedModel::new().says(GOOD));
     let process = world.start(None).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     world.pass(20).await;
     let request = &world.model.requests()[0];
     let texts: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
@@ -225,8 +225,8 @@ async fn the_model_reads_the_conversation_as_data_and_our_directive() {
 async fn only_sessions_of_people_are_evaluated() {
     let world = World::default();
     let process = world.start(None).await;
-    world.turn(&process, "patrol", Door::Scheduled).await;
-    world.turn(&process, "helper", Door::Subagent).await;
+    world.turn(&process, "patrol", Origin::Scheduled).await;
+    world.turn(&process, "helper", Origin::Subagent).await;
     world.pass(60).await;
     world.check(0, &[], &[]);
 }
@@ -235,11 +235,11 @@ async fn only_sessions_of_people_are_evaluated() {
 async fn people_come_first() {
     let world = World::asking(ScriptedModel::new().says(GOOD));
     let process = world.start(None).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     world.is_busy.store(true, Ordering::SeqCst);
     world.pass(60).await;
     world.check(0, &[], &[]);
-    world.turn(&process, "other", Door::User).await;
+    world.turn(&process, "other", Origin::User).await;
     world.is_busy.store(false, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_secs(20)).await;
     world.check(0, &[], &[]);
@@ -256,7 +256,7 @@ async fn what_fails_is_tried_again_later_and_later() {
         .says(GOOD);
     let world = World::asking(model);
     let process = world.start(None).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     let mut asked_after = Vec::new();
     for minute in 1..=90 {
         world.pass(1).await;
@@ -275,9 +275,9 @@ async fn a_restart_forgets_no_session_and_evaluates_none_twice() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::asking(ScriptedModel::new().says(GOOD).says(GOOD));
     let process = world.start(Some(folder.path())).await;
-    world.turn(&process, "first", Door::User).await;
+    world.turn(&process, "first", Origin::User).await;
     world.pass(11).await;
-    world.turn(&process, "second", Door::User).await;
+    world.turn(&process, "second", Origin::User).await;
     process.running.stop().await;
     drop(process);
     world.check(1, &world.summaries().await, &["first"]);
@@ -297,7 +297,7 @@ async fn a_crash_behind_the_summary_asks_nothing_again() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::asking(ScriptedModel::new().says(GOOD));
     let process = world.start(Some(folder.path())).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     let file = folder.path().join("evaluation/waiting.json");
     world.pass(1).await;
     let waiting = std::fs::read(&file).unwrap();
@@ -319,10 +319,10 @@ async fn a_session_that_went_on_unseen_waits_until_it_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::asking(ScriptedModel::new().says(GOOD));
     let process = world.start(Some(folder.path())).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     world.pass(9).await;
     // The file still has the time of the first one.
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     process.running.stop().await;
     drop(process);
 
@@ -353,7 +353,7 @@ async fn people_can_say_how_to_judge() {
     let file = folder.path().join("session-evaluator.md");
     for text in ["Be strict.", "  \n"] {
         std::fs::write(&file, text).unwrap();
-        world.turn(&process, "s", Door::User).await;
+        world.turn(&process, "s", Origin::User).await;
         world.pass(20).await;
     }
     let told: Vec<_> = world
@@ -370,7 +370,7 @@ async fn people_can_say_how_to_judge() {
 async fn a_forgotten_conversation_is_nothing_to_evaluate() {
     let world = World::default();
     let process = world.start(None).await;
-    world.turn(&process, "s", Door::User).await;
+    world.turn(&process, "s", Origin::User).await;
     world
         .conversations
         .clear(&Principal::default(), &"s".into())

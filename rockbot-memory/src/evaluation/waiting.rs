@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const MOST: usize = 10_000;
 
 /// The longest pause before a session is tried again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
+const MAX_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// A session of somebody.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl Waiting {
         if let Some(session) = self.lock().sessions.get_mut(&due.key) {
             let pause = pause
                 .saturating_mul(1 << session.failures.min(16))
-                .min(LONGEST_PAUSE.max(pause));
+                .min(MAX_PAUSE.max(pause));
             session.failures += 1;
             session.paused_until = Instant::now().checked_add(pause);
         }

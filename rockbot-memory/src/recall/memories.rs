@@ -25,7 +25,7 @@ pub struct MemoryRecall {
     /// How many memories are shown. Default 8.
     pub most: usize,
     /// How many of the newest are shown when a conversation begins and none fits. Default 5.
-    pub most_new: usize,
+    pub max_new: usize,
     /// How memories fade.
     pub decay: Decay,
 }
@@ -37,7 +37,7 @@ impl MemoryRecall {
             memory,
             clock,
             most: 8,
-            most_new: 5,
+            max_new: 5,
             decay: Decay::default(),
         }
     }
@@ -73,7 +73,7 @@ impl MemoryRecall {
 
     async fn newest(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
         let newest = MemoryQuery {
-            limit: self.most_new,
+            limit: self.max_new,
             ..MemoryQuery::default()
         };
         let found = self.memory.search(&query.principal, &newest).await?;

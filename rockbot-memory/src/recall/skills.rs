@@ -30,7 +30,7 @@ pub struct SkillRecall {
     /// How many skills that fit are shown. Default 5.
     pub most: usize,
     /// How many are listed when a conversation begins. Default 50.
-    pub most_listed: usize,
+    pub max_listed: usize,
 }
 
 impl SkillRecall {
@@ -39,7 +39,7 @@ impl SkillRecall {
         Self {
             skills,
             most: 5,
-            most_listed: 50,
+            max_listed: 50,
         }
     }
 
@@ -71,7 +71,7 @@ impl SkillRecall {
         let left = skills
             .iter()
             .filter(|skill| !is_stranger(&skill.provenance) && !is_shown(skill));
-        let left = left.take(self.most_listed);
+        let left = left.take(self.max_listed);
         let listed = left.map(|skill| item(line(skill), "the conversation begins".to_owned(), &skill.provenance));
         Ok(listed.collect())
     }

@@ -22,7 +22,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long it rests after a failure: first, and at most.
 const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(5 * 60);
+const MAX_REST: Duration = Duration::from_secs(5 * 60);
 
 /// The work in the background of a [`SemanticMemory`](super::SemanticMemory).
 ///
@@ -72,7 +72,7 @@ impl Embedder {
                 return;
             }
             self.0.waiting.add(&principal);
-            pace.rest = (rest * 2).min(LONGEST_REST);
+            pace.rest = (rest * 2).min(MAX_REST);
         }
     }
 

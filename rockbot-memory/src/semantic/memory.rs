@@ -20,7 +20,7 @@ use super::vector_file::VectorFiles;
 use super::waiting::Waiting;
 use super::{Embedder, SemanticMemoryOptions};
 use crate::blocking::blocking;
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// How many entries each way of searching brings at least, before they are joined.
 const POOL: usize = 50;

@@ -15,7 +15,7 @@ use super::index::{Filed, Index};
 use super::vector_file::VectorFiles;
 use super::waiting::Waiting;
 use crate::blocking::blocking;
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// The session of calls that belong to none.
 const SESSION: &str = "embeddings";

@@ -17,13 +17,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::blocking::{blocking, failed};
-use crate::by_hand::CLOCK_SLACK;
+use crate::external_edit::CLOCK_SLACK;
 
 /// The longest line that is read or written, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// How many files are kept open.
-const MOST_OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 
 /// An entry of a session.
 pub(crate) trait Line: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -98,7 +98,7 @@ impl<T: Line> SessionLines<T> {
             None => self.open_file(name)?,
         };
         file.append(line)?;
-        if open.len() >= MOST_OPEN {
+        if open.len() >= MAX_OPEN {
             open.pop_front();
         }
         open.push_back((name.to_owned(), file));

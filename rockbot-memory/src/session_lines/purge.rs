@@ -12,7 +12,7 @@ use rockbot_core::{Principal, Timestamp};
 
 use super::{Line, MAX_LINE, SessionLines};
 use crate::blocking::{blocking, failed};
-use crate::by_hand::is_changed_since;
+use crate::external_edit::is_changed_since;
 
 impl<T: Line> SessionLines<T> {
     /// Removes, for all principals, what is older than `before` or than the newest `most` lines of its principal. Lines

@@ -9,7 +9,7 @@ use rockbot_core::turn::EndedTurn;
 use super::correction;
 
 /// How many tools of a turn are written about: those with the most failures.
-const MOST_TOOLS: usize = 8;
+const MAX_TOOLS: usize = 8;
 
 /// How much of a correction is kept, in characters.
 const DETAIL: usize = 200;
@@ -38,7 +38,7 @@ fn failures(turn: &EndedTurn<'_>) -> impl Iterator<Item = FeedbackEntry> {
     }
     let mut failing: Vec<_> = tools.into_iter().filter(|(_, (failed, _))| *failed > 0).collect();
     failing.sort_by_key(|(_, (failed, _))| std::cmp::Reverse(*failed));
-    failing.into_iter().take(MOST_TOOLS).map(|(tool, (failed, all))| {
+    failing.into_iter().take(MAX_TOOLS).map(|(tool, (failed, all))| {
         let summary = format!("The tool `{tool}` failed in {failed} of {all} calls of a turn.");
         entry(turn, FeedbackSignal::ToolFailure, tool, summary)
     })
@@ -60,7 +60,7 @@ fn entry(turn: &EndedTurn<'_>, signal_type: FeedbackSignal, about: &str, summary
 mod tests {
     use super::*;
     use rockbot_core::Timestamp;
-    use rockbot_core::context::Door;
+    use rockbot_core::context::Origin;
     use rockbot_core::turn::{FinishedCall, TurnOutcome, TurnRequest, TurnStatus};
 
     fn outcome(calls: &[(&str, bool)]) -> TurnOutcome {
@@ -106,7 +106,7 @@ mod tests {
         check(&request, Some("It rains."), &[], &[wrong]);
         check(&request, None, &[], &[]);
         let scheduled = TurnRequest {
-            door: Door::Scheduled,
+            origin: Origin::Scheduled,
             ..request.clone()
         };
         check(&scheduled, Some("It rains."), &[], &[]);
@@ -125,7 +125,7 @@ mod tests {
         check(&request, None, &calls, &[&failed("c", 2, 3), &failed("a", 1, 1)]);
         let many: Vec<_> = (0..20).map(|n| format!("tool{n:02}")).collect();
         let many: Vec<_> = many.iter().map(|name| (name.as_str(), true)).collect();
-        let expected: Vec<_> = many[..MOST_TOOLS].iter().map(|(name, _)| failed(name, 1, 1)).collect();
+        let expected: Vec<_> = many[..MAX_TOOLS].iter().map(|(name, _)| failed(name, 1, 1)).collect();
         check(
             &request,
             None,

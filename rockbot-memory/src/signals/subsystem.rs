@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::store::{FeedbackEntry, FeedbackStore};
-use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use rockbot_core::{BoxError, Principal};
 use tokio::sync::mpsc;
@@ -52,7 +52,7 @@ impl Subsystem for FeedbackSignals {
         Stage::Evaluation
     }
 
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
         needs.observe(Observer(self.sender.clone()));
         Ok(())

@@ -12,7 +12,7 @@
 mod document;
 mod files;
 mod folder;
-mod offer;
+mod managed_skill;
 mod store;
 mod usage;
 
@@ -22,7 +22,7 @@ pub use folder::{
     ExportOptions, ExportReport, ExportedSkill, ImportReport, ImportedSkill, SkillFileError, SkillFolder, SkipReason,
     SkippedFile,
 };
-pub(crate) use offer::Offer;
-pub use offer::SkillOutcome;
+pub(crate) use managed_skill::ManagedSkill;
+pub use managed_skill::SkillOutcome;
 pub use store::FileSkillStore;
 pub use usage::FileSkillUsageStore;

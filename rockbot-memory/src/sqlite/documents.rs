@@ -14,7 +14,7 @@ use super::database::Database;
 use super::error::SqliteError;
 use super::table::{Row, Table};
 use crate::documents::best;
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// All documents of one kind.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rockbot_core::BoxError;
-use rockbot_core::subsystem::{Needs, Parts};
+use rockbot_core::subsystem::{Declarations, Parts};
 
 /// Which store is used.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
     /// The store, which the host is given unless it has it. `open` opens our own.
     pub(super) fn settle(
         &self,
-        needs: &mut Needs,
+        needs: &mut Declarations,
         open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,
     ) -> Result<Option<Arc<T>>, BoxError> {
         self.settle_within(needs, open, Ok)
@@ -29,7 +29,7 @@ impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
     /// The same, but everybody who comes to it by us gets what `surround` makes of it.
     pub(super) fn settle_within(
         &self,
-        needs: &mut Needs,
+        needs: &mut Declarations,
         open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,
         surround: impl FnOnce(Arc<T>) -> Result<Arc<T>, BoxError>,
     ) -> Result<Option<Arc<T>>, BoxError> {

@@ -12,7 +12,7 @@ use rockbot_core::store::{
     InMemoryRulesStore, InMemorySkillStore, InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore,
     SkillStore, SkillUsageStore, WorkingLimits, WorkingMemory,
 };
-use rockbot_core::subsystem::{Needs, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
@@ -42,7 +42,7 @@ impl Subsystem for Memory {
         Stage::Skills
     }
 
-    fn declare(&mut self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         let config = needs.parts().get::<Config>().unwrap_or_default();
         self.complete(&config, needs.parts().data_dir())?;
         let (queue, jobs) = Queue::new();
@@ -117,7 +117,7 @@ impl Memory {
     fn declare_long_term(
         &self,
         shared: &Shared,
-        needs: &mut Needs,
+        needs: &mut Declarations,
     ) -> Result<Option<(Expander, Option<Embedder>)>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn LongTermMemory>, BoxError> {
             Ok(match &self.folders.memory {
@@ -157,7 +157,7 @@ impl Memory {
         Ok(Some((expander, embedder)))
     }
 
-    fn declare_skills(&self, shared: &Shared, needs: &mut Needs) -> Result<Option<Arc<Shelf>>, BoxError> {
+    fn declare_skills(&self, shared: &Shared, needs: &mut Declarations) -> Result<Option<Arc<Shelf>>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn SkillStore>, BoxError> {
             Ok(match &self.folders.skills {
                 Some(folder) => Arc::new(FileSkillStore::open_with(folder, options(parts))?),
@@ -189,7 +189,7 @@ impl Memory {
         Ok(Some(shelf))
     }
 
-    fn declare_working(&self, shared: &Shared, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare_working(&self, shared: &Shared, needs: &mut Declarations) -> Result<(), BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn WorkingMemory>, BoxError> {
             let clock = parts.clock().clone();
             let Some(folder) = parts.data_dir() else {
@@ -213,7 +213,7 @@ impl Memory {
         Ok(())
     }
 
-    fn declare_rules(&self, shared: &Shared, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare_rules(&self, shared: &Shared, needs: &mut Declarations) -> Result<(), BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn RulesStore>, BoxError> {
             Ok(match parts.data_dir() {
                 Some(folder) => Arc::new(FileRulesStore::open(folder)?),
@@ -231,7 +231,7 @@ impl Memory {
         Ok(())
     }
 
-    fn declare_feedback(&self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare_feedback(&self, needs: &mut Declarations) -> Result<(), BoxError> {
         let open = |_: &Parts| -> Result<Arc<dyn FeedbackStore>, BoxError> {
             Ok(match &self.folders.feedback {
                 Some(folder) => Arc::new(FileFeedbackStore::open(folder)?),
@@ -241,7 +241,7 @@ impl Memory {
         self.feedback.settle(needs, open).map(drop)
     }
 
-    fn declare_conversation_log(&self, needs: &mut Needs) -> Result<(), BoxError> {
+    fn declare_conversation_log(&self, needs: &mut Declarations) -> Result<(), BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn ConversationLog>, BoxError> {
             Ok(match parts.data_dir() {
                 Some(folder) => Arc::new(FileConversationLog::open(folder.join("conversation-log"))?),

@@ -54,14 +54,14 @@ use seeding::Seeding;
 /// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in such a turn.
 ///
 /// ```
-/// use rockbot_core::subsystem::{Needs, Parts, Subsystem as _};
+/// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
 /// use rockbot_core::{AgentIdentity, SystemClock};
 /// use rockbot_memory::Memory;
 ///
 /// // A host does this when it is told `.add(Memory::default().without_rules())`.
 /// let mut memory = Memory::default().without_rules();
 /// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
-/// let mut needs = Needs::new(parts);
+/// let mut needs = Declarations::new(parts);
 /// memory.declare(&mut needs)?;
 /// let names: Vec<_> = needs.into_declared().tools.into_iter().map(|tool| tool.registration.name).collect();
 /// assert!(names.contains(&"save_memory".into()));
@@ -227,13 +227,13 @@ impl Memory {
     ///
     /// ```
     /// use rockbot_core::store::ConversationLog;
-    /// # use rockbot_core::subsystem::{Needs, Parts, Subsystem as _};
+    /// # use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
     /// # use rockbot_core::{AgentIdentity, SystemClock};
     /// use rockbot_memory::Memory;
     ///
     /// let mut memory = Memory::default().with_conversation_log(); // for `AgentHostBuilder::add`
     /// # let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
-    /// # let mut needs = Needs::new(parts);
+    /// # let mut needs = Declarations::new(parts);
     /// # memory.declare(&mut needs)?;
     /// # assert!(needs.parts().get::<dyn ConversationLog>().is_some());
     /// # Ok::<(), rockbot_core::BoxError>(())

@@ -11,7 +11,7 @@ use rockbot_core::tool::{ToolGuide, ToolGuides};
 
 use crate::blocking::blocking;
 use crate::json_file::JsonFile;
-use crate::skill::{FolderSkill, Offer, SkillFolder, SkillOutcome};
+use crate::skill::{FolderSkill, ManagedSkill, SkillFolder, SkillOutcome};
 use crate::tools::Shelf;
 
 /// Where it is kept what was offered, below the data folder.
@@ -69,7 +69,7 @@ impl Seeding {
     }
 
     /// Offers skills, in their order.
-    async fn offer(mut self, offers: Vec<Offer>) -> Result<(), StoreError> {
+    async fn offer(mut self, offers: Vec<ManagedSkill>) -> Result<(), StoreError> {
         let principal = Principal::default();
         // Without any skills it is another store than the one from which some were deleted, or begins anew.
         let is_new = self.shelf.skills.list(&principal).await?.is_empty();
@@ -92,10 +92,10 @@ impl Seeding {
 }
 
 /// The guides of a host as skills. Whoever gave the host its tools wrote them.
-fn starters(guides: &ToolGuides) -> Vec<Offer> {
+fn starters(guides: &ToolGuides) -> Vec<ManagedSkill> {
     let guides = guides.snapshot();
     let starter = |guide: &Arc<dyn ToolGuide>| {
-        Some(Offer {
+        Some(ManagedSkill {
             name: StorePath::new(guide.name()).ok()?,
             summary: guide.summary().split_whitespace().collect::<Vec<_>>().join(" "),
             content: guide.document().trim().to_owned(),

@@ -21,7 +21,7 @@ use crate::blocking::blocking;
 const ID_LEN: usize = 12;
 
 /// How often an edit is tried while others change the same entry.
-const MOST_TRIES: usize = 20;
+const MAX_TRIES: usize = 20;
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
@@ -218,7 +218,7 @@ struct EditMemory {
 
 async fn edit(this: State<LongTerm>, args: EditMemory, cx: CallContext) -> Result<String, ToolError> {
     let (id, origin) = (MemoryId::from(args.id.as_str()), this.common.readings.origin(&cx));
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let before = this.live(&id, &cx).await?;
         let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
         let content = content.map_err(|error| invalid(&error))?;

@@ -5,7 +5,7 @@ pub(crate) mod guides;
 pub(crate) mod long_term;
 mod origin;
 pub(crate) mod rules;
-mod shelf;
+mod skill_service;
 pub(crate) mod skills;
 mod time_zone;
 pub(crate) mod working;
@@ -17,10 +17,10 @@ use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
 pub(crate) use origin::{Readings, is_stranger};
-pub(crate) use shelf::Shelf;
+pub(crate) use skill_service::Shelf;
 
 /// How many tags an entry may have.
-const MOST_TAGS: usize = 20;
+const MAX_TAGS: usize = 20;
 
 /// What all families need.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub(crate) struct Common {
 /// The tags in a list with commas.
 fn tags(list: Option<&str>) -> Vec<String> {
     let tags = list.unwrap_or_default().split(',').map(str::trim);
-    let tags = tags.filter(|tag| !tag.is_empty()).take(MOST_TAGS);
+    let tags = tags.filter(|tag| !tag.is_empty()).take(MAX_TAGS);
     tags.map(str::to_owned).collect()
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::edit::edited;
 use super::origin::least;
-use super::shelf::Shelf;
+use super::skill_service::Shelf;
 use super::{Common, ago, failed, invalid, path};
 use crate::background::{Queue, Summary};
 

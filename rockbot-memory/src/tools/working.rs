@@ -16,10 +16,10 @@ use super::origin::least;
 use super::{Common, category, invalid, path, tags};
 
 /// How many entries a list shows.
-const MOST_LISTED: usize = 500;
+const MAX_LISTED: usize = 500;
 
 /// How many entries a search shows.
-const MOST_FOUND: usize = 20;
+const MAX_FOUND: usize = 20;
 
 /// How much of an entry a search shows, in characters.
 const PREVIEW_LEN: usize = 120;
@@ -95,8 +95,8 @@ async fn list(this: State<Working>, args: ListWorkingMemory, cx: CallContext) ->
     this.common
         .readings
         .note(&cx, entries.iter().map(|entry| &entry.provenance));
-    let lines: Vec<_> = entries.iter().take(MOST_LISTED).map(|entry| this.line(entry)).collect();
-    match (lines.is_empty(), entries.len().saturating_sub(MOST_LISTED)) {
+    let lines: Vec<_> = entries.iter().take(MAX_LISTED).map(|entry| this.line(entry)).collect();
+    match (lines.is_empty(), entries.len().saturating_sub(MAX_LISTED)) {
         (true, _) => Ok("Nothing is kept there.".to_owned()),
         (false, 0) => Ok(lines.join("\n")),
         (false, more) => Ok(format!(
@@ -136,7 +136,7 @@ async fn search(this: State<Working>, args: SearchWorkingMemory, cx: CallContext
     };
     let has_tags = |entry: &WorkingEntry| tags.iter().all(|tag| entry.tags.contains(tag));
     let admitted = found.filter(|entry| in_category(entry) && has_tags(entry) && is_readable(entry, &cx));
-    let found: Vec<_> = admitted.take(MOST_FOUND).collect();
+    let found: Vec<_> = admitted.take(MAX_FOUND).collect();
     this.common
         .readings
         .note(&cx, found.iter().map(|entry| &entry.provenance));

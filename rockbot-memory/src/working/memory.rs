@@ -17,7 +17,7 @@ use super::file::Change;
 use super::state::State;
 use super::{fold, load};
 use crate::blocking::{blocking, failed};
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// How a [`FileWorkingMemory`] is kept.
 #[derive(Debug, Clone)]

@@ -11,20 +11,20 @@ use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, InMemoryConversationMemory, RulesStore, StoreError, WorkingMemory,
 };
-use rockbot_core::subsystem::{Declared, Needs, Parts};
+use rockbot_core::subsystem::{Declarations, Declared, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry, result_readers};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentHostBuilder;
-use super::intake::Patterns;
+use super::collect::Patterns;
 use crate::agent::Agent;
-use crate::behavior::Behaving;
-use crate::chat::{ChatDoor, SideChat};
+use crate::behavior::ModelBehaviorClient;
+use crate::chat::{BackgroundClient, ChatDoor};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{Knowledge, LargeResults, TurnDriver, Windows};
-use crate::engine::{Briefer, Equipment, ReplySender, TurnEngine, TurnService};
+use crate::engine::{Briefer, EngineDeps, ReplySender, TurnEngine, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
@@ -76,7 +76,7 @@ impl ChatClient for NoModel {
 }
 
 /// What a host is put together from.
-struct Materials {
+struct HostDeps {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
     briefer: Briefer,
@@ -106,7 +106,7 @@ impl AgentHostBuilder {
         let owner = Owner::new(identity.name());
         let mut problems = Vec::new();
         let built = match self.gather(&identity, &registry, &owner, &mut problems) {
-            Some(materials) if problems.is_empty() => self.assemble(identity, materials, &registry, &owner),
+            Some(deps) if problems.is_empty() => self.assemble(identity, deps, &registry, &owner),
             _ => Err(BuildError { problems }),
         };
         built.map_err(|mut error| {
@@ -124,7 +124,7 @@ impl AgentHostBuilder {
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
         problems: &mut Vec<BoxError>,
-    ) -> Option<Materials> {
+    ) -> Option<HostDeps> {
         let mut declared = self.declare(identity, registry, problems);
         let mut more = self.guides(&mut declared, problems);
         more.extend(
@@ -154,7 +154,7 @@ impl AgentHostBuilder {
             Some(memory) => Some(memory),
             None => note(self.open_conversations(), problems),
         };
-        Some(Materials {
+        Some(HostDeps {
             chat: chat?,
             prompt: Arc::new(prompt?),
             briefer: briefer?,
@@ -201,7 +201,7 @@ impl AgentHostBuilder {
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
         }
-        let mut needs = Needs::new(parts);
+        let mut needs = Declarations::new(parts);
         needs.declaring("the builder");
         for give in std::mem::take(&mut self.given) {
             give(&mut needs);
@@ -215,7 +215,7 @@ impl AgentHostBuilder {
         }
         let mut declared = needs.into_declared();
         problems.extend(declared.missing.drain(..).map(BoxError::from));
-        problems.extend(declared.taken.drain(..).map(BoxError::from));
+        problems.extend(declared.conflicts.drain(..).map(BoxError::from));
         declared
     }
 
@@ -284,10 +284,10 @@ impl AgentHostBuilder {
         Some(TierRouter::new(selector, log))
     }
 
-    fn driver(&mut self, materials: &Materials, registry: &Arc<dyn ToolRegistry>) -> TurnDriver {
+    fn driver(&mut self, deps: &HostDeps, registry: &Arc<dyn ToolRegistry>) -> TurnDriver {
         let chat = match self.behaviors.is_empty() {
-            true => materials.chat.clone(),
-            false => Arc::new(Behaving::new(materials.chat.clone(), self.behaviors.clone())),
+            true => deps.chat.clone(),
+            false => Arc::new(ModelBehaviorClient::new(deps.chat.clone(), self.behaviors.clone())),
         };
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
         TurnDriver {
@@ -296,17 +296,17 @@ impl AgentHostBuilder {
                 .capture_content(self.captures_content),
             large: LargeResults {
                 policy: take(&mut self.large_results),
-                memory: materials.parts.get::<dyn WorkingMemory>(),
+                memory: deps.parts.get::<dyn WorkingMemory>(),
             },
             windows: Windows::default(),
             knowledge: Knowledge {
-                sources: materials.sources.clone(),
+                sources: deps.sources.clone(),
                 budget: self.context_budget,
             },
             router: self.router(),
             ledger: self.ledger.clone(),
             filter: self.filter.take(),
-            journal: materials.journal.clone(),
+            journal: deps.journal.clone(),
             clock: self.clock.clone(),
             halt: CancellationToken::new(),
         }
@@ -315,38 +315,38 @@ impl AgentHostBuilder {
     fn assemble(
         mut self,
         identity: AgentIdentity,
-        materials: Materials,
+        deps: HostDeps,
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
-        let driver = self.driver(&materials, registry);
-        let (mut parts, prompt) = (materials.parts, materials.prompt);
-        let engine = Arc::new(TurnEngine::new(Equipment {
+        let driver = self.driver(&deps, registry);
+        let (mut parts, prompt) = (deps.parts, deps.prompt);
+        let engine = Arc::new(TurnEngine::new(EngineDeps {
             driver,
-            memory: materials.memory,
+            memory: deps.memory,
             log: parts.get::<dyn ConversationLog>(),
-            observers: materials.observers,
+            observers: deps.observers,
             prompt: prompt.clone(),
-            briefer: materials.briefer,
+            briefer: deps.briefer,
             behaviors: self.behaviors,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,
             owner: identity.to_string(),
             agent: identity.name().clone(),
         }));
-        parts.provide::<dyn ChatClient>(Arc::new(SideChat(Arc::downgrade(&engine))));
+        parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient(Arc::downgrade(&engine))));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         let turns = TurnService::new(engine.clone(), self.turn_layers);
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);
         let abort = engine.abort.clone();
-        let bus = self.messages.connect(identity, materials.patterns, routes, abort)?;
+        let bus = self.messages.connect(identity, deps.patterns, routes, abort)?;
         let agent = Agent::new(turns.clone(), self.ids);
         parts.provide(Arc::new(agent.clone()));
         Ok(AgentHost {
             agent,
             registry: registry.clone(),
             tool_owner: owner.clone(),
-            journal: materials.journal,
+            journal: deps.journal,
             prompt,
             lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
         })

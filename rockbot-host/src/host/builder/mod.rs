@@ -1,7 +1,7 @@
 //! Putting a host together.
 
 mod assemble;
-mod intake;
+mod collect;
 mod layers;
 mod messages;
 mod stores;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
 use rockbot_core::config::Config;
 use rockbot_core::recall::ContextSource;
-use rockbot_core::subsystem::{Needs, Subsystem};
+use rockbot_core::subsystem::{Declarations, Subsystem};
 use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 
 pub use assemble::BuildError;
-use intake::MessageSettings;
+use collect::MessageSettings;
 
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
@@ -127,7 +127,7 @@ impl Default for Conversations {
 }
 
 /// Gives the host a part.
-type Give = Box<dyn FnOnce(&mut Needs) + Send>;
+type Give = Box<dyn FnOnce(&mut Declarations) + Send>;
 
 impl fmt::Debug for AgentHostBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

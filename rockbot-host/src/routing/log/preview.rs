@@ -6,10 +6,10 @@ use rockbot_core::redact;
 const PREVIEW_CHARS: usize = 150;
 
 /// A word this long with digits in it may be a key.
-const LONGEST_WORD: usize = 20;
+const MAX_WORD: usize = 20;
 
 pub(super) fn preview(text: &str) -> String {
-    let is_key = |word: &str| word.len() >= LONGEST_WORD && word.bytes().any(|byte| byte.is_ascii_digit());
+    let is_key = |word: &str| word.len() >= MAX_WORD && word.bytes().any(|byte| byte.is_ascii_digit());
     // What is cut off is not looked at; a word that is cut could be the beginning of a key.
     let end = text
         .char_indices()

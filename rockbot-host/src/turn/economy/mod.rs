@@ -14,11 +14,11 @@ use rockbot_core::{CallId, ToolName};
 use serde::{Deserialize, Serialize};
 
 use super::call::CallStatus;
-use super::event::{Mark, Purpose, TurnStep};
+use super::event::{Purpose, TurnCounter, TurnStep};
 use super::machine::Turn;
 use super::policy::compact::{self, Compaction, Item, NOTICE, Part};
 use super::policy::elide::elide;
-use super::policy::gauge::Gauge;
+use super::policy::token_estimate::Gauge;
 
 pub use settings::ContextEconomy;
 
@@ -31,7 +31,7 @@ const READABLE: u64 = 90;
 
 /// Where the original of something is that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Original {
+pub struct OffloadedMessage {
     /// The call that returned it.
     pub call: CallId,
     /// Its key in working memory.
@@ -39,7 +39,7 @@ pub struct Original {
 }
 
 /// A result that is about to lose something.
-pub(crate) struct Losing {
+pub(crate) struct OffloadCandidate {
     pub(crate) call: ToolCall,
     pub(crate) message: Arc<ChatMessage>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Losing {
 /// How long a turn's conversation is, and what of it was left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Economy {
-    gauge: Gauge,
+    token_estimate: Gauge,
     /// How many bytes the definitions of the tools have.
     tools: usize,
     /// How many tokens the model's window has, if it said so.
@@ -74,7 +74,7 @@ impl Turn {
         self.economy.retried = false;
         if let Some(usage) = usage {
             let bytes = self.request_bytes();
-            self.economy.gauge.counted(bytes, usage.input);
+            self.economy.token_estimate.counted(bytes, usage.input);
         }
     }
 
@@ -89,7 +89,7 @@ impl Turn {
         self.economy.window = overflow.limit.or(self.economy.window);
         if let Some(asked) = overflow.asked {
             let bytes = self.request_bytes();
-            self.economy.gauge.counted(bytes, asked);
+            self.economy.token_estimate.counted(bytes, asked);
         }
     }
 
@@ -113,7 +113,7 @@ impl Turn {
 
     /// Puts a compaction before a question to the model where the conversation has become too long for it.
     pub(super) fn economize(&self, mut steps: Vec<TurnStep>) -> Vec<TurnStep> {
-        let asks = |step: &TurnStep| matches!(step, TurnStep::AskModel(purpose) if !purpose.is_aside());
+        let asks = |step: &TurnStep| matches!(step, TurnStep::AskModel(purpose) if !purpose.is_out_of_band());
         if let Some(at) = steps.iter().position(asks)
             && !steps.iter().any(|step| matches!(step, TurnStep::Compact(_)))
             && let Some(compaction) = self.compaction()
@@ -126,7 +126,7 @@ impl Turn {
     /// The question once more, with less, after the model refused it as too long; an end that says why not, if there is
     /// nothing to leave out. `None` when that is not what went wrong.
     pub(super) fn shorter(&self, purpose: &Purpose, kind: ChatErrorKind, message: &str) -> Option<Vec<TurnStep>> {
-        if !kind.smaller_context_helps() || purpose.is_aside() {
+        if !kind.smaller_context_helps() || purpose.is_out_of_band() {
             return None;
         }
         match self.after_overflow().filter(|_| !self.economy.retried) {
@@ -136,7 +136,7 @@ impl Turn {
                     .collect(),
             ),
             // A last answer has an end of its own.
-            None if matches!(purpose, Purpose::Conclude(_)) || self.second_look.original.is_some() => None,
+            None if matches!(purpose, Purpose::Conclude(_)) || self.self_evaluation.original.is_some() => None,
             None => Some(vec![self.too_long(kind, message)]),
         }
     }
@@ -150,9 +150,9 @@ impl Turn {
         }
         let items = self.items();
         let bytes = self.bytes_of(&items);
-        let limit = limit.filter(|limit| self.economy.gauge.tokens(bytes) > *limit);
+        let limit = limit.filter(|limit| self.economy.token_estimate.tokens(bytes) > *limit);
         let excess = limit.map_or(0, |limit| {
-            bytes.saturating_sub(self.economy.gauge.bytes(limit * AIM / 100))
+            bytes.saturating_sub(self.economy.token_estimate.bytes(limit * AIM / 100))
         });
         compact::plan(&items, excess, economy.max_result_len)
     }
@@ -164,7 +164,7 @@ impl Turn {
         let limit = self
             .economy
             .window
-            .map(|limit| self.economy.gauge.bytes(limit * AIM / 100));
+            .map(|limit| self.economy.token_estimate.bytes(limit * AIM / 100));
         let target = limit.filter(|limit| *limit < bytes).unwrap_or(bytes / 2);
         let compaction = compact::plan(&items, bytes - target, self.policy.economy.max_result_len)?;
         Some(Compaction {
@@ -174,7 +174,7 @@ impl Turn {
     }
 
     fn too_long(&self, kind: ChatErrorKind, message: &str) -> TurnStep {
-        let tokens = |bytes: usize| self.economy.gauge.tokens(bytes);
+        let tokens = |bytes: usize| self.economy.token_estimate.tokens(bytes);
         let of = |role: Role| {
             self.messages
                 .iter()
@@ -237,7 +237,7 @@ impl Turn {
     }
 
     /// The results that are about to lose something, and are kept nowhere yet.
-    pub(crate) fn losing(&self) -> Vec<Losing> {
+    pub(crate) fn losing(&self) -> Vec<OffloadCandidate> {
         let Some(compaction) = &self.economy.pending else {
             return Vec::new();
         };
@@ -257,7 +257,7 @@ impl Turn {
                 && !self.economy.whole.contains(id)
                 && let Some(call) = calls.iter().find(|call| call.id == *id)
             {
-                losing.push(Losing {
+                losing.push(OffloadCandidate {
                     call: call.clone(),
                     message: message.clone(),
                 });
@@ -277,12 +277,12 @@ impl Turn {
     }
 
     /// Leaves out what is to be left out; the originals are where `kept` says.
-    pub(super) fn take_compacted(&mut self, kept: &[Original]) {
+    pub(super) fn take_compacted(&mut self, kept: &[OffloadedMessage]) {
         let losing = self.losing();
         let Some(compaction) = self.economy.pending.take() else {
             return;
         };
-        for Losing { call, .. } in losing {
+        for OffloadCandidate { call, .. } in losing {
             if let Some(original) = kept.iter().find(|original| original.call == call.id) {
                 self.economy.kept.push((call, original.key.clone()));
             }
@@ -334,7 +334,11 @@ impl Turn {
 }
 
 fn compacted(compaction: Compaction) -> impl Iterator<Item = TurnStep> {
-    [TurnStep::Count(Mark::ContextCompacted), TurnStep::Compact(compaction)].into_iter()
+    [
+        TurnStep::Count(TurnCounter::ContextCompacted),
+        TurnStep::Compact(compaction),
+    ]
+    .into_iter()
 }
 
 /// How many bytes of a request a message is, roughly.

@@ -1,7 +1,7 @@
 //! Whether more is worth doing after a complete answer, and whether what was then done is worth showing.
 
 use rockbot_core::chat::{ChatMessage, OutputSchema, Role};
-use rockbot_core::context::Door;
+use rockbot_core::context::Origin;
 use rockbot_core::turn::TurnRequest;
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ const SIMPLE: usize = 60;
 
 /// Whether a request deserves a second thought: one of a user in person, and no simple exchange.
 pub(in crate::turn) fn is_worth_it(request: &TurnRequest, called: bool) -> bool {
-    let in_person = matches!(request.door, Door::User | Door::Bus) && request.parent.is_none();
+    let in_person = matches!(request.origin, Origin::User | Origin::Bus) && request.parent.is_none();
     let simple = is_smalltalk(&request.text) || (!called && request.text.len() < SIMPLE);
     in_person && !simple
 }
@@ -121,7 +121,7 @@ mod tests {
         assert!(!is_worth_it(&request("What is the time?"), false));
         assert!(is_worth_it(&request("What is the time?"), true));
         let scheduled = TurnRequest {
-            door: Door::Scheduled,
+            origin: Origin::Scheduled,
             ..request("What is the time?")
         };
         assert!(!is_worth_it(&scheduled, true));

@@ -9,7 +9,6 @@ pub(super) mod ending;
 pub(super) mod escalate;
 pub(super) mod evaluate;
 pub(super) mod follow_up;
-pub(super) mod gauge;
 pub(super) mod identity;
 pub(super) mod nudge;
 pub(super) mod parallel;
@@ -17,6 +16,7 @@ pub(super) mod repeat;
 pub(super) mod resume;
 pub(super) mod steer;
 pub(crate) mod tasks;
+pub(super) mod token_estimate;
 
 pub use compact::{Compaction, Elision};
 pub(crate) use escalate::higher;

@@ -8,7 +8,7 @@ use rockbot_core::context::Trust;
 use rockbot_core::store::{Skill, StorePath};
 
 use super::front_matter::{self, Fields, Value, quoted, shown};
-use crate::skill::Offer;
+use crate::skill::ManagedSkill;
 
 /// The longest name, description and note on compatibility, in characters.
 const MAX_NAME: usize = 64;
@@ -119,10 +119,10 @@ impl SkillFile {
     }
 
     /// What is offered to an agent.
-    pub(super) fn into_offer(mut self, trust: Trust) -> Option<Offer> {
+    pub(super) fn into_offer(mut self, trust: Trust) -> Option<ManagedSkill> {
         self.fields.remove(OUR_DIGEST);
         let ours = self.fields.remove(OUR_NAME).and_then(|name| StorePath::new(&name).ok());
-        Some(Offer {
+        Some(ManagedSkill {
             name: ours.or_else(|| StorePath::new(&self.name).ok())?,
             summary: self.description,
             content: self.body,

@@ -12,10 +12,10 @@ use super::front_matter::shown;
 use super::walk::{self, Found};
 use super::{SOURCE, SkillFolder};
 use crate::blocking::{blocking, failed};
-use crate::skill::{Offer, SkillFiles, SkillOutcome};
+use crate::skill::{ManagedSkill, SkillFiles, SkillOutcome};
 
 /// How many skills are taken from a folder, and how many bytes a `SKILL.md` may have.
-const MOST_SKILLS: usize = 1_000;
+const MAX_SKILLS: usize = 1_000;
 const MAX_BYTES: u64 = 256 << 10;
 
 /// What became of the skills of a folder.
@@ -70,14 +70,14 @@ pub enum SkipReason {
     #[error("the skill in `{0}` has the same name")]
     Twice(String),
     /// There are too many.
-    #[error("a folder has at most {MOST_SKILLS} skills")]
+    #[error("a folder has at most {MAX_SKILLS} skills")]
     TooMany,
 }
 
 /// A skill as it lies in a folder.
 #[derive(Debug)]
 pub(crate) struct FolderSkill {
-    pub(crate) offer: Offer,
+    pub(crate) offer: ManagedSkill,
     /// With a slash at its end.
     folder: String,
     pub(crate) files: SkillFiles,
@@ -177,7 +177,7 @@ impl SkillFolder {
 
 /// A skill that there is room for beside those that were found before.
 fn admitted(skill: FolderSkill, before: &[FolderSkill]) -> Result<FolderSkill, SkipReason> {
-    if before.len() == MOST_SKILLS {
+    if before.len() == MAX_SKILLS {
         return Err(SkipReason::TooMany);
     }
     match before.iter().find(|other| other.offer.name == skill.offer.name) {

@@ -104,7 +104,7 @@ pub(super) fn functionary(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<
     entries
 }
 
-/// A line that is a known name, and an object on the next one. Needs no marker (GLM 4, Functionary, the
+/// A line that is a known name, and an object on the next one. Declarations no marker (GLM 4, Functionary, the
 /// original agent).
 pub(in super::super) fn name_line(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Entry>> {
     let start = cursor.at;

@@ -6,7 +6,7 @@ use rockbot_core::turn::JournalError;
 use rockbot_core::{CallContext, CallId, Digest};
 
 use super::Drive;
-use crate::turn::{Losing, Original, TurnEvent};
+use crate::turn::{OffloadCandidate, OffloadedMessage, TurnEvent};
 
 /// What originals are kept as.
 const CATEGORY: &str = "tool-result-stash";
@@ -23,7 +23,7 @@ impl Drive<'_> {
         self.feed(&TurnEvent::Compacted { kept })
     }
 
-    async fn keep(&self, memory: &dyn WorkingMemory, losing: &[Losing]) -> Vec<Original> {
+    async fn keep(&self, memory: &dyn WorkingMemory, losing: &[OffloadCandidate]) -> Vec<OffloadedMessage> {
         let keyed = losing
             .iter()
             .filter_map(|losing| Some((losing, key(&self.cx, &losing.call.id)?)));
@@ -39,7 +39,7 @@ impl Drive<'_> {
         }
     }
 
-    fn note_of(&self, losing: &Losing, key: StorePath) -> WorkingNote {
+    fn note_of(&self, losing: &OffloadCandidate, key: StorePath) -> WorkingNote {
         let provenance = Provenance {
             source: format!("tool:{}", losing.call.name).into(),
             ..Provenance::TOOL
@@ -52,8 +52,8 @@ impl Drive<'_> {
     }
 }
 
-fn original(losing: &Losing, key: &StorePath) -> Original {
-    Original {
+fn original(losing: &OffloadCandidate, key: &StorePath) -> OffloadedMessage {
+    OffloadedMessage {
         call: losing.call.id.clone(),
         key: key.clone(),
     }

@@ -9,13 +9,13 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTie
 use super::ModelBehaviors;
 
 /// Asks models natively, and those that need it in plain text.
-pub(crate) struct Behaving {
+pub(crate) struct ModelBehaviorClient {
     native: Arc<dyn ChatClient>,
     in_text: TextCallingClient<Arc<dyn ChatClient>>,
     behaviors: Arc<ModelBehaviors>,
 }
 
-impl Behaving {
+impl ModelBehaviorClient {
     /// `client`, asked as `behaviors` say.
     pub(crate) fn new(client: Arc<dyn ChatClient>, behaviors: Arc<ModelBehaviors>) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Behaving {
 }
 
 #[async_trait]
-impl ChatClient for Behaving {
+impl ChatClient for ModelBehaviorClient {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let model = self.native.model_of(call.request.tier.unwrap_or_default());
         match model.is_some_and(|model| self.behaviors.of(&model).text_based_tool_calling) {

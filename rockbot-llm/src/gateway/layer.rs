@@ -16,7 +16,7 @@ use tower::{Service, ServiceExt};
 /// ```
 /// use async_trait::async_trait;
 /// use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
-/// use rockbot_llm::{ChatPart, PartService};
+/// use rockbot_llm::{GatewayLayer, GatewayLayerService};
 /// use tower::Layer;
 ///
 /// /// Greets politely.
@@ -24,7 +24,7 @@ use tower::{Service, ServiceExt};
 /// struct Polite;
 ///
 /// #[async_trait]
-/// impl ChatPart for Polite {
+/// impl GatewayLayer for Polite {
 ///     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
 ///         let mut answer = next.chat(call).await?;
 ///         answer.text.insert_str(0, "Dear user, ");
@@ -34,15 +34,15 @@ use tower::{Service, ServiceExt};
 ///
 /// // With this it fits `AgentHostBuilder::chat_layer` and every other stack of tower layers too.
 /// impl<S> Layer<S> for Polite {
-///     type Service = PartService<Self, S>;
+///     type Service = GatewayLayerService<Self, S>;
 ///
 ///     fn layer(&self, inner: S) -> Self::Service {
-///         PartService::new(self.clone(), inner)
+///         GatewayLayerService::new(self.clone(), inner)
 ///     }
 /// }
 /// ```
 #[async_trait]
-pub trait ChatPart: Send + Sync + 'static {
+pub trait GatewayLayer: Send + Sync + 'static {
     /// Answers `call`, as a rule by asking `next`: once, several times, or not at all.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub trait ChatPart: Send + Sync + 'static {
 
 /// A part around a client, as a client.
 pub(super) struct Around {
-    pub(super) part: Arc<dyn ChatPart>,
+    pub(super) part: Arc<dyn GatewayLayer>,
     pub(super) next: Arc<dyn ChatClient>,
 }
 
@@ -79,12 +79,12 @@ type Answer<'a> = Pin<Box<dyn Future<Output = Result<ChatResponse, ChatError>> +
 
 /// A part around a tower service of model calls.
 #[derive(Debug, Clone)]
-pub struct PartService<P, S> {
+pub struct GatewayLayerService<P, S> {
     part: Arc<P>,
     inner: S,
 }
 
-impl<P, S> PartService<P, S> {
+impl<P, S> GatewayLayerService<P, S> {
     /// `part` around `inner`.
     pub fn new(part: P, inner: S) -> Self {
         Self {
@@ -94,9 +94,9 @@ impl<P, S> PartService<P, S> {
     }
 }
 
-impl<P, S> Service<ChatCall> for PartService<P, S>
+impl<P, S> Service<ChatCall> for GatewayLayerService<P, S>
 where
-    P: ChatPart,
+    P: GatewayLayer,
     S: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
 {
     type Response = ChatResponse;
@@ -169,10 +169,10 @@ impl fmt::Debug for ChatService {
 macro_rules! layer_of {
     ($part:ty) => {
         impl<S> tower::Layer<S> for $part {
-            type Service = $crate::gateway::PartService<Self, S>;
+            type Service = $crate::gateway::GatewayLayerService<Self, S>;
 
             fn layer(&self, inner: S) -> Self::Service {
-                $crate::gateway::PartService::new(self.clone(), inner)
+                $crate::gateway::GatewayLayerService::new(self.clone(), inner)
             }
         }
     };

@@ -11,14 +11,14 @@ use super::group::{Group, Room};
 use super::routes::Route;
 
 /// A subscription, and the room in it.
-pub(super) type Seat<'a> = (&'a Group, SemaphorePermit<'a>);
+pub(super) type CapacityPermit<'a> = (&'a Group, SemaphorePermit<'a>);
 
 /// Takes a seat in every subscription of `route`; waits up to `wait` for each one that is full, unless it rejects.
 ///
 /// # Errors
 ///
 /// Fails with [`BusError::QueueFull`] when one rejects, or has no room in time.
-pub(super) async fn reserve(route: &Route, wait: Duration) -> Result<Vec<Seat<'_>>, BusError> {
+pub(super) async fn reserve(route: &Route, wait: Duration) -> Result<Vec<CapacityPermit<'_>>, BusError> {
     let mut seats = try_reserve(route, None);
     while let Err(full) = seats {
         if full.rejects_when_full() {
@@ -33,7 +33,10 @@ pub(super) async fn reserve(route: &Route, wait: Duration) -> Result<Vec<Seat<'_
 
 /// Takes all seats, or none and says which subscription is full. No seat is held while another one is waited
 /// for, except `kept`, for which the caller has just waited: so two publishers never block each other.
-fn try_reserve<'a>(route: &'a Route, mut kept: Option<Seat<'a>>) -> Result<Vec<Seat<'a>>, &'a Group> {
+fn try_reserve<'a>(
+    route: &'a Route,
+    mut kept: Option<CapacityPermit<'a>>,
+) -> Result<Vec<CapacityPermit<'a>>, &'a Group> {
     let mut seats = Vec::with_capacity(route.groups.len());
     for group in &route.groups {
         if let Some(seat) = kept.take_if(|(known, _)| std::ptr::eq(*known, &**group)) {
@@ -41,7 +44,7 @@ fn try_reserve<'a>(route: &'a Route, mut kept: Option<Seat<'a>>) -> Result<Vec<S
             continue;
         }
         match group.try_reserve() {
-            Room::Seat(permit) => seats.push((&**group, permit)),
+            Room::CapacityPermit(permit) => seats.push((&**group, permit)),
             Room::Gone => {}
             Room::Full => return Err(group),
         }

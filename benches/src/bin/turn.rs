@@ -1,6 +1,6 @@
 //! The agent loop, for a harness that measures frameworks side by side.
 //!
-//! Usage: `w1 [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON line. `TURNS`
+//! Usage: `turn [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON line. `TURNS`
 //! in the environment says how many tool turns a conversation has (default 2). The conversations of `--host` begin with three
 //! answers: a server that counts answers must have three tool turns more.
 

@@ -11,9 +11,9 @@ use rockbot_core::{Clock, Principal};
 
 use super::collection::Collection;
 use super::document::Document;
-use super::sheet::{Sheet, Stamp};
+use super::stored_document::{FileVersion, StoredDocument};
 use crate::blocking::{blocking, failed};
-use crate::residents::Residents;
+use crate::principal_cache::Residents;
 
 /// The longest document that is read or written, in bytes.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
@@ -176,7 +176,7 @@ impl<D: Document> Documents<D> {
     fn put(&self, owned: &Owned<D>, document: Arc<D>, file: &str, before: Option<&str>) -> Result<(), StoreError> {
         let failed = |error| self.failed("written", error);
         let other = owned.read().sheet(&document.key()).map(|sheet| sheet.other.clone());
-        let sheet = Sheet {
+        let sheet = StoredDocument {
             document,
             other: other.unwrap_or_default(),
             stamp: None,
@@ -217,7 +217,7 @@ impl<D: Document> Documents<D> {
         let Some(found) = found else {
             return Ok(Self::take(owned, file));
         };
-        if known == Some(Stamp::from(&found)) {
+        if known == Some(FileVersion::from(&found)) {
             return Ok(false);
         }
         match self.parse(principal, &found) {

@@ -1,6 +1,6 @@
 //! Tool dispatch, for a harness that measures frameworks side by side.
 //!
-//! Usage: `w2 TOOLS ITERATIONS`. Prints one JSON line for each way.
+//! Usage: `dispatch TOOLS ITERATIONS`. Prints one JSON line for each way.
 
 use rockbot_benches::dispatch::nanoseconds;
 

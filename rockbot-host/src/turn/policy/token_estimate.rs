@@ -44,11 +44,11 @@ mod tests {
 
     #[track_caller]
     fn check(counted: &[(usize, u64)], tokens: u64) {
-        let mut gauge = Gauge::default();
+        let mut token_estimate = Gauge::default();
         for (bytes, tokens) in counted {
-            gauge.counted(*bytes, *tokens);
+            token_estimate.counted(*bytes, *tokens);
         }
-        assert_eq!(gauge.tokens(12_000), tokens, "{counted:?}");
+        assert_eq!(token_estimate.tokens(12_000), tokens, "{counted:?}");
     }
 
     #[test]
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn bytes_and_tokens_are_each_others_inverse() {
-        let mut gauge = Gauge::default();
-        gauge.counted(3_000, 1_000);
-        assert_eq!(gauge.bytes(gauge.tokens(9_000)), 9_000);
+        let mut token_estimate = Gauge::default();
+        token_estimate.counted(3_000, 1_000);
+        assert_eq!(token_estimate.bytes(token_estimate.tokens(9_000)), 9_000);
     }
 }

@@ -8,8 +8,8 @@ use rockbot_core::files::{Found, owner_of};
 use rockbot_core::store::StoreError;
 
 use super::document::Document;
-use super::sheet::{Sheet, Stamp};
-use super::shelf::{Documents, MAX_BYTES, Owned, Unreadable};
+use super::store::{Documents, MAX_BYTES, Owned, Unreadable};
+use super::stored_document::{FileVersion, StoredDocument};
 
 impl<D: Document> Documents<D> {
     /// Reads what is new or changed since the last look, and forgets what is gone. The caller holds the files.
@@ -52,7 +52,7 @@ impl<D: Document> Documents<D> {
     }
 
     fn look_at(&self, principal: &Principal, owned: &Owned<D>, found: &Found) -> Result<(), StoreError> {
-        let (file, stamp) = (&found.name, Stamp::from(found));
+        let (file, stamp) = (&found.name, FileVersion::from(found));
         let known = owned.read().in_file(file).and_then(|sheet| sheet.stamp);
         if known == Some(stamp) {
             return Ok(());
@@ -77,7 +77,7 @@ impl<D: Document> Documents<D> {
         Ok(())
     }
 
-    pub(super) fn parse(&self, principal: &Principal, found: &Found) -> Result<Option<Sheet<D>>, Unreadable> {
+    pub(super) fn parse(&self, principal: &Principal, found: &Found) -> Result<Option<StoredDocument<D>>, Unreadable> {
         let read = self.folder.read(&found.name, MAX_BYTES);
         let json = match read {
             Ok(Some(json)) => json,
@@ -88,7 +88,7 @@ impl<D: Document> Documents<D> {
         let owned = owner_of(&found.name).filter(|(owner, _)| owner == principal);
         let name = owned.map_or(&*found.name, |(_, name)| name);
         let stem = name.strip_suffix(".json").unwrap_or(name);
-        let sheet = Sheet::parse(&json, stem, Stamp::from(found));
+        let sheet = StoredDocument::parse(&json, stem, FileVersion::from(found));
         sheet.map(Some).map_err(|error| Unreadable::Damaged(error.to_string()))
     }
 }

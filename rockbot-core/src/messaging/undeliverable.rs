@@ -4,7 +4,7 @@ use serde_json::error::Category;
 
 /// What is wrong with JSON, and where. What serde says quotes the values that it read; this goes into reasons, and
 /// reasons are logged.
-pub(super) fn misfit(error: &serde_json::Error) -> String {
+pub(super) fn undeliverable(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     let what = match error.classify() {
         Category::Io => "it cannot be read".to_owned(),

@@ -17,12 +17,12 @@ use std::task::{Context, Poll, Wake, Waker};
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use std::time::Duration;
-/// use rockbot_core::until;
+/// use rockbot_core::run_until_stopped;
 /// use tokio::time::sleep;
 ///
-/// let short = until(async { "done" }, sleep(Duration::from_secs(1))).await;
+/// let short = run_until_stopped(async { "done" }, sleep(Duration::from_secs(1))).await;
 /// assert_eq!(short, Ok("done"));
-/// let long = until(std::future::pending::<()>(), sleep(Duration::from_secs(1))).await;
+/// let long = run_until_stopped(std::future::pending::<()>(), sleep(Duration::from_secs(1))).await;
 /// assert_eq!(long, Err(()));
 /// # }
 /// ```
@@ -30,13 +30,13 @@ use std::task::{Context, Poll, Wake, Waker};
 /// # Errors
 ///
 /// Fails with the output of `stop` when that ends first.
-pub async fn until<T, S>(future: impl Future<Output = T>, stop: impl Future<Output = S>) -> Result<T, S> {
+pub async fn run_until_stopped<T, S>(future: impl Future<Output = T>, stop: impl Future<Output = S>) -> Result<T, S> {
     let (mut future, mut stop) = (pin!(future), pin!(stop));
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(bell.clone());
+    let waker_of_stop = Arc::new(StopWaker::default());
+    let waker = Waker::from(waker_of_stop.clone());
     poll_fn(move |cx| {
-        bell.listen(cx.waker());
-        if bell.was_rung()
+        waker_of_stop.listen(cx.waker());
+        if waker_of_stop.was_rung()
             && let Poll::Ready(stop) = stop.as_mut().poll(&mut Context::from_waker(&waker))
         {
             return Poll::Ready(Err(stop));
@@ -48,14 +48,14 @@ pub async fn until<T, S>(future: impl Future<Output = T>, stop: impl Future<Outp
 
 /// What the stop rings when it wants to be polled.
 #[derive(Debug)]
-struct Bell {
+struct StopWaker {
     rung: AtomicBool,
     /// The task that listens.
     task: Mutex<Option<Waker>>,
 }
 
-impl Default for Bell {
-    /// A bell that was rung: the first poll is always wanted.
+impl Default for StopWaker {
+    /// A waker_of_stop that was rung: the first poll is always wanted.
     fn default() -> Self {
         Self {
             rung: AtomicBool::new(true),
@@ -64,8 +64,8 @@ impl Default for Bell {
     }
 }
 
-impl Bell {
-    /// Wakes the task of `waker` from now on. To be called before [`Bell::was_rung`]: a ring in between would
+impl StopWaker {
+    /// Wakes the task of `waker` from now on. To be called before [`StopWaker::was_rung`]: a ring in between would
     /// wake nobody.
     fn listen(&self, waker: &Waker) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,7 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for StopWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -116,20 +116,20 @@ mod tests {
             }
             sleep(Duration::from_secs(500)).await;
         };
-        assert_eq!(until(busy, stop).await, Err(()));
+        assert_eq!(run_until_stopped(busy, stop).await, Err(()));
         assert_eq!(polls.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
     async fn both_at_once_is_a_stop() {
-        assert_eq!(until(async { 1 }, async { 2 }).await, Err(2));
+        assert_eq!(run_until_stopped(async { 1 }, async { 2 }).await, Err(2));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_stop_from_another_thread_is_never_lost() {
         for _ in 0..2_000 {
             let (stop, stopped) = oneshot::channel::<()>();
-            let waiting = tokio::spawn(until(std::future::pending::<()>(), stopped));
+            let waiting = tokio::spawn(run_until_stopped(std::future::pending::<()>(), stopped));
             stop.send(()).unwrap();
             waiting.await.unwrap().unwrap_err().unwrap();
         }

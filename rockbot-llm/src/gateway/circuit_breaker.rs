@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// When a model is left alone, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CoolDown {
+pub struct CircuitBreaker {
     /// After so many failures in a row. 3 by default. A key that is refused, credit that is used up and a model that
     /// is not there count at once.
     pub failures: u32,
@@ -15,7 +15,7 @@ pub struct CoolDown {
     pub time: Duration,
 }
 
-impl Default for CoolDown {
+impl Default for CircuitBreaker {
     fn default() -> Self {
         Self {
             failures: 3,
@@ -53,7 +53,7 @@ impl Breaker {
     }
 
     /// The model failed.
-    pub(super) fn failed(&mut self, kind: ChatErrorKind, now: Instant, rule: CoolDown) {
+    pub(super) fn failed(&mut self, kind: ChatErrorKind, now: Instant, rule: CircuitBreaker) {
         self.failures = self.failures.saturating_add(1);
         if lasts(kind) || self.is_probed || self.failures >= rule.failures {
             self.cools_until = Some(now + rule.time);
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    const RULE: CoolDown = CoolDown {
+    const RULE: CircuitBreaker = CircuitBreaker {
         failures: 2,
         time: Duration::from_secs(10),
     };

@@ -7,7 +7,7 @@ use rockbot_core::store::{Skill, SkillStore, SkillUsage, SkillUsageStore, StoreE
 use rockbot_core::{CallContext, Clock, Principal};
 use tokio::sync::Mutex;
 
-use crate::skill::{Offer, SkillFiles, SkillOutcome};
+use crate::skill::{ManagedSkill, SkillFiles, SkillOutcome};
 
 /// Skills, and everything that changes them, one after the other: a store keeps whole skills, so two changes at once would
 /// lose one.
@@ -62,7 +62,7 @@ impl Shelf {
     pub(crate) async fn offer(
         &self,
         principal: &Principal,
-        offer: Offer,
+        offer: ManagedSkill,
         was_deleted: bool,
     ) -> Result<SkillOutcome, StoreError> {
         let _changing = self.changing.lock().await;

@@ -13,23 +13,23 @@ use crate::tool::{Tool, ToolGuide};
 use crate::turn::TurnObserver;
 
 /// What the subsystems of a host declare: what they give and need, their tools, handlers and subscriptions.
-pub struct Needs {
+pub struct Declarations {
     parts: Parts,
     declaring: String,
-    wants: Vec<Want>,
+    wants: Vec<MissingPart>,
     tools: Vec<Tool>,
     guides: Vec<Arc<dyn ToolGuide>>,
     sources: Vec<Arc<dyn ContextSource>>,
     observers: Vec<Arc<dyn TurnObserver>>,
     routes: Vec<MessageRoute>,
     subscriptions: Vec<(String, SubscribeOptions)>,
-    taken: Vec<String>,
+    conflicts: Vec<String>,
 }
 
 /// A need, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{by}` needs a `{part}`: {advice}")]
-pub struct Want {
+pub struct MissingPart {
     slot: TypeId,
     /// Which subsystem needs it.
     pub by: String,
@@ -39,7 +39,7 @@ pub struct Want {
     pub advice: String,
 }
 
-impl Needs {
+impl Declarations {
     /// Nothing declared yet; `parts` are there already.
     pub fn new(parts: Parts) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Needs {
             observers: Vec::new(),
             routes: Vec::new(),
             subscriptions: Vec::new(),
-            taken: Vec::new(),
+            conflicts: Vec::new(),
         }
     }
 
@@ -71,14 +71,14 @@ impl Needs {
     pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) {
         if !self.parts.provide(part) {
             let (by, part) = (&self.declaring, type_name::<T>());
-            let taken = format!("`{by}` gives a `{part}`, and the host has one already: add only one of them");
-            self.taken.push(taken);
+            let conflicts = format!("`{by}` gives a `{part}`, and the host has one already: add only one of them");
+            self.conflicts.push(conflicts);
         }
     }
 
-    /// Needs somebody to give the part of type `T`; `advice` says what to add when nobody does.
+    /// Declarations somebody to give the part of type `T`; `advice` says what to add when nobody does.
     pub fn require<T: ?Sized + 'static>(&mut self, advice: impl Into<String>) {
-        self.wants.push(Want {
+        self.wants.push(MissingPart {
             slot: TypeId::of::<T>(),
             by: self.declaring.clone(),
             part: type_name::<T>(),
@@ -125,7 +125,7 @@ impl Needs {
         let missing = self.wants.into_iter().filter(|want| !self.parts.has(want.slot));
         Declared {
             missing: missing.collect(),
-            taken: self.taken,
+            conflicts: self.conflicts,
             parts: self.parts,
             tools: self.tools,
             guides: self.guides,
@@ -141,9 +141,9 @@ impl Needs {
 #[derive(Debug)]
 pub struct Declared {
     /// What somebody needs and nobody gives.
-    pub missing: Vec<Want>,
+    pub missing: Vec<MissingPart>,
     /// What more than one of them gives.
-    pub taken: Vec<String>,
+    pub conflicts: Vec<String>,
     /// What they give.
     pub parts: Parts,
     /// Their tools.
@@ -160,9 +160,9 @@ pub struct Declared {
     pub subscriptions: Vec<(String, SubscribeOptions)>,
 }
 
-impl fmt::Debug for Needs {
+impl fmt::Debug for Declarations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Needs")
+        f.debug_struct("Declarations")
             .field("parts", &self.parts)
             .field("wants", &self.wants)
             .field("routes", &self.routes)

@@ -1,7 +1,7 @@
 //! Conversations and working memory on disk, for a harness that measures stores side by side.
 //!
-//! Usage: `w8 append SECONDS`, or `w8 reload SESSIONS TURNS FOLDER`, where the folder has a JSON document for each session,
-//! `{sessionId, turns}`, as the harness makes them; or `w8 set SECONDS`, which needs no harness: working memory and its
+//! Usage: `stores append SECONDS`, or `stores reload SESSIONS TURNS FOLDER`, where the folder has a JSON document for each session,
+//! `{sessionId, turns}`, as the harness makes them; or `stores set SECONDS`, which needs no harness: working memory and its
 //! floors. Each prints JSON lines.
 
 use std::fs::File;
@@ -36,7 +36,7 @@ async fn main() -> Result<(), BoxError> {
             set_among_many(time).await
         }
         ["reload", sessions, turns, folder] => reload(sessions.parse()?, turns.parse()?, Path::new(folder)).await,
-        _ => Err("usage: w8 append SECONDS | w8 set SECONDS | w8 reload SESSIONS TURNS FOLDER".into()),
+        _ => Err("usage: stores append SECONDS | stores set SECONDS | stores reload SESSIONS TURNS FOLDER".into()),
     }
 }
 

@@ -12,7 +12,7 @@ use rockbot_core::{Digest, Principal, Timestamp};
 
 /// A skill as somebody offers it.
 #[derive(Debug, Clone)]
-pub(crate) struct Offer {
+pub(crate) struct ManagedSkill {
     pub(crate) name: StorePath,
     pub(crate) summary: String,
     pub(crate) content: String,
@@ -38,7 +38,7 @@ pub enum SkillOutcome {
     Deleted,
 }
 
-impl Offer {
+impl ManagedSkill {
     /// What tells this text from others.
     pub(crate) fn digest(&self) -> String {
         digest(&self.summary, &self.content, &self.metadata)
@@ -116,8 +116,8 @@ fn digest(summary: &str, content: &str, metadata: &BTreeMap<String, String>) -> 
 mod tests {
     use super::*;
 
-    fn offer(content: &str) -> Offer {
-        Offer {
+    fn offer(content: &str) -> ManagedSkill {
+        ManagedSkill {
             name: StorePath::new("web").unwrap(),
             summary: "Reading pages.".to_owned(),
             content: content.to_owned(),
@@ -169,7 +169,7 @@ mod tests {
         check(&edited(|skill| skill.metadata.clear()), SkillOutcome::Kept);
         check(&edited(|skill| skill.content = "new".to_owned()), SkillOutcome::Kept);
         check(&edited(|skill| skill.provenance = Provenance::USER), SkillOutcome::Kept);
-        let of_another = Offer {
+        let of_another = ManagedSkill {
             source: "skill-folder",
             ..offer("old")
         };
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn what_is_trusted_less_takes_no_place() {
         let judged = |content: &str, from: Trust, to: Trust| {
-            let known = Offer {
+            let known = ManagedSkill {
                 trust: from,
                 ..offer("old")
             };
-            let offered = Offer {
+            let offered = ManagedSkill {
                 trust: to,
                 ..offer(content)
             };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What can be said about a folder that can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DataFolder {
+pub enum DataDir {
     /// It is there, and files can be written into it.
     Ready,
     /// It is not there, and can be made.
@@ -16,7 +16,7 @@ pub enum DataFolder {
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DataFolderError {
+pub enum DataDirError {
     /// Something else has this name.
     #[error("`{0}` is not a folder: remove it, or choose another folder")]
     NotAFolder(PathBuf),
@@ -33,18 +33,18 @@ pub enum DataFolderError {
     InUse(PathBuf),
 }
 
-impl DataFolder {
+impl DataDir {
     /// Looks whether a host could keep its data in `folder`. A file is written there and removed.
     ///
     /// # Errors
     ///
     /// Fails when the folder is not there and cannot be made, cannot be written, or another process works in it.
-    pub fn check(folder: &Path) -> Result<Self, DataFolderError> {
+    pub fn check(folder: &Path) -> Result<Self, DataDirError> {
         let existing = nearest(folder);
         if !existing.is_dir() {
-            return Err(DataFolderError::NotAFolder(existing.to_owned()));
+            return Err(DataDirError::NotAFolder(existing.to_owned()));
         }
-        try_to_write(existing).map_err(|source| DataFolderError::NotWritable {
+        try_to_write(existing).map_err(|source| DataDirError::NotWritable {
             folder: existing.to_owned(),
             source,
         })?;
@@ -53,8 +53,8 @@ impl DataFolder {
         }
         match is_in_use(&folder.join("turns").join("lock")) {
             Ok(false) => Ok(Self::Ready),
-            Ok(true) => Err(DataFolderError::InUse(folder.to_owned())),
-            Err(source) => Err(DataFolderError::NotWritable {
+            Ok(true) => Err(DataDirError::InUse(folder.to_owned())),
+            Err(source) => Err(DataDirError::NotWritable {
                 folder: folder.join("turns"),
                 source,
             }),

@@ -10,22 +10,22 @@ use super::document::{Document, Members, timestamp};
 
 /// A document, and what another program or a person wrote beside it.
 #[derive(Debug)]
-pub(super) struct Sheet<D> {
+pub(super) struct StoredDocument<D> {
     pub(super) document: Arc<D>,
     /// Members that we do not know. They are kept, and decide nothing.
     pub(super) other: Map<String, Value>,
     /// As what the file was read; `None` when we wrote it and nobody has looked since.
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<FileVersion>,
 }
 
 /// What tells a file from what it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileVersion {
     pub(super) modified: Option<SystemTime>,
     len: u64,
 }
 
-impl From<&Found> for Stamp {
+impl From<&Found> for FileVersion {
     fn from(found: &Found) -> Self {
         Self {
             modified: found.modified,
@@ -34,9 +34,9 @@ impl From<&Found> for Stamp {
     }
 }
 
-impl<D: Document> Sheet<D> {
+impl<D: Document> StoredDocument<D> {
     /// Reads a file. `stem` is its name without the owner's folder and the ending.
-    pub(super) fn parse(json: &[u8], stem: &str, stamp: Stamp) -> serde_json::Result<Self> {
+    pub(super) fn parse(json: &[u8], stem: &str, stamp: FileVersion) -> serde_json::Result<Self> {
         let mut other: Map<String, Value> = serde_json::from_slice(without_bom(json))?;
         let mut members = Map::new();
         for name in D::MEMBERS {

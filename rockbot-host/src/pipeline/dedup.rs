@@ -33,7 +33,7 @@ struct State {
 type Key = [u64; 2];
 
 /// What is to be done with a message.
-pub(super) enum Turn<'a> {
+pub(super) enum Admission<'a> {
     /// It was dealt with.
     Done,
     /// It is to be handled, and nobody else handles it meanwhile.
@@ -58,7 +58,7 @@ impl Recent {
     }
 
     /// Takes up a message; waits while somebody else handles the same one.
-    pub(super) async fn enter(&self, key: Key) -> Turn<'_> {
+    pub(super) async fn enter(&self, key: Key) -> Admission<'_> {
         loop {
             let mut over = match self.take(key) {
                 Ok(turn) => return turn,
@@ -69,10 +69,10 @@ impl Recent {
         }
     }
 
-    fn take(&self, key: Key) -> Result<Turn<'_>, watch::Receiver<()>> {
+    fn take(&self, key: Key) -> Result<Admission<'_>, watch::Receiver<()>> {
         let mut state = self.lock();
         if state.done.contains(&key) || state.done_before.contains(&key) {
-            return Ok(Turn::Done);
+            return Ok(Admission::Done);
         }
         match state.running.entry(key) {
             Entry::Occupied(mut over) => {
@@ -81,7 +81,7 @@ impl Recent {
             }
             Entry::Vacant(free) => {
                 free.insert(None);
-                Ok(Turn::Mine(Ticket {
+                Ok(Admission::Mine(Ticket {
                     recent: self,
                     key,
                     is_done: false,

@@ -29,7 +29,7 @@ impl Allowed {
 }
 
 /// The text with only those addresses in its links that are allowed.
-pub(super) fn defuse(text: &str, allowed: &Allowed) -> String {
+pub(super) fn sanitize(text: &str, allowed: &Allowed) -> String {
     let mut writer = Writer {
         allowed,
         out: String::with_capacity(text.len()),

@@ -4,7 +4,7 @@ use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, OutputSchema}
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 use rockbot_core::{Timestamp, ToolName};
 
-use super::event::{Mark, Purpose, TurnStep};
+use super::event::{Purpose, TurnCounter, TurnStep};
 use super::machine::Turn;
 use super::policy::{Nudge, answer, ending, evaluate, follow_up, nudge};
 
@@ -13,7 +13,7 @@ const DELEGATING: [&str; 3] = ["spawn_subagent", "invoke_agent", "spawn_wisps"];
 
 /// What came of looking at a turn's answers once more.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SecondLook {
+pub(super) struct SelfEvaluation {
     nudged: Vec<Nudge>,
     reprompts: u32,
     follow_ups: u32,
@@ -23,7 +23,7 @@ pub(super) struct SecondLook {
     called_before: usize,
 }
 
-impl SecondLook {
+impl SelfEvaluation {
     /// Notes what the model is asked: after `answer`, if more is to be done after it, and after `called` calls.
     pub(super) fn note(&mut self, purpose: &Purpose, answer: Option<String>, called: usize) {
         match purpose {
@@ -40,7 +40,7 @@ impl SecondLook {
 }
 
 /// A question aside: its messages, and the shape of its answer.
-pub(crate) struct Aside {
+pub(crate) struct OutOfBand {
     pub(crate) messages: Vec<ChatMessage>,
     pub(crate) shape: OutputSchema,
 }
@@ -66,7 +66,7 @@ impl Turn {
             Purpose::Conclude(limit) => vec![ending::without_model(*limit, &self.finished)],
             Purpose::Evaluate(_) => self.follow_up(done()),
             Purpose::AssessFollowUp | Purpose::Continue { .. } => done(),
-            _ if self.second_look.original.is_some() => vec![self.original()],
+            _ if self.self_evaluation.original.is_some() => vec![self.original()],
             _ => vec![ending::model_failed(kind, message)],
         }
     }
@@ -89,7 +89,7 @@ impl Turn {
             }
             // Nothing more was said: what was said before stands.
             Some(TurnStep::Finish { status, .. })
-                if *status == TurnStatus::Failed(TurnFailure::NoAnswer) && self.second_look.original.is_some() =>
+                if *status == TurnStatus::Failed(TurnFailure::NoAnswer) && self.self_evaluation.original.is_some() =>
             {
                 vec![self.original()]
             }
@@ -105,13 +105,13 @@ impl Turn {
             has_tools: self.has_tools,
             calls: &self.finished,
         };
-        nudge::of(&words, &self.policy.nudges, &self.second_look.nudged)
+        nudge::of(&words, &self.policy.nudges, &self.self_evaluation.nudged)
     }
 
     /// Has a complete answer judged, where there is a reason to.
     fn look_again(&self, text: &str, settled: Vec<TurnStep>) -> Vec<TurnStep> {
-        if let Some(original) = &self.second_look.original {
-            let called = self.worked_calls() > self.second_look.called_before;
+        if let Some(original) = &self.self_evaluation.original {
+            let called = self.worked_calls() > self.self_evaluation.called_before;
             return finish(follow_up::reply(original, text, called));
         }
         let answer = evaluate::Answer {
@@ -121,7 +121,7 @@ impl Turn {
             called: self.worked_calls() > 0,
             changed: self.so_far.mutating_calls > 0,
         };
-        let may = self.second_look.reprompts < self.policy.evaluation.max_completion_reprompts;
+        let may = self.self_evaluation.reprompts < self.policy.evaluation.max_completion_reprompts;
         let may = may && self.may_look();
         match may.then(|| evaluate::trigger(&answer)).flatten() {
             Some(trigger) => vec![TurnStep::AskModel(Purpose::Evaluate(trigger))],
@@ -132,12 +132,12 @@ impl Turn {
     fn evaluated(&self, verdict: &str) -> Vec<TurnStep> {
         match evaluate::missing(verdict) {
             Some(reason) if self.limit().is_none() => vec![
-                TurnStep::Count(Mark::CompletionIncomplete),
+                TurnStep::Count(TurnCounter::CompletionIncomplete),
                 TurnStep::Gather(format!("{} {reason}", self.request.text)),
                 TurnStep::AskModel(Purpose::Continue { reason }),
             ],
             _ => {
-                let mut steps = vec![TurnStep::Count(Mark::CompletionComplete)];
+                let mut steps = vec![TurnStep::Count(TurnCounter::CompletionComplete)];
                 steps.extend(self.follow_up(done()));
                 steps
             }
@@ -150,7 +150,7 @@ impl Turn {
             .policy
             .evaluation
             .max_follow_up_passes
-            .saturating_sub(self.second_look.follow_ups);
+            .saturating_sub(self.self_evaluation.follow_ups);
         let worth_it = follow_up::is_worth_it(&self.request, self.worked_calls() > 0);
         match left > 0 && self.has_tools && worth_it && self.may_look() {
             true => vec![TurnStep::AskModel(Purpose::AssessFollowUp)],
@@ -161,12 +161,12 @@ impl Turn {
     fn assessed(&self, verdict: &str) -> Vec<TurnStep> {
         match follow_up::opportunity(verdict) {
             Some(prompt) if self.limit().is_none() => vec![
-                TurnStep::Count(Mark::FollowUpTriggered),
+                TurnStep::Count(TurnCounter::FollowUpTriggered),
                 TurnStep::Gather(prompt.clone()),
                 TurnStep::AskModel(Purpose::FollowUp { prompt }),
             ],
             _ => {
-                let mut steps = vec![TurnStep::Count(Mark::FollowUpNone)];
+                let mut steps = vec![TurnStep::Count(TurnCounter::FollowUpNone)];
                 steps.extend(done());
                 steps
             }
@@ -182,8 +182,8 @@ impl Turn {
     /// An end that leaves no room for a second look.
     pub(super) fn forced(&self, end: TurnStep) -> Vec<TurnStep> {
         let evaluation = &self.policy.evaluation;
-        let judged = (evaluation.max_completion_reprompts > 0).then_some(Mark::CompletionSkipped);
-        let followed = (evaluation.max_follow_up_passes > 0).then_some(Mark::FollowUpSkipped);
+        let judged = (evaluation.max_completion_reprompts > 0).then_some(TurnCounter::CompletionSkipped);
+        let followed = (evaluation.max_follow_up_passes > 0).then_some(TurnCounter::FollowUpSkipped);
         let marks = judged.into_iter().chain(followed).map(TurnStep::Count);
         marks.chain([end]).collect()
     }
@@ -192,19 +192,19 @@ impl Turn {
     pub(super) fn original(&self) -> TurnStep {
         TurnStep::Finish {
             status: TurnStatus::Answered,
-            text: self.second_look.original.clone(),
+            text: self.self_evaluation.original.clone(),
         }
     }
 
     /// What a cheap model is asked aside; `None` when `purpose` is no such question.
-    pub(crate) fn aside(&self, purpose: &Purpose) -> Option<Aside> {
+    pub(crate) fn aside(&self, purpose: &Purpose) -> Option<OutOfBand> {
         let turn = self.messages.get(self.begun_with..).unwrap_or_default();
         match purpose {
-            Purpose::Evaluate(_) => Some(Aside {
+            Purpose::Evaluate(_) => Some(OutOfBand {
                 messages: evaluate::question(&self.request.text, turn, &self.last_answer()),
                 shape: evaluate::verdict_shape(),
             }),
-            Purpose::AssessFollowUp => Some(Aside {
+            Purpose::AssessFollowUp => Some(OutOfBand {
                 messages: follow_up::question(&self.messages),
                 shape: follow_up::verdict_shape(),
             }),

@@ -10,10 +10,10 @@ use crate::engine::TurnEngine;
 
 /// Asks models for parts of the host: through the layers, meters and ledger that turns go through. It does not keep
 /// the host alive.
-pub(crate) struct SideChat(pub(crate) Weak<TurnEngine>);
+pub(crate) struct BackgroundClient(pub(crate) Weak<TurnEngine>);
 
 #[async_trait]
-impl ChatClient for SideChat {
+impl ChatClient for BackgroundClient {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let ended = || ChatError::new(ChatErrorKind::Other, "the host that is to ask the model has ended");
         let engine = self.0.upgrade().ok_or_else(ended)?;
@@ -38,8 +38,8 @@ impl ChatClient for SideChat {
     }
 }
 
-impl fmt::Debug for SideChat {
+impl fmt::Debug for BackgroundClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SideChat")
+        f.write_str("BackgroundClient")
     }
 }

@@ -1,6 +1,6 @@
 //! Request and answer over a bus, for a harness that measures frameworks side by side.
 //!
-//! Usage: `w3 MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through three
+//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through three
 //! layers of a user, to a typed handler, whose typed answer finds its question. Prints one JSON line.
 
 use std::sync::Arc;
@@ -43,10 +43,10 @@ impl Message for Answer {
 async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [mode, in_flight, seconds] = arguments.as_slice() else {
-        fail("usage: w3 MODE INFLIGHT SECONDS");
+        fail("usage: bus MODE INFLIGHT SECONDS");
     };
     if mode != "inproc" {
-        fail(&format!("w3 cannot measure `{mode}`: its one mode is `inproc`"));
+        fail(&format!("bus cannot measure `{mode}`: its one mode is `inproc`"));
     }
     let in_flight: usize = in_flight.parse().unwrap_or_else(|_| fail("INFLIGHT is a whole number"));
     let seconds: f64 = seconds.parse().unwrap_or_else(|_| fail("SECONDS is a number"));

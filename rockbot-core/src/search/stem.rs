@@ -1,5 +1,5 @@
 //! Words without their endings, and words that say nothing. Both were chosen by how many questions found their text
-//! (`cargo run -p rockbot-benches --bin recall`); what made no difference there is not here.
+//! (`cargo run -p rockbot-benches --bin recall_quality`); what made no difference there is not here.
 
 /// English articles, prepositions and conjunctions, sorted. Pronouns and question words help to find what is meant.
 const EMPTY: [&str; 31] = [

@@ -18,34 +18,31 @@
 //! * [`embedding`]: texts as vectors, and the [`EmbeddingClient`](embedding::EmbeddingClient) that asks for them
 //! * [`search`]: finding texts by words, and vectors that lie close
 //! * [`context`]: the [`CallContext`] that travels with every call
+//! * [`support`]: small helpers that the crates share: cancellation, safe log text, digests, suggestions
 //! * `config` (feature `config`): settings from files and the environment
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod cancellable;
 pub mod chat;
 pub mod clock;
 #[cfg(feature = "config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
 pub mod config;
 pub mod context;
-mod did_you_mean;
-mod digest;
 pub mod embedding;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub mod files;
 mod id;
 mod identity;
-mod loggable;
 pub mod messaging;
 pub mod recall;
-mod redact;
 pub mod rfc3339;
 pub mod search;
 pub mod store;
 pub mod subsystem;
+pub mod support;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
@@ -54,15 +51,11 @@ pub mod tool;
 pub mod turn;
 pub mod user;
 
-pub use cancellable::run_until_stopped;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
-pub use did_you_mean::nearest_names;
-pub use digest::Digest;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 pub use identity::AgentIdentity;
-pub use loggable::loggable;
-pub use redact::redact;
+pub use support::Digest;
 
 /// An error of any type, as tower's own middleware produces it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

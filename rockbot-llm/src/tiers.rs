@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
 use rockbot_core::config::Config;
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 
 use crate::offline::OfflineModel;
 use crate::settings::{LlmConfigError, LlmSettings, TierSettings};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::setting::Origin;
 use super::{Config, ConfigError, Route, Setting};
-use crate::did_you_mean::did_you_mean;
+use crate::support::did_you_mean;
 
 /// A setting that is without effect, since nobody asked for it: most likely its name is misspelt.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::messaging::{DeadLetter, DeadLetterReason};
-use rockbot_core::{Clock, MessageId, loggable};
+use rockbot_core::support::loggable;
+use rockbot_core::{Clock, MessageId};
 
 use super::queue::Item;
 

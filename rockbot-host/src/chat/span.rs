@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatResponse, DeltaSink, Usage};
 use rockbot_core::context::Origin;
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 use tokio::time::Instant;
 use tracing::Span;
 use tracing::field::{Empty, display};

@@ -7,9 +7,9 @@ use std::time::Duration;
 use rockbot_core::chat::{
     ChatCall, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier, ToolCall,
 };
+use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
-use rockbot_core::{loggable, run_until_stopped};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use rockbot_core::Digest;
 use rockbot_core::chat::{ChatMessage, ContentPart, ContextReason, Provenance, Role};
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
+use rockbot_core::support::loggable;
 use rockbot_core::turn::JournalError;
-use rockbot_core::{Digest, loggable};
 use tokio::time::timeout;
 
 use super::Drive;

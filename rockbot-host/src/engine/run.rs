@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, LogEntry};
+use rockbot_core::support::loggable;
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
-use rockbot_core::{BoxError, SessionId, Timestamp, loggable};
+use rockbot_core::{BoxError, SessionId, Timestamp};
 use serde_json::value::to_raw_value;
 use tokio::time::timeout;
 

@@ -1,7 +1,7 @@
 //! The span of a turn.
 
 use rockbot_core::chat::ChatErrorKind;
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
 use tracing::Span;
 use tracing::field::Empty;

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
+use rockbot_core::BoxError;
 use rockbot_core::messaging::{Delivery, DeliveryHandler, Disposition, MessageContext, MessageContexts, headers};
-use rockbot_core::{BoxError, loggable};
+use rockbot_core::support::loggable;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 

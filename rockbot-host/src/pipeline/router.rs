@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::loggable;
 use rockbot_core::messaging::{Disposition, ErrorReply, MessageContext, MessageRoute};
+use rockbot_core::support::loggable;
 use tokio::time::Instant;
 
 use super::meters::Meters;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rockbot_core::chat::{ModelTier, TierDecision, TierSelector, TurnSoFar};
 use rockbot_core::context::Origin;
+use rockbot_core::support::loggable;
 use rockbot_core::turn::{TurnOutcome, TurnRequest, TurnStatus};
-use rockbot_core::{Timestamp, TurnId, loggable};
+use rockbot_core::{Timestamp, TurnId};
 
 pub use log::{RoutingEntry, RoutingLog, RoutingResult};
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
+use rockbot_core::support::loggable;
 use rockbot_core::tool::{
     Effect, Recovery, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvocation, ToolInvokeRequest,
     ToolInvokeResponse, ToolRegistry, ToolSnapshot, ToolView,
 };
-use rockbot_core::{BoxError, CallContext, CallId, ToolName, loggable};
+use rockbot_core::{BoxError, CallContext, CallId, ToolName};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tracing::Instrument as _;

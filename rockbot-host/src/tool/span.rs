@@ -1,6 +1,6 @@
 //! The span of one tool call.
 
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 use rockbot_core::tool::{ToolInvokeRequest, ToolInvokeResponse};
 use tracing::Span;
 use tracing::field::Empty;

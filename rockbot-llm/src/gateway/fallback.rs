@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 use tokio::time::Instant;
 
 use super::circuit_breaker::{Breaker, CircuitBreaker, is_of_the_model};

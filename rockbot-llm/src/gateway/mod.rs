@@ -14,8 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
-use rockbot_core::{BoxError, run_until_stopped};
+use rockbot_core::support::run_until_stopped;
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 use tower::{Layer, Service};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 use tokio::time::{Instant, sleep};
 
 use super::deltas::WatchedDeltas;

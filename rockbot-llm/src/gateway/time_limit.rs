@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, DeltaSink};
-use rockbot_core::run_until_stopped;
+use rockbot_core::support::run_until_stopped;
 use tokio::time::{Instant, sleep_until};
 
 use super::layer::{GatewayLayer, layer_of};

@@ -7,7 +7,8 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Request, Response, Url};
 use rockbot_core::chat::ChatError;
-use rockbot_core::{CallContext, Clock, SystemClock, run_until_stopped};
+use rockbot_core::support::run_until_stopped;
+use rockbot_core::{CallContext, Clock, SystemClock};
 use tokio::time::{Instant, sleep_until};
 
 use super::advice::Advice;

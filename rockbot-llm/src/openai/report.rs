@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatError, ChatErrorKind};
-use rockbot_core::{ExposeSecret, Secret, redact};
+use rockbot_core::support::redact;
+use rockbot_core::{ExposeSecret, Secret};
 
 use super::classify::ErrorBody;
 use super::response::Fault;

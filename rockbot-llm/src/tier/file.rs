@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rockbot_core::{Clock, Digest, SystemClock, Timestamp, loggable};
+use rockbot_core::support::loggable;
+use rockbot_core::{Clock, Digest, SystemClock, Timestamp};
 
 use super::TierRules;
 

@@ -190,7 +190,7 @@ impl Service {
             Ok(Looked::Done) => self.waiting.evaluated(due),
             Ok(Looked::Alive(newest)) => self.waiting.went_on(due, newest),
             Err(error) => {
-                let error = rockbot_core::loggable(&error.to_string()).to_string();
+                let error = rockbot_core::support::loggable(&error.to_string()).to_string();
                 tracing::warn!(session = %due.key.session_id, error, "a session could not be evaluated; it is tried again later");
                 self.waiting.failed(due, self.poll_interval);
                 return false;

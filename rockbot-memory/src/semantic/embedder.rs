@@ -6,7 +6,8 @@ use std::time::Duration;
 use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::embedding::{Embedding, EmbeddingError};
 use rockbot_core::store::StoreError;
-use rockbot_core::{BoxError, Digest, MemoryId, Principal, loggable};
+use rockbot_core::support::loggable;
+use rockbot_core::{BoxError, Digest, MemoryId, Principal};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 

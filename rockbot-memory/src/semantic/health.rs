@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::embedding::EmbeddingError;
-use rockbot_core::loggable;
+use rockbot_core::support::loggable;
 use tokio::time::Instant;
 
 /// How long no search waits for a model that failed.

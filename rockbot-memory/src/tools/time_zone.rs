@@ -1,7 +1,8 @@
 //! Time zones by their names.
 
 use jiff::tz::{self, TimeZone};
-use rockbot_core::{Timestamp, nearest_names};
+use rockbot_core::Timestamp;
+use rockbot_core::support::nearest_names;
 
 /// How many zones are suggested when nobody knows the one that was meant.
 const SUGGESTIONS: usize = 3;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use crate::did_you_mean::did_you_mean;
+use crate::support::did_you_mean;
 use serde_json::{Map, Number, Value};
 
 use super::error::shorten;

@@ -1,6 +1,6 @@
 //! How a text begins, without what looks like a key.
 
-use rockbot_core::redact;
+use rockbot_core::support::redact;
 
 /// As much of a text is kept, in characters.
 const PREVIEW_CHARS: usize = 150;

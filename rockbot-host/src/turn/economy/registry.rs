@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rockbot_core::ToolName;
 use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role, ToolCall};
 use rockbot_core::store::StorePath;
-use rockbot_core::{ToolName, loggable};
+use rockbot_core::support::loggable;
 
 use super::Economy;
 use crate::turn::Turn;

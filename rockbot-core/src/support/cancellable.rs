@@ -1,4 +1,4 @@
-//! Running something until something rare happens.
+//! Racing a future against a rare stop signal, such as a cancellation or a deadline.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Runs `future` until it ends, or until `stop` does; then `future` is dropped where it is.
+/// Runs `future` to completion, or drops it at its current await point when `stop` completes first.
 ///
-/// `stop` is polled at first and whenever it asks to be, not each time that `future` is: a cancellation or a
-/// deadline that hardly ever comes costs a busy future next to nothing. When both end at once, `stop` counts.
+/// `tokio::select!` polls every branch each time the task wakes. Here `stop` is polled once at the start and then
+/// only when its own waker fires, so that a cancellation token or a timer that hardly ever completes adds next to
+/// nothing to a busy future. When both complete in the same poll, `stop` wins.
 ///
-/// A large `future` is better given as `pin!(future)`: one that is moved in takes its room twice.
+/// The returned future is cancellation-safe exactly when `future` and `stop` are: dropping it drops both.
+/// Pass a large future as `pin!(future)`, because a future that is moved in occupies its size twice.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use std::time::Duration;
-/// use rockbot_core::run_until_stopped;
+/// use rockbot_core::support::run_until_stopped;
 /// use tokio::time::sleep;
 ///
 /// let short = run_until_stopped(async { "done" }, sleep(Duration::from_secs(1))).await;
@@ -29,14 +31,15 @@ use std::task::{Context, Poll, Wake, Waker};
 ///
 /// # Errors
 ///
-/// Fails with the output of `stop` when that ends first.
+/// Returns the output of `stop` as the error if `stop` completes first.
 pub async fn run_until_stopped<T, S>(future: impl Future<Output = T>, stop: impl Future<Output = S>) -> Result<T, S> {
     let (mut future, mut stop) = (pin!(future), pin!(stop));
-    let waker_of_stop = Arc::new(StopWaker::default());
-    let waker = Waker::from(waker_of_stop.clone());
+    let stop_waker = Arc::new(StopWaker::default());
+    let waker = Waker::from(stop_waker.clone());
     poll_fn(move |cx| {
-        waker_of_stop.listen(cx.waker());
-        if waker_of_stop.was_rung()
+        // Order matters: a wake-up between the two calls must find the task's waker registered, or it is lost.
+        stop_waker.register(cx.waker());
+        if stop_waker.take_woken()
             && let Poll::Ready(stop) = stop.as_mut().poll(&mut Context::from_waker(&waker))
         {
             return Poll::Ready(Err(stop));
@@ -46,28 +49,27 @@ pub async fn run_until_stopped<T, S>(future: impl Future<Output = T>, stop: impl
     .await
 }
 
-/// What the stop rings when it wants to be polled.
+/// The waker that `stop` is polled with: it remembers that it was woken, and wakes the task.
 #[derive(Debug)]
 struct StopWaker {
-    rung: AtomicBool,
-    /// The task that listens.
+    woken: AtomicBool,
+    /// Waker of the task that polls both futures.
     task: Mutex<Option<Waker>>,
 }
 
 impl Default for StopWaker {
-    /// A waker_of_stop that was rung: the first poll is always wanted.
+    /// Creates a waker in the woken state, because `stop` must be polled once before it can register a waker.
     fn default() -> Self {
         Self {
-            rung: AtomicBool::new(true),
+            woken: AtomicBool::new(true),
             task: Mutex::default(),
         }
     }
 }
 
 impl StopWaker {
-    /// Wakes the task of `waker` from now on. To be called before [`StopWaker::was_rung`]: a ring in between would
-    /// wake nobody.
-    fn listen(&self, waker: &Waker) {
+    /// Registers the waker of the task. Call it before [`StopWaker::take_woken`]: a wake-up in between would be lost.
+    fn register(&self, waker: &Waker) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *task {
             Some(known) => known.clone_from(waker),
@@ -75,8 +77,10 @@ impl StopWaker {
         }
     }
 
-    fn was_rung(&self) -> bool {
-        self.rung.swap(false, Ordering::AcqRel)
+    /// Returns `true` if `stop` asked to be polled since the last call.
+    fn take_woken(&self) -> bool {
+        // Acquire pairs with the release in `wake_by_ref`: what `stop` wrote before it woke is visible to its poll.
+        self.woken.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -86,7 +90,9 @@ impl Wake for StopWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
+        // The flag is set before the task is woken: the poll that follows must see it.
+        self.woken.store(true, Ordering::Release);
+        // The waker is cloned so that the lock is not held while foreign code (`wake`) runs.
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(task) = task {
             task.wake();

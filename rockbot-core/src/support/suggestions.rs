@@ -1,20 +1,23 @@
-//! Which known name was probably meant by an unknown one.
+//! Suggestions for misspelled names, by edit distance.
 
-/// The known name that was probably meant by `given`.
+/// Returns the known name that is nearest to `given`, if one is near enough.
 pub(crate) fn did_you_mean<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_names(given, known, 1).pop()
 }
 
-/// The `most` known names that were most probably meant by `given`, the likeliest first: those that differ from it, apart
-/// from their case, in a third of its characters or less.
+/// Returns at most `max` known names that are near to `given`, the nearest first.
+///
+/// A name is near if at most a third of the characters of `given` must be inserted, deleted or replaced to turn one into
+/// the other (Levenshtein distance), ignoring case. Names at the same distance are in alphabetical order. Texts of
+/// more than 64 characters have no near names, which bounds the cost for untrusted input.
 ///
 /// ```
-/// use rockbot_core::nearest_names;
+/// use rockbot_core::support::nearest_names;
 ///
 /// let known = ["Parma", "Prague", "Paris", "Oslo"];
 /// assert_eq!(nearest_names("pariss", known.into_iter(), 2), ["Paris"]);
 /// ```
-pub fn nearest_names<'a>(given: &str, known: impl Iterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+pub fn nearest_names<'a>(given: &str, known: impl Iterator<Item = &'a str>, max: usize) -> Vec<&'a str> {
     let given = given.to_lowercase();
     let allowed = given.chars().count() / 3;
     let mut near: Vec<_> = known
@@ -22,10 +25,10 @@ pub fn nearest_names<'a>(given: &str, known: impl Iterator<Item = &'a str>, most
         .filter(|(distance, _)| *distance <= allowed)
         .collect();
     near.sort_unstable();
-    near.into_iter().map(|(_, name)| name).take(most).collect()
+    near.into_iter().map(|(_, name)| name).take(max).collect()
 }
 
-/// How many characters must be added, removed or replaced; a number above `limit` when it is surely more.
+/// Returns the Levenshtein distance of two texts, or some number above `limit` if the distance is surely above it.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let b: Vec<char> = b.chars().collect();
     let length = a.chars().count();

@@ -1,11 +1,15 @@
-//! SHA-256 digests: what a turn's identity and an approval's grant are bound to.
+//! The SHA-256 digest that identifies turns, binds approvals to arguments and detects changed documents.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of some parts, each prefixed by its length so that moving a boundary changes the digest.
+/// A SHA-256 digest of a sequence of parts.
+///
+/// Each part is prefixed by its length, so that moving a boundary between two parts changes the digest. Digests are
+/// part of the journal format and of grants: the same parts give the same digest in every version. A digest is
+/// serialized as 64 lower-case hexadecimal digits, which is also its [`Display`](fmt::Display) form.
 ///
 /// ```
 /// # use rockbot_core::Digest;
@@ -16,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of `parts`, in order.
+    /// Computes the digest of `parts`, in order.
     pub fn of<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -27,7 +31,7 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// The first 128 bits as 32 hexadecimal digits: enough for a name that nobody can forge.
+    /// Returns the first 128 bits as 32 hexadecimal digits, for names of files and keys that must not be forgeable.
     pub fn short(&self) -> String {
         hex(&self.0[..16])
     }
@@ -84,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// Journals and grants of other versions hold these digests: they must never change.
+    /// Digests must never change: journals and grants written by other versions contain them.
     #[test]
     fn is_the_sha_256_of_length_prefixed_parts() {
         let hex = "cf6ab613e3942391f88ed698557e1680f160bd10e88c6b668c50360c10930e2b";
@@ -95,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_digest() {
+    fn malformed_digests_are_rejected() {
         for text in [
             "",
             "00",

@@ -1,9 +1,13 @@
-//! Texts that may hold a key, for places where no key belongs.
+//! Removing credentials from texts that are logged or stored.
 
-/// `text` with what looks like a key blanked out: `Bearer …` and `sk-…`.
+/// Returns `text` with everything that looks like a credential replaced by `[redacted]`.
+///
+/// Two forms are recognised: the token after the word `Bearer` in any case, and a word that begins with `sk-` and has
+/// more than eight characters. This is a safety net for error bodies and previews that a server may echo a key into,
+/// not a guarantee: keys of other forms pass.
 ///
 /// ```
-/// assert_eq!(rockbot_core::redact("use sk-1234567890, please"), "use [redacted], please");
+/// assert_eq!(rockbot_core::support::redact("use sk-1234567890, please"), "use [redacted], please");
 /// ```
 pub fn redact(text: &str) -> String {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=*".contains(c);

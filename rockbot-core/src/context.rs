@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::turn::ProgressSink;
 use crate::{CallId, Digest, Principal, SessionId, TurnId};
 
 /// Through which door work came in. It comes from the channel, never from the message.
@@ -81,6 +80,59 @@ impl Grant {
     }
 }
 
+/// Reports the progress of a tool call to the listener of its turn.
+///
+/// It is the narrow side of a turn's [`ProgressSink`](crate::turn::ProgressSink): a tool can report texts of its own, but
+/// no event of the turn, such as its end. Without a listener a report costs nothing. Cheap to clone.
+///
+/// ```
+/// use rockbot_core::CallContext;
+///
+/// async fn index(files: &[&str], cx: &CallContext) {
+///     for (done, file) in files.iter().enumerate() {
+///         cx.progress().report(format!("{file} ({done} of {} done)", files.len()));
+///     }
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct ProgressReporter(Option<Arc<dyn ProgressListener>>);
+
+/// A receiver of the texts that tools report while they run.
+pub trait ProgressListener: Send + Sync + 'static {
+    /// Receives one report. It is called from within the tool call and must not block.
+    fn tool_progress(&self, text: String);
+}
+
+impl ProgressReporter {
+    /// Creates a reporter that passes its texts to `listener`.
+    pub fn new(listener: Arc<dyn ProgressListener>) -> Self {
+        Self(Some(listener))
+    }
+
+    /// Creates a reporter without a listener, which drops all reports.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Returns `true` if there is a listener. A tool can skip reports that are expensive to compute otherwise.
+    pub fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Reports how far the tool is, in a short text for the user.
+    pub fn report(&self, text: impl Into<String>) {
+        if let Some(listener) = &self.0 {
+            listener.tool_progress(text.into());
+        }
+    }
+}
+
+impl fmt::Debug for ProgressReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProgressReporter").field(&self.is_open()).finish()
+    }
+}
+
 /// What every call knows about the work that it belongs to: one shared allocation, cheap to clone.
 ///
 /// A context is passed along unchanged. Of its fields these cross a bus: principal, remaining time, trace and
@@ -113,7 +165,7 @@ struct Scope {
     /// The key of a call that came from another program, as its caller named it.
     idempotency_key: Option<Arc<str>>,
     trace: Option<Arc<str>>,
-    progress: ProgressSink,
+    progress: ProgressReporter,
     extensions: BTreeMap<TypeId, Extension>,
 }
 
@@ -144,7 +196,7 @@ impl CallContext {
             grants: Arc::from([]),
             idempotency_key: None,
             trace: None,
-            progress: ProgressSink::none(),
+            progress: ProgressReporter::none(),
             extensions: BTreeMap::new(),
         }))
     }
@@ -220,8 +272,8 @@ impl CallContext {
         self.0.trace.as_deref()
     }
 
-    /// Whoever listens to the turn: tools report how far they are here.
-    pub fn progress(&self) -> &ProgressSink {
+    /// Returns the reporter through which a tool tells the listener of its turn how far it is.
+    pub fn progress(&self) -> &ProgressReporter {
         &self.0.progress
     }
 
@@ -321,9 +373,11 @@ impl CallContext {
         self.change(|scope| scope.trace = Some(traceparent.into()))
     }
 
-    /// Reporting to `progress`.
+    /// Sets the listener that [`CallContext::progress`] reports to, such as the
+    /// [`ProgressSink`](crate::turn::ProgressSink) of a turn.
     #[must_use]
-    pub fn with_progress(self, progress: ProgressSink) -> Self {
+    pub fn with_progress(self, progress: impl Into<ProgressReporter>) -> Self {
+        let progress = progress.into();
         self.change(|scope| scope.progress = progress)
     }
 

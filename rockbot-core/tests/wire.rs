@@ -146,6 +146,7 @@ fn tool_registration() {
         time_limit: Some(Duration::from_millis(1_500)),
         max_concurrency: None,
         keeps_results_whole: false,
+        delegates: false,
     };
     check(
         &registration,
@@ -161,6 +162,14 @@ fn tool_registration() {
             },
         }),
     );
+    let delegating = ToolHints {
+        delegates: true,
+        ..ToolHints::default()
+    };
+    let json = json!({
+        "needsApproval": false, "timeLimit": null, "maxConcurrency": null, "keepsResultsWhole": false, "delegates": true,
+    });
+    check(&delegating, &json);
 }
 
 #[test]

@@ -457,7 +457,7 @@ async fn reports_come_before_the_reply_and_programs_can_read_them() {
         let model = ScriptedModel::new().calls("look", json!({"n": 7})).says("Seen.");
         let bus = InProcessBus::new();
         let telling = tool("look", |_: Anything, cx: rockbot_core::CallContext| async move {
-            cx.progress().tool("I look.");
+            cx.progress().report("I look.");
             "nothing"
         });
         let host = serving(&model, &bus).tool(telling.description("Looks.").pure());

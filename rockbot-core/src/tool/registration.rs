@@ -35,6 +35,16 @@ pub struct ToolHints {
     /// Whether its results stay in the conversation as they are, however long: for tools that read what was taken out
     /// of it, or that return long texts in parts themselves.
     pub keeps_results_whole: bool,
+    /// Whether a call hands its work to another agent that reports the result later. The host then does not judge the
+    /// turn by its own calls alone. Default `false`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub delegates: bool,
+}
+
+/// Leaves the member out of the JSON of a tool that does not delegate, so that it stays as older versions write it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What is known of a tool: the part that the model reads and the part that guides the host.

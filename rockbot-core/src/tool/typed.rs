@@ -178,6 +178,27 @@ impl Tool {
         self.registration.hints.keeps_results_whole = true;
         self
     }
+
+    /// Marks the tool as one that delegates: a call hands its work to another agent, which reports the result later.
+    ///
+    /// Before a turn ends, the host may judge whether its calls have done what the user asked for. The calls of a turn that
+    /// delegates cannot show that yet, so the host does not judge such a turn.
+    ///
+    /// ```
+    /// use rockbot_core::tool::tool;
+    ///
+    /// /// Starts a subagent, which reports its result in a later message.
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Spawn { task: String }
+    ///
+    /// let spawn = tool("spawn_subagent", |Spawn { task }: Spawn| async move { format!("started: {task}") }).delegates();
+    /// assert!(spawn.registration.hints.delegates);
+    /// ```
+    #[must_use]
+    pub fn delegates(mut self) -> Self {
+        self.registration.hints.delegates = true;
+        self
+    }
 }
 
 /// What [`tool`] accepts: async functions of the arguments, or of the arguments and the [`CallContext`].
@@ -486,7 +507,8 @@ mod tests {
             .needs_approval()
             .time_limit(Duration::from_secs(5))
             .max_concurrency(2)
-            .keeps_results_whole();
+            .keeps_results_whole()
+            .delegates();
         let registration = ToolRegistration {
             source: "restaurant".to_owned(),
             effect: Effect::Idempotent,
@@ -495,6 +517,7 @@ mod tests {
                 time_limit: Some(Duration::from_secs(5)),
                 max_concurrency: Some(2),
                 keeps_results_whole: true,
+                delegates: true,
             },
             ..ToolRegistration::new("book", "Books.", tool.registration.parameters_schema.clone())
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ApprovalRequest, TurnOutcome};
+use crate::context::{ProgressListener, ProgressReporter};
 use crate::{CallId, ToolName};
 
 /// Something that happened in a running turn.
@@ -52,23 +53,45 @@ pub enum TurnProgress {
     Final(TurnOutcome),
 }
 
-/// Receives what a turn reports. Called from the turn: must not block.
+/// The receiver of a turn's reports. It is called from within the turn and must not block.
+///
+/// The host sends it all events of the turn. Tools get its narrow side, the
+/// [`ProgressReporter`] in their [`CallContext`](crate::CallContext).
 #[derive(Clone, Default)]
 pub struct ProgressSink {
-    receive: Option<Arc<dyn Fn(TurnProgress) + Send + Sync>>,
+    receiver: Option<Arc<dyn Receiver>>,
     without_deltas: bool,
 }
 
+/// A callback behind both sides of a sink. `Arc<dyn Receiver>` coerces to `Arc<dyn ProgressListener>` without allocating.
+trait Receiver: ProgressListener {
+    fn receive(&self, progress: TurnProgress);
+}
+
+struct Callback<F>(F);
+
+impl<F: Fn(TurnProgress) + Send + Sync + 'static> Receiver for Callback<F> {
+    fn receive(&self, progress: TurnProgress) {
+        (self.0)(progress);
+    }
+}
+
+impl<F: Fn(TurnProgress) + Send + Sync + 'static> ProgressListener for Callback<F> {
+    fn tool_progress(&self, text: String) {
+        self.receive(TurnProgress::ToolProgress { text });
+    }
+}
+
 impl ProgressSink {
-    /// A sink that calls `receive` with each report.
+    /// Creates a sink that calls `receive` with each report.
     pub fn new(receive: impl Fn(TurnProgress) + Send + Sync + 'static) -> Self {
         Self {
-            receive: Some(Arc::new(receive)),
+            receiver: Some(Arc::new(Callback(receive))),
             without_deltas: false,
         }
     }
 
-    /// A sink for somebody whom the pieces of an answer do not concern: the model's answers come whole.
+    /// Creates a sink that does not need the pieces of an answer, so that the model's answers need not be streamed.
     pub fn without_deltas(receive: impl Fn(TurnProgress) + Send + Sync + 'static) -> Self {
         Self {
             without_deltas: true,
@@ -76,31 +99,32 @@ impl ProgressSink {
         }
     }
 
-    /// Nobody listens.
+    /// Creates a sink without a receiver, which drops all reports.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Whether somebody listens.
+    /// Returns `true` if there is a receiver.
     pub fn is_open(&self) -> bool {
-        self.receive.is_some()
+        self.receiver.is_some()
     }
 
-    /// Whether somebody listens to the pieces of an answer. A client streams only then.
+    /// Returns `true` if the receiver wants the pieces of an answer. The host streams the model's answer only then.
     pub fn wants_deltas(&self) -> bool {
         self.is_open() && !self.without_deltas
     }
 
-    /// Reports `progress`, which is made only when somebody listens.
+    /// Reports `progress`, which is computed only if there is a receiver.
     pub fn send(&self, progress: impl FnOnce() -> TurnProgress) {
-        if let Some(receive) = &self.receive {
-            receive(progress());
+        if let Some(receiver) = &self.receiver {
+            receiver.receive(progress());
         }
     }
+}
 
-    /// Reports a tool's own words.
-    pub fn tool(&self, text: impl Into<String>) {
-        self.send(|| TurnProgress::ToolProgress { text: text.into() });
+impl From<ProgressSink> for ProgressReporter {
+    fn from(sink: ProgressSink) -> Self {
+        sink.receiver.map_or_else(Self::none, |receiver| Self::new(receiver))
     }
 }
 

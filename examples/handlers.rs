@@ -1,5 +1,6 @@
-//! Messages of one's own: a type, two kinds of handlers, a tower layer in front of them, and what becomes of messages
-//! that nobody can deal with.
+//! Custom messages: a type, two kinds of handlers, a tower layer in front of them, and dead letters for what
+//! cannot be
+//! handled.
 //!
 //! `cargo run --example handlers`: no key needed, no model is asked.
 
@@ -17,7 +18,7 @@ use rockbot::core::messaging::{
 use rockbot::prelude::*;
 use tower::{Layer, Service};
 
-/// A message: its name on the wire, which other programs and languages use, too, and where it is published.
+/// A message: its type on the wire, which programs in other languages use too, and its topic.
 #[derive(Serialize, Deserialize)]
 struct Invoice {
     number: u32,
@@ -29,7 +30,7 @@ impl Message for Invoice {
     const TOPIC: Option<&'static str> = Some("billing.invoice");
 }
 
-/// A question, and its answer below.
+/// A question; its answer is below.
 #[derive(Serialize, Deserialize)]
 struct BalanceRequest {
     currency: String,
@@ -49,7 +50,7 @@ impl Message for Balance {
     const TYPE: &'static str = "billing.Balance";
 }
 
-/// A handler with state of its own. `Ok` means done; what kind of error it is decides what becomes of the message.
+/// A handler with state. `Ok` acknowledges the message; the kind of an error decides between retry and dead letter.
 struct Bookkeeper {
     balance: Arc<AtomicI64>,
 }
@@ -58,11 +59,12 @@ struct Bookkeeper {
 impl MessageHandler<Invoice> for Bookkeeper {
     async fn handle(&self, invoice: Invoice, _: &MessageContext) -> Result<(), HandlerError> {
         if invoice.cents < 0 {
-            // It will never be right: nobody needs to try again.
+            // A permanent failure: a retry would not help.
             return Err(HandlerError::dead_letter("an invoice cannot be negative"));
         }
         if invoice.number == 13 {
-            // What `?` makes of any error, too: the message is delivered again, as often as its subscription says.
+            // The same happens to any error that `?` returns: the message is redelivered as often as its
+            // subscription allows.
             return Err(HandlerError::retry("invoice 13 is on fire"));
         }
         self.balance.fetch_add(invoice.cents, Ordering::Relaxed);
@@ -70,7 +72,7 @@ impl MessageHandler<Invoice> for Bookkeeper {
     }
 }
 
-/// A tower layer: only messages with this header get through. As every layer it stands in front of all handlers.
+/// A tower layer that only passes messages with this header. Like every layer, it wraps all handlers.
 #[derive(Clone, Copy)]
 struct RequireHeader(&'static str);
 
@@ -82,7 +84,7 @@ impl<S> Layer<S> for RequireHeader {
     }
 }
 
-/// What [`RequireHeader`] makes of a service.
+/// The service that [`RequireHeader`] produces.
 #[derive(Clone)]
 struct HeaderRequired<S> {
     inner: S,
@@ -104,7 +106,7 @@ where
     fn call(&mut self, message: MessageContext) -> Self::Future {
         match message.envelope().headers.contains_key(self.header) {
             true => Either::Left(self.inner.call(message)),
-            // A layer that does not call on decides alone.
+            // A layer that does not call the inner service decides the outcome itself.
             false => {
                 let reason = format!("the header `{}` is missing", self.header);
                 Either::Right(ready(Ok(Disposition::dead_letter(reason))))
@@ -113,7 +115,7 @@ where
     }
 }
 
-/// The header that the layer wants to see.
+/// The header that the layer requires.
 const CUSTOMER: &str = "x-customer";
 
 fn build(bus: &InProcessBus) -> Result<AgentHost, BoxError> {
@@ -121,7 +123,7 @@ fn build(bus: &InProcessBus) -> Result<AgentHost, BoxError> {
     let bookkeeper = Bookkeeper {
         balance: balance.clone(),
     };
-    // The other kind of handler is an async closure. This one answers: with a balance, or with why there is none.
+    // The other kind of handler is an async closure. This one answers with a balance, or with an error.
     let tell = move |question: BalanceRequest, cx: MessageContext| {
         let cents = balance.load(Ordering::Relaxed);
         async move {
@@ -132,7 +134,7 @@ fn build(bus: &InProcessBus) -> Result<AgentHost, BoxError> {
             answered.map(drop)
         }
     };
-    // One message at a time, in the order in which they came: a question counts all invoices before it.
+    // One message at a time, in order: a question counts all invoices before it.
     let options = SubscribeOptions::new().with_retry(RetryPolicy::never());
     let host = AgentHost::builder("clerk")
         .chat(ChatTiers::from_env_or_offline()?)
@@ -145,7 +147,7 @@ fn build(bus: &InProcessBus) -> Result<AgentHost, BoxError> {
     Ok(host)
 }
 
-/// An answer that says why there is none: whoever asked gets it as an error.
+/// Returns an error answer, which the client receives as a typed error.
 fn no_books_in(currency: &str) -> ErrorReply {
     ErrorReply {
         code: "unknown_currency".to_owned(),
@@ -173,7 +175,7 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
     let host = build(&bus)?;
     host.start().await?;
 
-    // Two good ones, one that fails every time, and four that nobody can ever deal with.
+    // Two valid ones, one that fails every time, and four that cannot be handled at all.
     for (number, cents) in [(11, 1900), (12, 2300), (13, 500), (14, -700)] {
         send(&bus, MessageEnvelope::of(&Invoice { number, cents })?).await?;
     }

@@ -7,10 +7,10 @@ use std::sync::Mutex;
 
 use rockbot::prelude::*;
 
-/// Writes a note down and says how many there are.
+/// Writes a note down and tells how many there are.
 #[derive(Deserialize, JsonSchema)]
 struct TakeNote {
-    /// What to write down.
+    /// The text of the note.
     text: String,
 }
 

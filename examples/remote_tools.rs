@@ -1,7 +1,8 @@
-//! A tool in another program: a worker serves it, an agent calls it, and a bus is between them.
+//! A tool in another program: a worker serves it, an agent calls it, and a bus connects them.
 //!
-//! `cargo run --example remote_tools`: no key needed. Both programs are in this one process, so that there is nothing
-//! to install; on a broker only the line that makes the bus is another.
+//! `cargo run --example remote_tools`: no key needed. Both programs run in this one process, so that there is
+//! nothing to
+//! install; with a broker, only the line that creates the bus differs.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -12,18 +13,18 @@ use rockbot::core::messaging::RequestClient;
 use rockbot::core::tool::{RemoteToolExecutor, ToolRegistration, remote_tool};
 use rockbot::prelude::*;
 
-// How the tool is called: the one thing that both programs know. What follows is for the model.
+// The contract of the tool, shared by both programs: its arguments and the description that the model reads.
 /// Tells how many of a product are in stock.
 #[derive(Deserialize, JsonSchema)]
 struct StockRequest {
-    /// Which product.
+    /// The product.
     product: String,
 }
 
-/// Which products somebody asked for, as the worker wrote them down.
+/// The products that were asked for, as the worker recorded them.
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// The worker: a host without users, whose tools others call over the bus.
+/// Builds the worker: a host without users, whose tools are called over the bus.
 fn warehouse(bus: Arc<dyn Bus>, asked: &Asked) -> Result<AgentHost, BoxError> {
     let stock = |asked: State<Asked>, StockRequest { product }: StockRequest| async move {
         let in_stock = match product.as_str() {
@@ -46,10 +47,10 @@ fn warehouse(bus: Arc<dyn Bus>, asked: &Asked) -> Result<AgentHost, BoxError> {
     Ok(host)
 }
 
-/// The agent: it has the tool as if it were its own.
+/// Builds the agent, which has the tool as if it were its own.
 fn shop(bus: Arc<dyn Bus>) -> Result<AgentHost, BoxError> {
     let mut registration = ToolRegistration::of::<StockRequest>("stock");
-    // What a call changes decides what an answer that never comes means: this one may simply be asked for again.
+    // The effect decides what a missing answer means: a pure call may simply be repeated.
     registration.effect = Effect::Pure;
     let client = RequestClient::new(bus.clone(), "shop").with_time_limit(Duration::from_secs(10));
     let stock = remote_tool(registration, RemoteToolExecutor::new(Arc::new(client)));
@@ -62,7 +63,7 @@ fn shop(bus: Arc<dyn Bus>) -> Result<AgentHost, BoxError> {
 }
 
 pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
-    // The line that changes: here two programs would each connect to their broker.
+    // The line that changes: with a broker, each of the two programs would connect to it.
     let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
 
     let asked = Asked::default();
@@ -77,7 +78,7 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
         let answer = shop.agent().ask("my-session", question).await?;
         writeln!(out, "> {question}\n{answer}\n")?;
     }
-    // The worker goes away, as workers do: the model is told what is wrong, and the turn ends all the same.
+    // The worker goes away: the model is told that the tool is unavailable, and the turn still ends with an answer.
     warehouse.shutdown(Duration::from_secs(5)).await;
     let question = "Is there any stock of \"tables\"?";
     let answer = shop.agent().ask("my-session", question).await?;
@@ -86,7 +87,7 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
     let asked = asked.lock().map_err(|_| "the worker's notes are damaged")?.join(", ");
     writeln!(out, "the warehouse was asked for: {asked}")?;
     shop.shutdown(Duration::from_secs(5)).await;
-    // Whoever shares a bus closes it.
+    // The program that shares a bus between hosts closes it.
     let _ = bus.close(Duration::from_secs(5)).await;
     Ok(())
 }

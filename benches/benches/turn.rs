@@ -1,8 +1,8 @@
-//! Whole turns over a hand-written loop, both against a mock model server on loopback.
+//! Measures whole turns over a hand-written loop, both against a mock model server on loopback.
 //! `cargo bench -p rockbot-benches --bench turn`.
 //!
 //! A figure is the CPU time of the asking thread for each model turn, in microseconds; the server runs on a thread of
-//! its own. Floor and ours take turns, so that what else the machine does falls on both.
+//! its own. Floor and framework alternate, so that other load on the machine affects both.
 
 use rockbot_benches::floor::Floor;
 use rockbot_benches::ours::Extras;
@@ -95,7 +95,7 @@ async fn measure(workload: &Workload) -> (f64, f64) {
     (median(floors.split_off(1)), median(all_ours.split_off(1)))
 }
 
-/// Microseconds of this thread's CPU for each model turn.
+/// Measures the CPU time of this thread for each model turn, in microseconds.
 async fn cpu<F, Fut>(workload: &Workload, conversation: F) -> f64
 where
     F: Fn(usize) -> Fut + Clone + 'static,

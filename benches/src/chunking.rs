@@ -8,14 +8,14 @@ use rockbot_core::text::{ContentChunker, outline};
 
 use crate::{median, thread_seconds};
 
-/// What one way of chunking did.
+/// The result of one implementation.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunked {
-    /// How many chunks there are.
+    /// Number of chunks.
     pub chunks: usize,
-    /// The most characters of a chunk.
+    /// Number of characters of the longest chunk.
     pub largest: usize,
-    /// The median CPU time, in seconds.
+    /// Median CPU time, in seconds.
     pub seconds: f64,
 }
 
@@ -33,7 +33,7 @@ pub fn without_outline(text: &str, max_len: usize) -> Vec<&str> {
     chunks.iter().map(|chunk| chunk.text).collect()
 }
 
-/// Runs `ways` one after the other, `rounds` times: for each what it did, with its median CPU time.
+/// Runs the implementations alternately, `rounds` times, and returns the result of each with its median CPU time.
 pub fn measure<'t, const N: usize>(rounds: usize, ways: [&dyn Fn() -> Vec<&'t str>; N]) -> [Chunked; N] {
     let mut seconds = [(); N].map(|()| Vec::with_capacity(rounds));
     for _ in 0..rounds {
@@ -58,7 +58,7 @@ pub fn measure<'t, const N: usize>(rounds: usize, ways: [&dyn Fn() -> Vec<&'t st
     })
 }
 
-/// One pass over the lines: headings outside fences, then blank lines, then anywhere between characters.
+/// Cuts `text` in one pass over the lines: at headings outside fences, then at blank lines, then between characters.
 pub fn by_hand(text: &str, max_len: usize) -> Vec<&str> {
     let bytes = text.as_bytes();
     let (mut chunks, mut section, mut position, mut in_fence) = (Vec::new(), 0, 0, false);

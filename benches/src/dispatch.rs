@@ -15,7 +15,7 @@ use crate::{Args, median, work};
 const ARGUMENTS: &str = r#"{"a":7,"b":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}"#;
 const LOOPS: usize = 7;
 
-/// The floor: nothing but the work, behind a dynamic async call that takes the same context.
+/// The floor: the work alone, behind a dynamic async call that takes the same context.
 #[derive(Debug)]
 struct Bare;
 
@@ -28,7 +28,7 @@ impl ToolExecutor for Bare {
     }
 }
 
-/// Nanoseconds for each call: of the floor, and of a call through the guard with `tools` tools registered.
+/// Measures a call, in nanoseconds: of the floor, and through the guard with `tools` tools registered.
 pub async fn nanoseconds(tools: usize, iterations: usize) -> (f64, f64) {
     let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("bench"));
     let tool = |index| {

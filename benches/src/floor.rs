@@ -1,4 +1,4 @@
-//! The floor: an agent loop by hand on reqwest and serde, with nothing that a framework adds.
+//! The floor: an agent loop by hand on reqwest and serde, without anything that a framework adds.
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ struct DeltaFunction {
     arguments: Option<String>,
 }
 
-/// A loop that is ready to run.
+/// A prepared loop.
 #[derive(Clone, Debug)]
 pub struct Floor {
     http: reqwest::Client,
@@ -102,7 +102,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// A loop against the server at `base`, with `tools` tools.
+    /// Creates a loop that asks the server at `base` and has `tools` tools.
     pub fn new(base: &str, tools: usize, stream: bool) -> Self {
         let schema = rockbot_core::tool::schema_of::<Args>();
         let definition = |index| {
@@ -122,7 +122,7 @@ impl Floor {
         }
     }
 
-    /// One conversation, up to its last answer.
+    /// Runs one conversation up to its last answer.
     pub async fn conversation(&self) -> String {
         let mut messages = vec![said("system", instructions()), said("user", USER.to_owned())];
         loop {

@@ -1,4 +1,4 @@
-//! What the benches and the drivers share: the work, its floor, a mock model server, and CPU time.
+//! Shared parts of the benches and the drivers: the work, its floor, a mock model server, and CPU time.
 
 pub mod chunking;
 pub mod dispatch;
@@ -21,15 +21,15 @@ pub struct Args {
     pub b: String,
 }
 
-/// The body of every tool.
+/// Runs the body of every tool.
 pub fn work(args: &Args) -> String {
     format!("result {} len {}", args.a, args.b.len())
 }
 
-/// What the user says.
+/// The user's message.
 pub const USER: &str = "Please work out the answer with the tools and report it.";
 
-/// A system prompt of 1 KiB.
+/// Returns a system prompt of 1 KiB.
 pub fn instructions() -> String {
     let mut text = String::from("You are a helpful agent. ");
     while text.len() < 1024 {
@@ -38,12 +38,12 @@ pub fn instructions() -> String {
     text
 }
 
-/// What tool number `index` says of itself.
+/// Returns the description of tool number `index`.
 pub fn description(index: usize) -> String {
     format!("Tool number {index}: does a small deterministic thing with its two arguments and returns a short text.")
 }
 
-/// CPU seconds of the calling thread so far.
+/// Returns the CPU seconds of the calling thread so far.
 pub fn thread_seconds() -> f64 {
     // SAFETY: `clock_gettime` fills the struct that it is given; both its fields are plain numbers.
     let time = unsafe {
@@ -54,7 +54,7 @@ pub fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// CPU seconds of this process so far, and the most memory it had, in MiB.
+/// Returns the CPU seconds of this process so far, and its peak memory in MiB.
 pub fn process_usage() -> (f64, f64) {
     // SAFETY: `getrusage` fills the struct that it is given; all its fields are plain numbers.
     let usage = unsafe {
@@ -69,7 +69,7 @@ pub fn process_usage() -> (f64, f64) {
     )
 }
 
-/// The middle one of some figures.
+/// Returns the median of some figures.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]

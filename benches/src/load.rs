@@ -1,12 +1,13 @@
-//! Conversations, some at a time, on the calling thread.
+//! Runs conversations concurrently on the calling thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Runs `total` conversations, `concurrency` at a time; returns how long each took, in milliseconds. Must be
-/// called inside a `LocalSet`.
+/// Runs `total` conversations, `concurrency` at a time, and returns the duration of each in milliseconds.
+///
+/// Must be called inside a `LocalSet`.
 pub async fn run<F, Fut>(total: usize, concurrency: usize, conversation: F) -> Vec<f64>
 where
     F: Fn(usize) -> Fut + Clone + 'static,

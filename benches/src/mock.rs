@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The bytes of a text delta of a streamed answer.
+/// Size of a text delta of a streamed answer, in bytes.
 const CHUNK: usize = 16;
 
-/// The answers: two tool calls in each of the first turns, then a text of 1 KiB.
+/// The prepared answers: two tool calls in each of the first turns, then a text of 1 KiB.
 struct Answers {
     tools: Vec<(Vec<u8>, Vec<u8>)>,
     last: (Vec<u8>, Vec<u8>),
@@ -20,7 +20,7 @@ pub fn start(turns: usize) -> SocketAddr {
     serve_all(Answers::new(turns))
 }
 
-/// Starts a server that answers everything with these events. It ends with the process.
+/// Starts a server that answers every request with these events. It ends with the process.
 pub fn start_with(events: &[u8]) -> SocketAddr {
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
@@ -79,7 +79,7 @@ async fn serve(mut stream: TcpStream, answers: &Answers) {
     }
 }
 
-/// Where the body begins and how long it is, once the head is complete.
+/// Returns the offset of the body and its length, once the head is complete.
 fn head(buffer: &[u8]) -> Option<(usize, usize)> {
     let end = buffer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
@@ -133,7 +133,7 @@ impl Answers {
         }
     }
 
-    /// The answer depends on how often the model has spoken already, and on whether a stream is wanted.
+    /// Chooses the answer by the number of assistant messages so far, and by whether a stream is wanted.
     fn to(&self, body: &[u8]) -> &[u8] {
         let spoken = count(body, br#""role":"assistant""#);
         let (whole, stream) = self.tools.get(spoken).unwrap_or(&self.last);

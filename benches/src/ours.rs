@@ -16,10 +16,10 @@ use rockbot_llm::{KeywordTierSelector, Meter, ModelGateway, OpenAiChat, PermitLi
 
 use crate::{Args, description, instructions, whole, work};
 
-/// How many tool calls have run.
+/// Number of tool calls that have run.
 pub static TOOL_RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// This workload is about the loop: nothing is remembered.
+/// A conversation memory that keeps nothing: this workload is about the loop.
 #[derive(Debug)]
 struct NoMemory;
 
@@ -39,20 +39,21 @@ impl ConversationMemory for NoMemory {
     }
 }
 
-/// What a host of this bench has besides the loop.
+/// The parts of a benched host besides the loop.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras {
-    /// Every policy of a turn, evaluation and follow-up excepted: briefing, all nudges, behaviors of models, a tier
-    /// selector, working memory for long results and its two tools. None of them fires.
+    /// Every loop policy, evaluation and follow-up excepted: briefing, all nudges, model behaviors, a tier
+    /// selector, working
+    /// memory for large results and its two tools. None of them fires.
     pub policies: bool,
-    /// The stock gateway, with a permit for everybody.
+    /// The stock gateway, with enough permits that no call waits.
     pub gateway: bool,
-    /// Everything that a host remembers and learns from, in files: see [`whole`]. The files must be there.
+    /// All memory and feedback parts, in files: see [`whole`]. The files must exist.
     pub whole: bool,
 }
 
-/// A host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`; in memory when
-/// `IN_MEMORY` is set in the environment.
+/// Creates a host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`, or in memory
+/// when `IN_MEMORY` is set in the environment.
 pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost {
     let chat = OpenAiChat::builder(base, "mock-1")
         .api_key(Secret::from("test"))
@@ -115,7 +116,7 @@ fn with_policies(builder: AgentHostBuilder) -> AgentHostBuilder {
         .working_memory(InMemoryWorkingMemory::new())
 }
 
-/// What comes of one message: the last answer.
+/// Asks the agent one message, and returns its last answer.
 pub async fn answer(agent: &Agent, session: String, message: &str, stream: bool) -> String {
     if !stream {
         return agent.ask(session, message).await.expect("an answer").text;

@@ -1,4 +1,4 @@
-//! A long streamed answer: read by the client, and the least that reading it takes.
+//! A long streamed answer: read by the client, and by a minimal reader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use rockbot_llm::OpenAiChat;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The events of an answer of `count` pieces, as a server sends them.
+/// Returns the events of an answer of `count` deltas, as a server sends them.
 pub fn events(count: usize) -> Vec<u8> {
     let event = |delta: serde_json::Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
@@ -41,7 +41,7 @@ struct Delta<'a> {
     content: Option<&'a str>,
 }
 
-/// Parses the JSON of each line that has some; returns how long the text is. Nothing is put together.
+/// Parses the JSON of each data line, and returns the length of the text. Nothing is assembled.
 pub fn parse(body: &[u8]) -> usize {
     let lines = body.split(|byte| *byte == b'\n');
     let data = lines
@@ -55,7 +55,7 @@ pub fn parse(body: &[u8]) -> usize {
     .sum()
 }
 
-/// Reads the answer of the server at `base` and drops it; returns how long it is.
+/// Reads the answer of the server at `base`, drops it, and returns its length.
 pub async fn receive(http: &reqwest::Client, base: &str) -> usize {
     let request = http.post(format!("{base}/chat/completions")).body("{}");
     let mut response = request.send().await.expect("an answer");
@@ -66,13 +66,13 @@ pub async fn receive(http: &reqwest::Client, base: &str) -> usize {
     length
 }
 
-/// A client of the server at `base`.
+/// Creates a client of the server at `base`.
 pub fn client(base: &str) -> OpenAiChat {
     let builder = OpenAiChat::builder(base, "mock-1").api_key(Secret::from("test"));
     builder.build().expect("the endpoint is a URL")
 }
 
-/// Asks `client` and listens to the pieces; returns how long the text is.
+/// Asks `client`, listens to the deltas, and returns the length of the text.
 pub async fn ask(client: &OpenAiChat) -> usize {
     let heard = Arc::new(AtomicUsize::new(0));
     let hears = heard.clone();

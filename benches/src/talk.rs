@@ -1,20 +1,20 @@
-//! What somebody told an agent over some months, and what they ask about it later: `benches/data/recall.txt`.
+//! A user's statements to an agent over some months, and later questions about them: `benches/data/recall.txt`.
 
-/// What was said, and what is asked about it.
+/// Statements, and questions about them.
 #[derive(Debug, Default)]
 pub struct Talk<'a> {
-    /// What was said.
+    /// The statements.
     pub texts: Vec<String>,
-    /// What is asked.
+    /// The questions.
     pub questions: Vec<Question<'a>>,
 }
 
-/// Something that is asked about what was said.
+/// A question about the statements.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// A language, or a kind of difficulty.
     pub section: &'a str,
-    /// The words.
+    /// The words of the question.
     pub text: &'a str,
     /// The number of the text that answers it.
     pub answer: usize,
@@ -50,7 +50,7 @@ impl<'a> Talk<'a> {
         data
     }
 
-    /// The sections, in their order.
+    /// Returns the sections, in their order.
     pub fn sections(&self) -> Vec<&'a str> {
         let mut sections: Vec<_> = self.questions.iter().map(|question| question.section).collect();
         sections.dedup();
@@ -58,7 +58,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// One text for each name and topic.
+/// Generates one text for each name and topic.
 fn small_talk(frame: &str, names: &[&str], topics: &[&str]) -> Vec<String> {
     let fill = |name: &&str, topic: &str| frame.replace("{name}", name).replace("{topic}", topic);
     let texts = topics

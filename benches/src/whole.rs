@@ -1,5 +1,6 @@
-//! A whole host that has been in use for a while: it has a profile, 1 000 memories and 100 skills in files, and its
-//! conversations go on.
+//! A whole host that has been in use for a while: a profile, 1 000 memories and 100 skills in files, and
+//! conversations
+//! that continue.
 
 use std::path::Path;
 
@@ -15,12 +16,14 @@ use serde_json::json;
 use crate::instructions;
 use crate::talk::{Question, Talk};
 
-/// How many questions and answers each conversation begins with. The host searches by the message and three before it.
+/// Number of questions and answers at the beginning of each conversation: the host searches by the message and the
+/// three
+/// before it.
 pub const ANSWERS: usize = 3;
 
 const MEMORIES: usize = 1_000;
 
-/// What skills are about: each is about doing one of these to one of those.
+/// Verbs and objects that skills are made of.
 const DEEDS: [&str; 10] = [
     "book", "cancel", "compare", "describe", "find", "order", "plan", "repair", "report", "sell",
 ];
@@ -49,7 +52,7 @@ pub fn add(builder: AgentHostBuilder, data: &Path) -> AgentHostBuilder {
 ///
 /// # Errors
 ///
-/// Fails when a file cannot be written.
+/// Returns an error if a file cannot be written.
 pub async fn furnish(data: &Path, sessions: impl Iterator<Item = String>) -> Result<(), BoxError> {
     let write = |name: String, text: String| {
         let path = data.join(name);
@@ -84,7 +87,7 @@ pub async fn furnish(data: &Path, sessions: impl Iterator<Item = String>) -> Res
     .await
 }
 
-/// Has `sessions` begin with questions and answers.
+/// Begins `sessions` with questions and answers.
 async fn begin(
     memory: &FileConversationMemory,
     texts: &[String],
@@ -114,7 +117,7 @@ async fn begin(
     Ok(())
 }
 
-/// What people say, one after the other: something to search by. Each tenth message corrects the answer before it.
+/// Returns the users' messages in order: something to search by. Each tenth message corrects the answer before it.
 pub fn messages() -> Vec<String> {
     let talk = Talk::load();
     let long = talk

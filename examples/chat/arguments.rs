@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 A chat with an agent in the terminal.
 
@@ -37,7 +37,7 @@ The model is set in the section LLM of the file, or in the environment:
     also without ROCKBOT_. Other settings alike: ROCKBOT_AGENTHOST__MAXTOOLITERATIONS=30.
     With no model a built-in offline model answers, which is not an LLM.";
 
-/// What the user asked for.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) question: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     pub(crate) doctor: bool,
 }
 
-/// What to print from the journal.
+/// The part of the journal to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Trace {
     Nothing,
@@ -59,7 +59,7 @@ pub(crate) enum Trace {
 }
 
 impl Arguments {
-    /// Reads the command line; the error says which argument is wrong.
+    /// Parses the command line; the error names the wrong argument.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
             question: None,

@@ -1,4 +1,4 @@
-//! A tool that calculates, and the small parser behind it.
+//! The calculator tool and the small recursive-descent parser behind it.
 
 use rockbot::prelude::*;
 
@@ -9,7 +9,7 @@ struct Calculate {
     expression: String,
 }
 
-/// The tool.
+/// Returns the tool.
 pub(crate) fn calculator() -> Tool {
     tool("calculate", |args: Calculate| async move {
         evaluate(&args.expression).map(|value| value.to_string())
@@ -17,7 +17,7 @@ pub(crate) fn calculator() -> Tool {
     .pure()
 }
 
-/// How deep parentheses may be nested: the parser calls itself.
+/// Maximum nesting of parentheses: the parser recurses once for each level.
 const MAX_DEPTH: u32 = 100;
 
 fn evaluate(expression: &str) -> Result<f64, ToolError> {

@@ -1,4 +1,4 @@
-//! `chat doctor`: looks whether the configuration, the folders, the keys and the model servers are in order.
+//! `chat doctor`: checks the configuration, the folders, the keys and the model servers.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,7 +11,7 @@ use rockbot::host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostS
 use rockbot::llm::{LlmConfigError, LlmSettings, TierSettings, probe};
 use rockbot::memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 
-/// What was found: a line for each thing that was looked at.
+/// A report with one line for each check.
 #[derive(Default)]
 pub(crate) struct Report {
     lines: Vec<(Level, String)>,
@@ -48,8 +48,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Looks at everything that the chat needs. `data` is the folder that the command line names, `default_data` the one
-/// that is used when nobody names one; `variables` stand for the environment.
+/// Checks everything that the chat needs.
+///
+/// `data` is the folder named on the command line, `default_data` the fallback; `variables` stand for the
+/// environment.
 pub(crate) async fn examine(
     file: Option<&Path>,
     data: Option<&Path>,
@@ -72,7 +74,8 @@ pub(crate) async fn examine(
         Err(error) => report.add(Level::Problem, "configuration", error),
         Ok(host) => {
             look_at_configuration(&mut report, &config, file);
-            // Who could not read all names does not know them all.
+            // If reading the models failed, their keys were not marked as known, and every one would be reported
+            // as unknown.
             if !matches!(models, Err(LlmConfigError::Config(_))) {
                 look_for_unknown(&mut report, &config);
             }
@@ -80,7 +83,7 @@ pub(crate) async fn examine(
             look_at_profile(&mut report, &host.agent_profile);
         }
     }
-    // What is wrong with the whole section is said of the models.
+    // A problem with the whole section is reported with the models.
     let is_readable = matches!(models, Ok(_) | Err(LlmConfigError::NothingConfigured));
     look_at_models(&mut report, models).await;
     match embeddings {
@@ -91,7 +94,7 @@ pub(crate) async fn examine(
     report
 }
 
-/// What the parts of the chat would read of it.
+/// Reads the settings of the chat's parts, as the parts themselves would.
 fn read_settings_of_parts(config: &Config) -> Result<(), ConfigError> {
     MemorySettings::from_config(config)?;
     SkillsSettings::from_config(config)?;
@@ -138,7 +141,7 @@ fn look_at_profile(report: &mut Report, profile: &AgentProfileSettings) {
     match AgentProfile::load(&profile.options) {
         Ok(_) => report.add(Level::Ok, "profile", format!("`{}`", profile.base_path().display())),
         Err(error) if profile.is_there() => report.add(Level::Problem, "profile", error),
-        // Nobody said that there is one.
+        // The profile folder is optional unless the configuration names one.
         Err(_) if profile.chosen == FolderChoice::OfTheHost => {}
         Err(error) => report.add(
             Level::Warning,

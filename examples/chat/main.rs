@@ -1,4 +1,4 @@
-//! A terminal host: streams answers, shows tool calls while they run, asks before those that need approval.
+//! A terminal host: streams answers, shows tool calls while they run, asks for approval where a call needs it.
 //!
 //! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a key.
 
@@ -27,7 +27,7 @@ use terminal::Terminal;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
 
-/// Where turns are kept when nobody says where.
+/// The default data folder.
 const DATA_FOLDER: &str = "data/chat";
 
 #[tokio::main]
@@ -85,7 +85,7 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
     let models = ModelGateway::from_config_or_offline(&config)?;
     let prices = PriceTable::from_config(&config)?;
-    // Found by its words, and by its meaning where a model for that is set.
+    // Memories are found by words, and by meaning when an embedding model is configured.
     let memory = match OpenAiEmbeddings::from_config(&config)? {
         Some(client) => Memory::default().embeddings(client),
         None => Memory::default(),
@@ -97,16 +97,16 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
         .chat(models)
         .prices(prices)
         .settings(&settings)
-        // What a file says must not make an answer with a link to who knows where.
+        // A file must not be able to put a link to an arbitrary server into an answer (data exfiltration).
         .answer_filter(SafeLinks::new())
         .data_dir(data)
-        // What it is told in one conversation it knows in the next one.
+        // Facts from one conversation are recalled in the next.
         .add(memory);
     let host = tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))
         .build()?;
-    // Everybody has read their settings by now.
+    // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
     }
@@ -121,8 +121,10 @@ struct Chat {
 }
 
 impl Chat {
-    /// Ends what an earlier run left unfinished. What waits for a decision is asked about in a conversation, and
-    /// waits on in front of a single question.
+    /// Finishes the turns that an earlier run left unfinished.
+    ///
+    /// A turn that waits for an approval is asked about in a conversation, and stays parked during a one-shot
+    /// question.
     async fn resume(&mut self) -> Result<(), BoxError> {
         let resumed = self.host.start().await?;
         let (asks, mut turns) = (self.host.agent().approvals(), resumed.running);
@@ -149,7 +151,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Talks until the input ends. A failed answer does not end it.
+    /// Talks until the input ends. A failed answer does not end the conversation.
     async fn talk(&mut self) -> Result<bool, BoxError> {
         eprintln!("Ask something. /tools, /sessions, /session NAME, /reset, /quit; --help tells the rest.");
         loop {
@@ -186,7 +188,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Asks, shows what happens, and returns whether there was an answer. Ctrl-C stops the answer.
+    /// Asks the agent, shows its progress, and returns whether it answered. Ctrl-C cancels the answer.
     async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
         let mut turn = self.host.agent().stream(&self.session, question);
         loop {
@@ -210,7 +212,7 @@ impl Chat {
         }
     }
 
-    /// Asks about a tool call. Ctrl-C stops the turn instead; then this returns false.
+    /// Asks the user about a tool call. Ctrl-C cancels the turn instead, and this returns `false`.
     async fn decide(&mut self, ask: &ApprovalRequest) -> Result<bool, BoxError> {
         let agent = self.host.agent();
         let approved = tokio::select! {
@@ -241,7 +243,7 @@ impl Chat {
     }
 }
 
-/// Resolves at Ctrl-C; never where there are no signals.
+/// Resolves at Ctrl-C; stays pending on platforms without signals.
 async fn ctrl_c() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Showing a turn while it runs, and asking the person at the terminal.
+//! Shows a turn while it runs, and prompts the person at the terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -7,20 +7,20 @@ use rockbot::core::turn::ApprovalRequest;
 use rockbot::prelude::*;
 use tokio::sync::mpsc;
 
-/// How much of a tool's arguments or result is shown.
+/// Maximum number of characters shown of a tool's arguments or result.
 const SHOWN: usize = 120;
 
-/// The terminal: lines come in on a thread of their own, so that waiting for one can be given up.
+/// The terminal. Lines are read on a thread of their own, so that waiting for one can be cancelled.
 pub(crate) struct Terminal {
     lines: mpsc::Receiver<String>,
     interactive: bool,
     one_shot: bool,
-    /// What of the present answer stands on the screen.
+    /// The part of the current answer that is on the screen.
     shown: String,
 }
 
 impl Terminal {
-    /// The terminal of this process. With `one_shot` nothing but the answer goes to standard output.
+    /// Opens the terminal of this process. With `one_shot`, standard output carries the answer alone.
     pub(crate) fn new(one_shot: bool) -> Self {
         let (sender, lines) = mpsc::channel(1);
         let interactive = std::io::stdin().is_terminal();
@@ -38,7 +38,7 @@ impl Terminal {
         }
     }
 
-    /// Asks for the next line; `None` at the end of the input.
+    /// Prompts for the next line; returns `None` at the end of the input.
     pub(crate) async fn prompt(&mut self, prompt: &str) -> Option<String> {
         if self.interactive {
             eprint!("{prompt}");
@@ -47,20 +47,20 @@ impl Terminal {
         self.lines.recv().await
     }
 
-    /// Whether the person agrees to this tool call. Without a person the answer is no.
+    /// Asks the person to approve a tool call; returns `false` where there is no person to ask.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
         eprintln!("\n? {} {}", ask.tool, clean(&ask.arguments));
         if self.one_shot && !self.interactive {
             eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
             return false;
         }
-        // What was typed before the question is no answer to it.
+        // Discard what was typed before the question: it does not answer it.
         while self.interactive && self.lines.try_recv().is_ok() {}
         let answer = self.prompt("  Run it? [y/N] ").await.unwrap_or_default();
         matches!(answer.trim(), "y" | "Y" | "yes")
     }
 
-    /// Shows what a turn reports.
+    /// Shows a progress report of the turn.
     pub(crate) fn show(&mut self, progress: &TurnProgress) {
         match progress {
             TurnProgress::Delta(text) if !self.one_shot => {
@@ -88,7 +88,7 @@ impl Terminal {
         }
     }
 
-    /// Shows the end of a turn. Returns whether it had an answer.
+    /// Shows the end of a turn, and returns whether it had an answer.
     pub(crate) fn end(&mut self, outcome: &TurnOutcome) -> bool {
         if !outcome.is_answer() {
             self.begin(&format!("error: {}", clean(&outcome.text)));
@@ -105,7 +105,7 @@ impl Terminal {
         true
     }
 
-    /// A line about the turn, apart from the answer.
+    /// Begins a line about the turn, apart from the answer.
     fn begin(&mut self, line: &str) {
         self.begin_line();
         eprintln!("{line}");
@@ -119,7 +119,7 @@ impl Terminal {
     }
 }
 
-/// What an answer took, in one line.
+/// Summarizes the cost of an answer in one line.
 fn summary(outcome: &TurnOutcome) -> String {
     let (models, tools, turn) = (outcome.model_calls, outcome.calls.len(), &outcome.turn);
     let tiers = outcome
@@ -133,7 +133,7 @@ fn summary(outcome: &TurnOutcome) -> String {
     format!("[model calls: {models}, tool calls: {tools}, {costs}, turn: {turn}]")
 }
 
-/// Tokens and money. What nobody knows is not zero.
+/// Formats tokens and money. An unknown cost is shown as unknown, not as zero.
 pub(crate) fn costs(spent: &Spent) -> String {
     let Usage {
         input,
@@ -160,13 +160,13 @@ pub(crate) fn costs(spent: &Spent) -> String {
     }
 }
 
-/// Text as a terminal may show it: what a model or a tool writes must not control the screen.
+/// Removes control characters, so that a model or a tool cannot control the screen.
 pub(crate) fn clean(text: &str) -> String {
     let control = |c: char| c.is_control() && c != '\n' && c != '\t';
     text.chars().map(|c| if control(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// One line of it, not too long.
+/// Cleans a text and truncates it to one line.
 pub(crate) fn cut(text: &str) -> String {
     let line: String = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHOWN) {
@@ -175,13 +175,13 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
-/// Prints on standard output. A screen that cannot be written has nobody to tell.
+/// Prints on standard output. Errors are ignored: there is no other place to report them.
 pub(crate) fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn flush() {
-    // As above.
+    // As above: a closed standard output is no reason to fail.
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
 }

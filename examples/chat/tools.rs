@@ -6,10 +6,10 @@ use rockbot::prelude::*;
 
 use super::calculator::calculator;
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a file that the tool reads, in bytes.
 const MAX_FILE: u64 = 64 * 1024;
 
-/// Tells what date and time it is now, with the time zone.
+/// Tells the current date and time, with the time zone.
 #[derive(Deserialize, JsonSchema)]
 struct Now {}
 
@@ -20,12 +20,12 @@ struct ReadFile {
     path: PathBuf,
 }
 
-/// All tools; files are read below `root`.
+/// Returns all tools; files are read below `root`.
 pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
     let now = tool("current_time", |_: Now| async {
         chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string()
     });
-    // What is in a file goes to the model's provider, so a person decides each time.
+    // The content of a file goes to the model's provider, so each call needs an approval.
     let read_file = stateful_tool("read_file", root, read_file).pure().needs_approval();
     [now.pure(), calculator(), read_file]
 }
@@ -45,7 +45,7 @@ async fn read_file(root: State<PathBuf>, args: ReadFile) -> Result<String, ToolE
     String::from_utf8(bytes).map_err(|_| failed("it is not text"))
 }
 
-/// The real place of `path`, which must lie below `root` after every link has been followed.
+/// Resolves `path`, following links, and checks that it lies below `root`.
 fn below(root: &Path, path: &Path) -> Result<PathBuf, String> {
     let root = root.canonicalize().map_err(|error| error.to_string())?;
     let path = root.join(path).canonicalize().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Printing a turn from its journal: what happened, what was decided, and why the model was shown what it was shown.
+//! Prints a turn from its journal: events, decisions, and the reason for each message of a request.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rockbot::prelude::*;
 
 use super::terminal::{clean, costs, cut};
 
-/// Prints everything that the journal knows of a turn.
+/// Prints all records of a turn.
 pub(crate) async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxError> {
     let Some(run) = host.trace(turn).await? else {
         return Err(format!("the journal knows no turn `{turn}`; it keeps them for a day").into());
@@ -19,7 +19,7 @@ pub(crate) async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxErro
     Ok(())
 }
 
-/// What the journal knows of a turn, line by line.
+/// Formats the records of a turn, line by line.
 fn lines(run: &StoredRun) -> Result<Vec<String>, BoxError> {
     let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get())?;
     let mut replay = Replay {
@@ -47,17 +47,17 @@ fn lines(run: &StoredRun) -> Result<Vec<String>, BoxError> {
     Ok(lines)
 }
 
-/// The turn as it was, record by record.
+/// A replay of a turn, record by record.
 struct Replay {
     turn: Turn,
-    /// What the last request showed to the model.
+    /// The messages of the last request.
     shown: Vec<Arc<ChatMessage>>,
-    /// Whether it was a question aside, which goes to a cheap model.
+    /// The last request was out-of-band: a judge's question, which goes to a cheap model.
     is_out_of_band: bool,
 }
 
 impl Replay {
-    /// What happened and was decided, and then the requests that this led to.
+    /// Describes an event and its decisions, then the requests that they led to.
     fn tell(&mut self, record: &RunRecord) -> Vec<String> {
         let Ok(RecordedEvent { event, steps }) = serde_json::from_str(record.body.get()) else {
             return vec![format!("cannot be read: {}", clean(record.body.get()))];
@@ -90,7 +90,7 @@ impl Replay {
         }
     }
 
-    /// The messages of a request, those that the last one did not have; each with its place, reason and source.
+    /// Lists the messages that are new since the last request, each with its position, reason and source.
     fn request(&mut self, purpose: &Purpose) -> Vec<String> {
         self.is_out_of_band = purpose.is_out_of_band();
         if self.is_out_of_band {
@@ -138,7 +138,7 @@ fn calls(message: &ChatMessage) -> String {
     calls.collect::<Vec<_>>().join(", ")
 }
 
-/// Who wrote it.
+/// Returns the source of a message.
 fn source(message: &ChatMessage) -> &str {
     message.content.first().map_or("model", |part| &part.provenance.source)
 }

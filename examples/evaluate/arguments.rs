@@ -9,7 +9,7 @@ use super::task::{Kind, Task};
 use super::tasks;
 use super::trial::Limits;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 Runs tasks against a model, with each policy of a host on and off, and prints what they bring and cost.
 
@@ -31,7 +31,7 @@ Options:
 How each task went is told on standard error. The model is set in the environment, as for the example `chat`:
 OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or ROCKBOT_LLM__BALANCED__ENDPOINT and so on.";
 
-/// What the user asked for.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     tasks: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the command line; the error says which argument is wrong.
+    /// Parses the command line; the error names the wrong argument.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
             tasks: Vec::new(),
@@ -89,7 +89,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The tasks to run.
+    /// Returns the tasks to run.
     pub(crate) fn tasks(&self) -> Vec<Task> {
         let named = |task: &Task| self.tasks.iter().any(|name| is_named(task, name));
         let chosen = tasks::all()
@@ -106,7 +106,7 @@ impl Arguments {
         Kind::ALL.into_iter().flat_map(of).collect()
     }
 
-    /// The configurations to compare. Without named policies these are all that make a difference.
+    /// Returns the configurations to compare; unless policies are named, all that can make a difference.
     pub(crate) fn configurations(&self, has_tiers: bool) -> Vec<Configuration> {
         if !self.policies.is_empty() {
             return policies::compared(&self.policies, self.in_text);

@@ -1,8 +1,8 @@
-//! Long documents, made up from a few words, each with one fact somewhere in it and others that look like it.
+//! Long generated documents, each with one fact at a known position and similar statements as distractors.
 
 use std::fmt::Write;
 
-/// A document: how long it is about, and after how much of it the fact stands.
+/// A generated document: its approximate length, and the position of the fact.
 struct Document {
     name: &'static str,
     chars: usize,
@@ -101,7 +101,7 @@ const fn of(name: &'static str, chars: usize, percent: usize, heading: &'static 
     }
 }
 
-/// The document of this name, without regard to case and to the end of a file's name.
+/// Returns the document of this name, ignoring case and the file extension.
 pub(crate) fn document(name: &str) -> Option<String> {
     let name = name.trim().to_lowercase();
     let name = name.split('.').next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Names and numbers in an answer, and whether it admits that something could not be done.
+//! Recognizes names and numbers in an answer, and the admission that something could not be done.
 
-/// Whether `text` states `fact`: a number by its value, anything else as whole words without regard to case.
+/// Returns `true` if `text` states `fact`: a number by value, anything else as whole words ignoring case.
 pub(crate) fn states(text: &str, fact: &str) -> bool {
     match fact.parse::<f64>() {
         Ok(number) => numbers(text).any(|other| (other - number).abs() < 1e-9) || has_words(text, in_words(number)),
@@ -8,14 +8,14 @@ pub(crate) fn states(text: &str, fact: &str) -> bool {
     }
 }
 
-/// The numbers of a text. A comma before three digits separates thousands.
+/// Returns the numbers of a text. A comma before three digits separates thousands.
 fn numbers(text: &str) -> impl Iterator<Item = f64> {
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
     let runs = text.split(move |c| !is_part(c));
     runs.filter_map(|run| run.trim_matches(['.', ',']).replace(',', "").parse().ok())
 }
 
-/// A small whole number as people write it; else something that nobody writes.
+/// Spells out a small whole number; returns a text that never occurs for any other.
 fn in_words(number: f64) -> &'static str {
     const WORDS: [&str; 13] = [
         "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -33,7 +33,7 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// Whether an answer says that something could not be done.
+/// Returns `true` if an answer admits that something could not be done.
 pub(crate) fn admits(text: &str) -> bool {
     const WORDS: [&str; 19] = [
         "fail",

@@ -1,6 +1,7 @@
-//! Which policies pay for your model: tasks with checkable outcomes, run with each policy of a host on and off.
+//! Measures which policies pay for a model: tasks with checkable outcomes, run with each policy of a host on and off.
 //!
-//! `cargo run --release --example evaluate -- --limit 2`; the README says how to point it at a real model. Without one the
+//! `cargo run --release --example evaluate -- --limit 2`; the README says how to point it at a real model. Without
+//! one the
 //! built-in offline model is evaluated, whose figures say nothing about an LLM.
 
 pub(crate) mod arguments;
@@ -33,7 +34,7 @@ async fn main() -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be there to read it.
+            // A closed standard error is no reason to fail.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
@@ -80,8 +81,11 @@ fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks the model once, so that one that cannot be asked is found before all tasks fail, and the first task does not
-/// pay for a model that is still being loaded. Returns the model's name.
+/// Asks the model once and returns its name.
+///
+/// A model that cannot be reached is reported before all tasks fail, and the first task is not charged for loading
+/// the
+/// model.
 async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
     let request = ChatRequest {
         max_output_tokens: Some(16),
@@ -99,7 +103,7 @@ async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
     })
 }
 
-/// Whether there is more than one model to choose from.
+/// Returns `true` if the tiers have different models.
 fn has_tiers(model: &Arc<dyn ChatClient>) -> bool {
     let balanced = model.model_of(ModelTier::Balanced);
     ModelTier::ALL.iter().any(|tier| model.model_of(*tier) != balanced)
@@ -107,6 +111,6 @@ fn has_tiers(model: &Arc<dyn ChatClient>) -> bool {
 
 fn tell(configuration: &str, task: &str, verdict: &Result<(), String>) {
     let verdict = verdict.as_ref().err().map_or("solved", String::as_str);
-    // Nobody may be there to read it.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(io::stderr(), "{configuration} {task}: {verdict}");
 }

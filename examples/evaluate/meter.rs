@@ -1,18 +1,18 @@
-//! Counts what a model is asked, and asks it all in one way.
+//! Counts model calls and their tokens, and asks all of them with the same sampling.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot::core::chat::{ChatCall, ChatError, Usage};
 use rockbot::prelude::*;
 
-/// How the model is asked.
+/// The sampling parameters of every request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sampling {
     pub(crate) temperature: Option<f32>,
     pub(crate) max_output_tokens: u32,
 }
 
-/// Calls and their tokens, in and out together.
+/// A number of calls, and their tokens in and out together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Spent {
     pub(crate) calls: u64,
@@ -26,7 +26,7 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// What the turn itself spent, and its judges aside.
+/// The calls of the turn itself, and those of its judges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bill {
     pub(crate) turn: Spent,
@@ -42,7 +42,7 @@ impl Bill {
     }
 }
 
-/// A model that is counted. A call that fails or is given up counts, but nobody knows its tokens.
+/// A counted model. A call that fails or is cancelled counts as a call of unknown size.
 #[derive(Clone)]
 pub(crate) struct Metered {
     client: Arc<dyn ChatClient>,
@@ -64,7 +64,7 @@ impl Metered {
     }
 
     fn lock(&self) -> MutexGuard<'_, Bill> {
-        // No code that can panic runs under the lock.
+        // Cannot be poisoned in practice: no code that can panic runs under the lock.
         self.bill.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -72,7 +72,7 @@ impl Metered {
 #[async_trait]
 impl ChatClient for Metered {
     async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
-        // No task asks for an answer of a given shape, so whoever does is a judge.
+        // No task asks for structured output, so a request with a schema comes from a judge.
         let is_out_of_band = call.request.output.is_some();
         self.lock().of(is_out_of_band).calls += 1;
         let request = ChatRequest {
@@ -87,7 +87,7 @@ impl ChatClient for Metered {
         answer
     }
 
-    /// A behavior is looked up by the model's id, so there must be one.
+    /// Returns an id even for an unnamed model: behaviors are looked up by it.
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
         self.client.model_of(tier).or_else(|| Some("unnamed".into()))
     }

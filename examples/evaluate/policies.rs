@@ -1,4 +1,4 @@
-//! The policies that can be on or off, and the configurations that are compared.
+//! The policies under test, and the configurations that are compared.
 
 use rockbot::core::store::InMemoryWorkingMemory;
 use rockbot::core::tool::LargeResultPolicy;
@@ -7,7 +7,7 @@ use rockbot::host::turn::{ContextEconomy, Evaluation, Nudges};
 use rockbot::host::{AgentHostBuilder, Briefing};
 use rockbot::llm::KeywordTierSelector;
 
-/// Something that a host can do for its model.
+/// A policy that a host can switch on for its model.
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) name: &'static str,
@@ -15,9 +15,9 @@ pub(crate) struct Policy {
     pub(crate) add: fn(AgentHostBuilder) -> AgentHostBuilder,
 }
 
-/// The policy for models without native tool calls.
+/// The name of the policy for models without native tool calls.
 pub(crate) const TEXT_CALLS: &str = "text-calls";
-/// The policy that needs more than one model.
+/// The name of the policy that needs more than one model.
 pub(crate) const TIERS: &str = "tiers";
 
 pub(crate) static POLICIES: [Policy; 10] = [
@@ -103,14 +103,14 @@ pub(crate) static POLICIES: [Policy; 10] = [
     },
 ];
 
-/// The time and how to work.
+/// Returns a briefing with the time and the working method.
 fn briefing() -> Briefing {
     let mut briefing = Briefing::full().with_time_zone("UTC");
     briefing.task_list = false;
     briefing
 }
 
-/// All nudges, or none.
+/// Returns all nudges, or none.
 fn nudges(on: bool) -> Nudges {
     Nudges {
         on_unfinished_set_up: on,
@@ -126,7 +126,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Policy> {
     POLICIES.iter().find(|policy| policy.name == name)
 }
 
-/// The policies that are on together.
+/// A set of policies that are on together.
 #[derive(Debug, Clone)]
 pub(crate) struct Configuration {
     pub(crate) name: String,
@@ -134,7 +134,7 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// `base` with `policies`, for models that call in text if `in_text`.
+    /// Creates a configuration with `policies`; with `in_text`, tools are called in text.
     pub(crate) fn new(name: &str, policies: &[&'static Policy], in_text: bool) -> Self {
         let text = find(TEXT_CALLS).filter(|_| in_text);
         Self {
@@ -149,7 +149,7 @@ impl Configuration {
     }
 }
 
-/// The base, and the base with each of `policies`.
+/// Returns the base configuration, and the base with each policy of `policies`.
 pub(crate) fn compared(policies: &[&'static Policy], in_text: bool) -> Vec<Configuration> {
     let base = Configuration::new("base", &[], in_text);
     let each = policies

@@ -1,4 +1,4 @@
-//! What was found, as a table for people or as JSON.
+//! Reports the results, as a Markdown table or as JSON.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::meter::Bill;
 use super::task::{Kind, Task};
 use super::trial::Trial;
 
-/// All trials of a configuration.
+/// All trials of one configuration.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     pub(crate) configuration: &'a str,
@@ -82,7 +82,7 @@ impl Row<'_> {
     }
 }
 
-/// What was spent on all tasks for each solved one.
+/// Divides what all tasks spent by the number of solved ones.
 fn for_each(spent: u64, solved: usize, digits: usize) -> String {
     match solved {
         0 => "-".to_owned(),
@@ -90,7 +90,7 @@ fn for_each(spent: u64, solved: usize, digits: usize) -> String {
     }
 }
 
-/// A table in Markdown. What each solved task cost includes what was spent on the others.
+/// Formats a Markdown table. The cost of a solved task includes what the failed ones spent.
 pub(crate) fn table(rows: &[Row<'_>]) -> String {
     let head = ["configuration", "solved"].into_iter().chain(Kind::ALL.map(Kind::name));
     let head = head.chain([

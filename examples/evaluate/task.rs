@@ -1,12 +1,13 @@
-//! What a task asks, and when it counts as solved: by the calls that were made and by names and numbers in the answer,
-//! never by its wording and never by what another model thinks of it.
+//! A task and its check: by the calls that were made and by names and numbers in the answer, never by wording and
+//! never
+//! by another model's opinion.
 
 use serde_json::Value;
 
 use super::facts::{admits, states};
 use super::world::changes_something;
 
-/// What a task tries.
+/// The ability that a task tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     RightTool,
@@ -38,37 +39,37 @@ impl Kind {
         }
     }
 
-    /// Whether calling a tool that was not expected is wrong, though it only reads.
+    /// Returns `true` if an unexpected call counts as wrong even when it only reads.
     fn is_strict(self) -> bool {
         matches!(self, Self::RightTool | Self::NoTool)
     }
 }
 
-/// A tool that does not work in a task.
+/// A tool that fails during a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Once(&'static str),
     Always(&'static str),
 }
 
-/// A call that a task needs. An argument `{"has": "word"}` may say more than the word.
+/// A call that a task requires. An argument `{"has": "word"}` may contain more than the word.
 #[derive(Debug, Clone)]
 pub(crate) struct Expected {
     pub(crate) tool: &'static str,
     pub(crate) arguments: Value,
 }
 
-/// One thing that a user asks for.
+/// One request of a user, with its check.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) id: &'static str,
     pub(crate) kind: Kind,
     pub(crate) asks: &'static str,
-    /// The calls that must be made, in any order.
+    /// The required calls, in any order.
     pub(crate) calls: Vec<Expected>,
-    /// What the answer must state: of each entry one alternative.
+    /// The facts that the answer must state: one alternative of each entry.
     pub(crate) facts: Vec<&'static [&'static str]>,
-    /// Whether the answer must say that something could not be done.
+    /// The answer must admit that something could not be done.
     pub(crate) must_admit: bool,
     pub(crate) fault: Option<Fault>,
 }
@@ -86,19 +87,19 @@ impl Task {
         }
     }
 
-    /// Declarations this call.
+    /// Requires this call.
     pub(crate) fn calls(mut self, tool: &'static str, arguments: Value) -> Self {
         self.calls.push(Expected { tool, arguments });
         self
     }
 
-    /// The answer states one of these names or numbers.
+    /// Requires the answer to state one of these names or numbers.
     pub(crate) fn states(mut self, alternatives: &'static [&'static str]) -> Self {
         self.facts.push(alternatives);
         self
     }
 
-    /// The answer says that something could not be done.
+    /// Requires the answer to admit that something could not be done.
     pub(crate) fn admits(mut self) -> Self {
         self.must_admit = true;
         self
@@ -114,7 +115,7 @@ impl Task {
         self.admits()
     }
 
-    /// Whether `seen` solves it; else why not.
+    /// Checks whether `seen` solves the task; the error says why not.
     pub(crate) fn check(&self, seen: &Seen) -> Result<(), String> {
         if let Some(why) = &seen.no_answer {
             return Err(format!("no answer: {why}"));
@@ -152,7 +153,7 @@ impl Task {
     }
 }
 
-/// What a host gives a model to keep a list with: that is nobody's tool.
+/// Returns `true` for the host's own bookkeeping tools, which no task expects.
 fn is_bookkeeping(tool: &str) -> bool {
     ["task_create", "task_update"].contains(&tool)
 }
@@ -167,7 +168,7 @@ impl Expected {
     }
 }
 
-/// Whether an argument is what a task needs: texts without regard to case and outer space, numbers by their value.
+/// Compares an argument with the expected one: texts ignoring case and outer white space, numbers by value.
 fn fits(expected: &Value, argument: &Value) -> bool {
     let plain = |text: &str| text.trim().to_lowercase();
     match (expected["has"].as_str(), expected, argument) {
@@ -178,12 +179,12 @@ fn fits(expected: &Value, argument: &Value) -> bool {
     }
 }
 
-/// What a turn did.
+/// The observed behaviour of a turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// The calls that ended, in order.
+    /// The finished calls, in order.
     pub(crate) calls: Vec<SeenCall>,
-    /// Why there is no answer, if there is none.
+    /// The reason why there is no answer.
     pub(crate) no_answer: Option<String>,
     pub(crate) text: String,
 }

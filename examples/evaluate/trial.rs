@@ -1,4 +1,4 @@
-//! One task under one configuration: a host of its own, one turn, what it did and what it cost.
+//! Runs one task under one configuration: a host of its own, one turn, its calls and its cost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use super::world;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use your tools when they help. Answer briefly.";
 
-/// How far a task may go.
+/// The limits of a trial.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) model_calls: u32,
     pub(crate) time: Duration,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug)]
 pub(crate) struct Trial {
-    /// Why it was not solved, if it was not.
+    /// The reason why the task was not solved, as an error.
     pub(crate) verdict: Result<(), String>,
     pub(crate) bill: Bill,
     pub(crate) time: Duration,
 }
 
-/// Tuesday, 10 March 2026, 09:00 UTC: so that a briefing is the same in each run.
+/// A clock that stands at Tuesday, 10 March 2026, 09:00 UTC, so that every run has the same briefing.
 #[derive(Debug)]
 struct ThatMorning;
 
@@ -80,7 +80,7 @@ fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Lim
     Ok(configuration.apply(builder).build()?)
 }
 
-/// Notes what a turn does.
+/// Records what a turn does.
 async fn watch(mut turn: TurnStream, seen: &mut Seen) {
     let mut begun = Vec::new();
     while let Some(progress) = turn.next().await {

@@ -1,5 +1,5 @@
-//! The tools that the tasks are about. They answer from tables, so a run can be repeated; those that change something
-//! only say that they did.
+//! The tools that the tasks use. They answer from tables, so that a run can be repeated; mutating tools only report
+//! success.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,14 +86,14 @@ struct ReadDocument {
     name: String,
 }
 
-/// The tools that change something.
+/// The mutating tools.
 const CHANGING: [&str; 3] = ["send_mail", "create_event", "take_note"];
 
 pub(crate) fn changes_something(tool: &str) -> bool {
     CHANGING.contains(&tool)
 }
 
-/// All tools, of which `fault` says which does not work.
+/// Returns all tools; `fault` names the one that fails.
 pub(crate) fn tools(fault: Option<Fault>) -> Vec<Tool> {
     let world = Arc::new(World {
         fault,
@@ -127,14 +127,14 @@ pub(crate) fn tools(fault: Option<Fault>) -> Vec<Tool> {
     reading.map(Tool::pure).into_iter().chain(changing).collect()
 }
 
-/// What all tools of a run share.
+/// State shared by all tools of a run.
 struct World {
     fault: Option<Fault>,
     has_failed: AtomicBool,
 }
 
 impl World {
-    /// Whether a call of `tool` fails now.
+    /// Returns `true` if the present call of `tool` fails.
     fn fails(&self, tool: &str) -> bool {
         match self.fault {
             Some(Fault::Once(name)) => name == tool && !self.has_failed.swap(true, Ordering::Relaxed),
@@ -162,7 +162,7 @@ where
     })
 }
 
-/// The row of a table under `key`, without regard to case.
+/// Looks up the row of a table under `key`, ignoring case.
 fn row<'a, T>(table: &'a [(&str, T)], key: &str, what: &str) -> Result<&'a T, ToolError> {
     let found = table.iter().find(|(name, _)| name.eq_ignore_ascii_case(key.trim()));
     found
@@ -186,7 +186,7 @@ fn weather(city: &str) -> Result<String, ToolError> {
     Ok(format!("{degrees} degrees Celsius, {sky}"))
 }
 
-/// Pieces in stock, and the price of one in euros.
+/// Pieces in stock and the price of one in euros, by product.
 const PRODUCTS: [(&str, (u32, u32)); 6] = [
     ("chair", (12, 49)),
     ("lamp", (3, 25)),

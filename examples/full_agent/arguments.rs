@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 An agent as a service, with everything that a host has.
 
@@ -22,7 +22,7 @@ Lines that begin with a slash:
 
 What happens is logged as JSON lines on standard error, as much as RUST_LOG says (default: info).";
 
-/// What the user asked for.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) ask: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the command line; the error says which argument is wrong.
+    /// Parses the command line; the error names the wrong argument.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
             ask: None,

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus and probes for a supervisor, over the little HTTP that they need.
+//! Prometheus metrics and health probes over a minimal HTTP server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{interval, sleep, timeout};
 
-/// How many connections are served at once; further ones wait.
+/// Maximum number of connections served concurrently; further ones wait in the listen queue.
 const CONNECTIONS: usize = 16;
 
-/// How long a connection may take.
+/// Maximum duration of a connection.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The longest request, in bytes.
+/// Maximum size of a request, in bytes.
 const MAX_REQUEST: u64 = 8 * 1024;
 
-/// A port of this machine, open.
+/// A listening port of this machine.
 pub(crate) struct Endpoint(TcpListener);
 
 impl Endpoint {
-    /// Opens `port`, or any free one for 0. Only programs of this machine reach it.
+    /// Opens `port` on the loopback interface, or a free port for 0.
     pub(crate) async fn open(port: u16) -> Result<Self, BoxError> {
         let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         Ok(Self(opened.map_err(|error| {
@@ -37,18 +37,19 @@ impl Endpoint {
         Ok(self.0.local_addr()?)
     }
 
-    /// Answers until the task is aborted.
+    /// Serves requests until the task is aborted.
     pub(crate) async fn serve(self, host: Arc<AgentHost>, metrics: PrometheusHandle) {
         let permits = Arc::new(Semaphore::new(CONNECTIONS));
         let mut upkeep = interval(Duration::from_secs(5));
         while let Ok(permit) = permits.clone().acquire_owned().await {
             let accepted = tokio::select! {
                 accepted = self.0.accept() => accepted,
-                // Durations pile up until somebody sorts them in, and perhaps nobody scrapes.
+                // The recorder buffers durations until upkeep sorts them in, and scrapes may never come.
                 _ = upkeep.tick() => { metrics.run_upkeep(); continue }
             };
             let Ok((stream, _)) = accepted else {
-                // The process has no file left to open, for example.
+                // Accepting fails, for example, when the process has no file descriptor left; retrying at once
+                // would spin.
                 sleep(Duration::from_secs(1)).await;
                 continue;
             };
@@ -63,7 +64,7 @@ impl Endpoint {
     }
 }
 
-/// Reads one request and answers it.
+/// Reads one request and responds to it.
 async fn exchange(mut stream: TcpStream, host: &AgentHost, metrics: &PrometheusHandle) -> std::io::Result<()> {
     let (reader, mut writer) = stream.split();
     let mut lines = BufReader::new(reader.take(MAX_REQUEST)).lines();
@@ -86,7 +87,7 @@ async fn exchange(mut stream: TcpStream, host: &AgentHost, metrics: &PrometheusH
 fn answer(path: &str, host: &AgentHost, metrics: &PrometheusHandle) -> (&'static str, String) {
     match path {
         "/metrics" => ("200 OK", metrics.render()),
-        // Alive: nobody needs to start it anew. Ready: it can do its work.
+        // Liveness: the process need not be restarted. Readiness: it can do its work.
         "/livez" if host.state() == HostState::Stopped => ("503 Service Unavailable", "stopped\n".to_owned()),
         "/livez" => ("200 OK", "alive\n".to_owned()),
         "/readyz" => match host.readiness() {

@@ -1,4 +1,4 @@
-//! A part of the host with work of its own: it leaves a sign of life in the data folder every few seconds.
+//! A subsystem with background work: it writes a heartbeat file into the data folder every few seconds.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +13,14 @@ use tokio::task::JoinSet;
 #[derive(Deserialize, JsonSchema)]
 struct CountHeartbeats {}
 
-/// The subsystem.
+/// The subsystem before the host starts.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     every: Duration,
     pulse: Arc<Mutex<Pulse>>,
 }
 
-/// What is known of the beats.
+/// The state of the heartbeat.
 #[derive(Debug, Default)]
 struct Pulse {
     beats: u64,
@@ -42,7 +42,7 @@ impl Subsystem for Heartbeat {
         "heartbeat"
     }
 
-    /// When the host is built: says what it gives and needs, and runs nothing yet.
+    /// Declares, while the host is built, what the subsystem gives and needs; nothing runs yet.
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         if needs.parts().data_dir().is_none() {
             return Err("it needs a folder for its sign of life: call `.data_dir(…)`".into());
@@ -56,7 +56,7 @@ impl Subsystem for Heartbeat {
         Ok(())
     }
 
-    /// When the host starts.
+    /// Starts the background task when the host starts.
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let file = parts.data_dir().ok_or("the data folder is gone")?.join("heartbeat");
         let (pulse, stop) = (self.pulse, Arc::new(Notify::new()));
@@ -67,23 +67,23 @@ impl Subsystem for Heartbeat {
     }
 }
 
-/// The subsystem at work.
+/// The subsystem while the host runs.
 struct Beating {
     pulse: Arc<Mutex<Pulse>>,
     stop: Arc<Notify>,
-    /// Ends with this, should nobody stop it.
+    /// The background task; dropping the set aborts it, even when `stop` is never called.
     task: tokio::sync::Mutex<JoinSet<()>>,
 }
 
 #[async_trait]
 impl Running for Beating {
-    /// Tells the task to end, and waits until it has.
+    /// Cancels the task, and waits until it has ended.
     async fn stop(&self) {
         self.stop.notify_one();
         self.task.lock().await.join_next().await;
     }
 
-    /// What it says here stands in `/readyz`.
+    /// Reports health; an error shows up in `/readyz`.
     fn check(&self) -> Result<(), String> {
         read(&self.pulse, |pulse| pulse.problem.clone().map_or(Ok(()), Err))
     }
@@ -104,18 +104,18 @@ async fn beat(every: Duration, file: PathBuf, pulse: Arc<Mutex<Pulse>>, stop: Ar
             () = stop.notified() => break,
         }
     }
-    // Whoever looks for it now sees that the agent ended in good order.
+    // A missing file tells a supervisor that the agent ended in good order.
     let _ = std::fs::remove_file(&file);
     tracing::info!(beats = read(&pulse, |pulse| pulse.beats), "the heart has stopped");
 }
 
-/// Writes the file anew; says what is wrong if that does not work.
+/// Rewrites the file, and returns the problem if that fails.
 fn leave_sign(file: &Path) -> Option<String> {
     let error = std::fs::write(file, format!("{}\n", std::process::id())).err()?;
     Some(format!("`{}` cannot be written: {error}", file.display()))
 }
 
 fn read<T>(pulse: &Mutex<Pulse>, look: impl FnOnce(&mut Pulse) -> T) -> T {
-    // A pulse is whole at every moment, whoever panics.
+    // Every update is a single assignment, so a poisoned lock still holds a consistent value.
     look(&mut pulse.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,5 +1,5 @@
 //! Everything in one host, as a service: a profile in files, tools with a guide, users and other programs on a bus, a
-//! subsystem, metrics, probes, logs, and an end in good order.
+//! subsystem, metrics, probes, logs, and a graceful shutdown.
 //!
 //! `cargo run --example full_agent`, or `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""`. Works
 //! without a key. The bus is in this process, so a small terminal interface comes with it.
@@ -27,7 +27,7 @@ use rockbot::llm::{KeywordTierSelector, PriceTable};
 use rockbot::prelude::*;
 use terminal::Terminal;
 
-/// How long running turns may go on once the agent is told to stop; the next process goes on with the others.
+/// How long running turns may go on at shutdown; the next process resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -62,21 +62,21 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
     let [take_note, read_notes] = notes::tools(&arguments.data);
     let config = Config::from_env();
     let host = AgentHost::builder("full-agent")
-        // The models, and what stands in front of them: permits, retries, fallback models, time limits.
+        // The models behind the gateway: permits, retries, fallback models, time limits.
         .chat(ModelGateway::from_config_or_offline(&config)?)
         .prices(PriceTable::from_config(&config)?)
-        // What a message deserves; the host notes its decisions in `tier-routing-log.jsonl`.
+        // The tier that a message deserves; decisions are logged in `tier-routing-log.jsonl`.
         .tier_selector(KeywordTierSelector::from_file(folder.join("tier-selector.json")))
         .data_dir(&arguments.data)
         .profile(AgentProfileOptions::new(folder), DefaultSystemPromptBuilder)
         .tool(take_note)
         .tool(read_notes)
         .guide(notes::guide())
-        // Interfaces render answers: only links that the user named lead anywhere.
+        // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
         .answer_filter(SafeLinks::new())
         .add(Heartbeat::new(Duration::from_secs(5)))
         .feedback(InMemoryFeedbackStore::new())
-        // Whoever is on the bus can write to the agent, and call its tools.
+        // Users write to the agent, and other programs call its tools, over the bus.
         .bus(bus.clone())
         .serve_users()
         .serve_tools()
@@ -84,7 +84,7 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
     Ok(host)
 }
 
-/// Asks once, without the bus: whoever embeds an agent can simply call it.
+/// Asks once, without the bus, as a program that embeds an agent does.
 async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
     host.start().await?;
     let answered = host.agent().ask(terminal::SESSION, question).await;
@@ -92,9 +92,9 @@ async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
     terminal::print(&answered?.to_string())
 }
 
-/// Serves until somebody says stop.
+/// Serves until the process is told to stop.
 async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Result<(), BoxError> {
-    // Before anything that takes time: who asks meanwhile is told that the host is not ready, and may stop it.
+    // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and can be stopped.
     let stop = stop_signal()?;
     let endpoint = Endpoint::open(port).await?;
     terminal.note(&format!("metrics and probes at http://{}/metrics", endpoint.address()?));
@@ -112,7 +112,7 @@ async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Resul
     Ok(())
 }
 
-/// Resolves at Ctrl-C and at SIGTERM. From now on neither ends the process by itself.
+/// Resolves at Ctrl-C and at SIGTERM. Installing the handlers disables the default action of both.
 #[cfg(unix)]
 fn stop_signal() -> Result<impl Future<Output = ()>, BoxError> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use rockbot::core::tool::StaticGuide;
 use rockbot::prelude::*;
 
-/// The longest note, in bytes.
+/// Maximum length of a note, in bytes.
 const MAX_NOTE: usize = 1000;
 
 /// Writes a note down.
 #[derive(Deserialize, JsonSchema)]
 struct TakeNote {
-    /// What to write down.
+    /// The text of the note.
     text: String,
 }
 
@@ -21,7 +21,7 @@ struct TakeNote {
 #[derive(Deserialize, JsonSchema)]
 struct ReadNotes {}
 
-/// The tools; notes are kept in `folder`.
+/// Returns the tools; notes are kept in `folder`.
 pub(crate) fn tools(folder: &Path) -> [Tool; 2] {
     let file = folder.join("notes.txt");
     [
@@ -30,12 +30,12 @@ pub(crate) fn tools(folder: &Path) -> [Tool; 2] {
     ]
 }
 
-/// What the model reads before it uses them.
+/// Returns the guide that the model reads before it uses the tools.
 pub(crate) fn guide() -> StaticGuide {
     StaticGuide::new("notes", "Taking and reading notes.", include_str!("notes.md"))
 }
 
-// Any error may leave a tool with `?`: the model reads it. A `ToolError` says what kind of error it is, too.
+// Any error may leave a tool with `?`: the model reads it. A `ToolError` also carries the kind of error.
 async fn take_note(file: State<PathBuf>, note: TakeNote) -> Result<&'static str, BoxError> {
     if note.text.len() > MAX_NOTE {
         let problem = format!("a note has up to {MAX_NOTE} bytes: write it shorter");

@@ -1,4 +1,4 @@
-//! The agent's first profile: files that whoever runs the agent changes to their liking.
+//! The agent's initial profile: files that the operator edits.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ const FILES: [(&str, &str); 3] = [
     ("style.md", include_str!("agent/style.md")),
 ];
 
-/// Puts the files that are missing into `folder`. What is there already is never overwritten.
+/// Writes the files that are missing into `folder`. Existing files are never overwritten.
 pub(crate) fn seed(folder: &Path) -> Result<(), BoxError> {
     let failed = |path: &Path, error: &std::io::Error| {
         let path = path.display();

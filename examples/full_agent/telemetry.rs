@@ -1,4 +1,4 @@
-//! Logs and metrics. The libraries only speak of what happens; this program chooses who listens.
+//! Logs and metrics. The libraries only emit them; this program chooses the subscriber and the recorder.
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rockbot::host::telemetry::describe_metrics;
@@ -6,21 +6,22 @@ use rockbot::prelude::*;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-/// Where the buckets of durations end, in milliseconds: from a local tool to a long answer.
+/// Bucket bounds of durations in milliseconds: from a local tool to a long answer.
 const MILLISECONDS: [f64; 10] = [
     1.0, 5.0, 25.0, 100.0, 250.0, 1_000.0, 5_000.0, 15_000.0, 60_000.0, 300_000.0,
 ];
 
-/// The same for what is measured in seconds, and for tokens: as OpenTelemetry recommends.
+/// Bucket bounds of durations in seconds and of tokens, as OpenTelemetry recommends.
 const SECONDS: [f64; 10] = [0.02, 0.08, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 40.96, 81.92];
 const TOKENS: [f64; 8] = [16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0];
 
-/// Logs as JSON lines to standard error, as much as the environment's `RUST_LOG` says.
+/// Logs JSON lines to standard error, filtered by `RUST_LOG`.
 ///
-/// Each line has its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `chat` and `execute_tool`.
-/// The first two carry the sender's `traceparent`, so the lines of one request are found in all programs that it went
-/// through. An OpenTelemetry layer would join below with a further `.with(…)`, and take that field for the span's remote
-/// parent. `rockbot::host::telemetry` has a table of all spans and metrics.
+/// Each line carries its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `chat` and
+/// `execute_tool`. The first two carry the sender's `traceparent`, so the lines of one request can be found in every
+/// program that it passed through. An OpenTelemetry layer would be added below with a further `.with(…)`, and use
+/// that
+/// field as the span's remote parent. `rockbot::agent::telemetry` has a table of all spans and metrics.
 pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
     let targets = match std::env::var("RUST_LOG") {
         Ok(text) => text
@@ -37,7 +38,7 @@ pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Collects metrics from now on, with what they mean. Rendered they are what Prometheus reads; dots in names become `_`.
+/// Installs the metrics recorder with the description of each metric. Rendering replaces dots in names with `_`.
 pub(crate) fn metrics() -> Result<PrometheusHandle, BoxError> {
     let metrics = PrometheusBuilder::new()
         .set_buckets(&MILLISECONDS)?

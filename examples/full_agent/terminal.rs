@@ -1,4 +1,4 @@
-//! A small interface of the agent: what a person types goes over the bus, as it would from anywhere else.
+//! A small user interface of the agent: messages go over the bus, as they would from any other program.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use rockbot::core::{IdSource, MessageId, RandomIds};
 use rockbot::prelude::*;
 use tokio::sync::mpsc;
 
-/// The one conversation of this terminal.
+/// The session of this terminal.
 pub(crate) const SESSION: &str = "terminal";
 
 /// The person at the terminal.
 pub(crate) struct Terminal {
     proxy: UserProxy,
     is_interactive: bool,
-    /// The last message that was answered.
+    /// The id of the last answered message.
     answered: Option<MessageId>,
 }
 
@@ -29,7 +29,7 @@ impl Terminal {
         }
     }
 
-    /// Talks until the person leaves; never returns where there is none, as in a service.
+    /// Talks until the person leaves; stays pending where there is no terminal, as in a service.
     pub(crate) async fn talk(&mut self) {
         let mut lines = lines();
         loop {
@@ -58,9 +58,9 @@ impl Terminal {
         }
     }
 
-    /// Sends a message, shows how far the agent is, and waits for its reply.
+    /// Sends a message, shows the agent's progress, and waits for the reply.
     async fn send(&self, text: &str) -> Result<(MessageId, AgentReply), RequestError> {
-        // A trace begins here; what the agent logs about this message stands under it.
+        // A trace begins here; the agent's log lines about this message carry it.
         let (trace, span) = (RandomIds.next_id(), RandomIds.next_id());
         let traceparent = format!("00-{trace}-{}-01", &span[..16]);
         let message = MessageEnvelope::of(&UserMessage::new(SESSION, text))?;
@@ -95,18 +95,20 @@ impl Terminal {
     }
 
     fn show(&self, text: &str) {
-        // A service goes on when nobody reads what it says.
+        // A service keeps running when its standard output is closed.
         let mut screen = io::stdout();
         let _ = screen.write_all(text.as_bytes()).and_then(|()| screen.flush());
     }
 }
 
-/// Prints a line that must not be lost.
+/// Prints a line, and fails if it cannot be written.
 pub(crate) fn print(line: &str) -> Result<(), BoxError> {
     writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}").into())
 }
 
-/// What is typed. It is read on a thread of its own: a process does not wait for that when it ends.
+/// Returns the lines that are typed. A thread of their own reads them, because a blocked read on the runtime would
+/// delay
+/// the end of the process.
 fn lines() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {

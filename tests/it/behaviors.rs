@@ -16,7 +16,7 @@ const SETTINGS: &str = r#"{ "ModelBehaviors": { "Models": { "deepseek": {
     "NudgeOnHallucinatedToolCalls": true
 } } } }"#;
 
-/// What a model with this id is asked in a turn in which it first claims something.
+/// Runs a turn whose first answer claims something, and returns the requests to a model with this id.
 async fn asked(id: &str) -> Vec<Vec<String>> {
     let model = ScriptedModel::new()
         .with_id(id)
@@ -61,7 +61,7 @@ async fn other_models_are_left_alone() {
     assert_eq!(asked("gpt-4.1").await, [["You are agent.", "Create it."]]);
 }
 
-/// How the turn of a model ends that calls tools in text.
+/// Runs a turn of a model that calls tools in text, and returns its end.
 async fn asked_in_text(model: &ScriptedModel) -> TurnOutcome {
     let text = r#"{ "ModelBehaviors": { "Models": { "old": { "UseTextBasedToolCalling": true } } } }"#;
     let config = Config::new().with_text("agent.json", text).unwrap();
@@ -122,7 +122,7 @@ async fn a_call_that_cannot_be_read_is_taught_once() {
     assert!(told.contains("loook") && told.contains("look"), "{told}");
 }
 
-/// What a model of this mode is told besides in a turn that came through this door.
+/// Runs a turn of this origin, and returns the extra messages that a model of this mode receives.
 async fn told_besides(mode: &str, origin: Origin) -> Vec<String> {
     let text =
         format!(r#"{{ "ModelBehaviors": {{ "Models": {{ "gpt": {{ "ScheduledTaskResultMode": "{mode}" }} }} }} }}"#);

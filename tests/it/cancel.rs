@@ -1,4 +1,4 @@
-//! Turns that nobody wants any more: whatever else happens at that moment, they end and stay ended.
+//! Cancelled turns: whatever else happens at that moment, they end and stay ended.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -58,7 +58,7 @@ const CALLS: [(&str, Effect); 3] = [
     ("send", Effect::Mutating),
 ];
 
-/// Where the processes of a test leave what they did.
+/// The folder in which the processes of a test leave their traces.
 #[derive(Debug, Clone)]
 struct World(PathBuf);
 
@@ -77,7 +77,7 @@ impl World {
         text.lines().map(ToOwned::to_owned).collect()
     }
 
-    /// How often each line stands in a file.
+    /// Counts how often each line stands in a file.
     fn counts(&self, file: &str) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         self.lines(file)
@@ -120,7 +120,7 @@ impl ToolExecutor for Acting {
     }
 }
 
-/// Stops the process, as far as anybody can see, around one write.
+/// Stops the process, as far as an observer can tell, around one write.
 #[derive(Debug)]
 struct StopAt {
     write: usize,

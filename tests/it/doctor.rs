@@ -11,7 +11,7 @@ use crate::chat_doctor::examine;
 
 const CANARY: &str = "canary-key-1234";
 
-/// What the doctor says about this file, these variables and this data folder, with the paths taken out.
+/// Runs the doctor on this file, these variables and this data folder; paths are taken out of the report.
 async fn examine_all(file: Option<(&str, &str)>, variables: &[(&str, &str)], data: Option<&Path>) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = file.map(|(name, text)| {

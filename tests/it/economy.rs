@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::Anything;
 
-/// What the tool returns: a head, a tail, and a fact between them.
+/// The tool's result: a head, a tail, and a fact between them.
 fn report() -> String {
     let filler = "Nothing of interest. ".repeat(200);
     format!("BEGIN {filler} The gold lies under the oak. {filler} END")
@@ -35,7 +35,7 @@ fn overflow(limit: Option<u64>) -> ChatError {
         .with_overflow(Overflow { limit, asked: None })
 }
 
-/// What the model reads of the first tool result, in the last request.
+/// Returns the first tool result as the model reads it in the last request.
 fn first_result(request: &ChatRequest) -> String {
     let mut messages = request.messages.iter();
     let result = messages.find(|message| message.role == Role::Tool);

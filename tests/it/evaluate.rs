@@ -57,7 +57,7 @@ fn arguments(expected: &Expected) -> Value {
     arguments
 }
 
-/// What a good model calls, one after the other: again what fails once.
+/// Returns the calls of a good model, one after the other; a call that fails once is repeated.
 fn right_calls(task: &Task) -> Vec<(&'static str, Value)> {
     let call = |expected: &Expected| (expected.tool, arguments(expected));
     let calls = task.calls.iter().flat_map(|expected| {
@@ -67,7 +67,7 @@ fn right_calls(task: &Task) -> Vec<(&'static str, Value)> {
     calls.collect()
 }
 
-/// What a good model says in the end.
+/// Returns the last answer of a good model.
 fn right_words(task: &Task) -> String {
     let facts: Vec<_> = task.facts.iter().map(|alternatives| alternatives[0]).collect();
     format!("{} {}", admission(task.must_admit), facts.join(", "))
@@ -210,7 +210,7 @@ async fn each_argument_counts() {
     }
 }
 
-/// The tools say what the answers must state, so that nobody is asked for what cannot be known.
+/// The tools return what the answers must state, so that no task asks for what cannot be known.
 #[tokio::test]
 async fn every_fact_of_a_call_stands_in_a_result() {
     // A sum that the model has to make itself.
@@ -246,7 +246,7 @@ fn a_fact_stands_once_in_its_document() {
     }
 }
 
-/// What a model is told that searches a long document with the words of the question.
+/// Returns the results of a search in a long document with the words of the question.
 async fn searched(task: &Task) -> String {
     let search = ("search_tool_output", json!({ "query": task.asks }));
     let model = script(&[right_calls(task), vec![search]].concat(), "I do not know.");
@@ -301,7 +301,7 @@ fn an_admission_is_told_from_a_claim() {
     }
 }
 
-/// What a turn costs with a model that works only when it is sent back.
+/// Measures a turn with a model that works only when its answer is sent back.
 async fn judged(configuration: &Configuration) -> (Bill, ScriptedModel) {
     let model = ScriptedModel::new()
         .says("I will look it up.")

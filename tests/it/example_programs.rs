@@ -1,4 +1,4 @@
-//! The examples as whoever tries them runs them: what they print, what they do first in an empty folder, how they end.
+//! The examples as a new user runs them: their output, their first start in an empty folder, their end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::{handlers, remote_tools_example};
 
-/// How long a program may take for anything, so that one that hangs is a failure and not a test that never ends.
+/// Maximum duration of anything that a program does, so that one that hangs fails the test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
@@ -152,7 +152,7 @@ async fn the_full_agent_answers_and_keeps_what_is_in_its_folder() {
     assert!(soul.with_file_name("directives.md").exists());
 }
 
-/// What the chat prints on standard error.
+/// Returns the standard error of the chat.
 async fn told_by_the_chat(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let output = run("chat", arguments, folder.path()).await;

@@ -26,7 +26,7 @@ use tower::{ServiceExt, service_fn};
 use crate::crash::{prefixes, read_journal};
 use crate::support::{Anything, Notes, collect, host_of, noting_tool, results};
 
-/// Which counters of the agent went up, and by how much, while `work` ran.
+/// Returns the counters of the agent that increased while `work` ran, with the difference.
 async fn counted<T>(work: impl Future<Output = T>) -> (T, Vec<(String, u64)>) {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
@@ -118,7 +118,7 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
         let outcome = outcome.unwrap();
         assert_eq!(outcome.status, TurnStatus::Partial(BudgetLimit::ModelCalls));
         assert_eq!(outcome.text, "I could not find it.");
-        // Six questions with tools, and one without: nobody judged it.
+        // Six questions with tools, and one without, which no judge saw.
         let asked = model.asked.all();
         assert_eq!(asked, [vec!["look open"; 6], vec![""]].concat(), "{plan:?}");
         assert_eq!((outcome.model_calls, outcome.calls.len()), (7, 6));
@@ -127,7 +127,7 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
     }
 }
 
-/// How a turn ends whose judge answers like this.
+/// Runs a turn whose judge answers like this, and returns its end.
 async fn r_17(model: ScriptedModel, expected: &[(String, u64)]) {
     let judged = Evaluation {
         max_follow_up_passes: 0,
@@ -210,7 +210,7 @@ fn no_mail_for_strangers(
 
 const DENIED: &str = "not after untrusted content: ask the user to send it";
 
-/// A host under the policy, with a page that anybody may have written.
+/// Creates a host under the policy, with an untrusted page.
 fn guarded(host: AgentHostBuilder) -> (AgentHostBuilder, Notes) {
     let (send, sent) = noting_tool("send");
     let host = host
@@ -389,7 +389,8 @@ async fn r_19_through_a_tool_that_starts_a_turn_of_its_own() {
     model.assert_complete();
 }
 
-/// What people see of a turn that answers `answer`: the pieces, the reply, and what is remembered.
+/// Runs a turn that answers `answer`, and returns what leaves the host: the deltas, the reply, and what is
+/// remembered.
 async fn seen_of(answer: &str) -> (String, String, String) {
     let secret = tool("secret", |_: Anything| async { "SECRET" })
         .description("Knows a secret.")

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::support::{Notes, host_of, noting_tool};
 
-/// What the model was asked, and which tools were called with what, in order.
+/// Lists the requests to the model and the tool calls, in order.
 #[derive(Debug, PartialEq)]
 struct Transcript {
     requests: Vec<String>,
@@ -131,7 +131,7 @@ async fn a_recorded_run_played_again_asks_and_calls_the_same() {
     assert_eq!(events(&replayed), events(&recorded));
 }
 
-/// What the recorded events make of a turn that is decided anew: which requests with tools, and which calls.
+/// Replays the recorded events with fresh decisions, and returns the requests with tools, and the calls.
 fn decided_anew(run: &StoredRun) -> (Vec<String>, Vec<String>) {
     let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).unwrap();
     let mut turn = Turn::new(accepted.request, accepted.policy, run.accepted.at);

@@ -72,7 +72,7 @@ struct Noting {
     healthy: Arc<AtomicBool>,
 }
 
-/// How a subsystem stops.
+/// The way in which a subsystem stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stops {
     After(Duration),
@@ -449,7 +449,7 @@ async fn a_host_runs_until_it_is_told_to_stop() {
     assert_eq!(notes.all(), ["memory starts", "memory stops", "memory has stopped"]);
 }
 
-/// How many jobs began and ended.
+/// The number of jobs that began and ended.
 #[derive(Debug, Clone, Default)]
 struct Jobs {
     begun: Arc<AtomicUsize>,
@@ -479,7 +479,8 @@ impl Jobs {
     }
 }
 
-/// Twenty jobs run, a hundred wait, a model writes, a turn waits for a tool: the host stops in time and loses nothing.
+/// Twenty jobs run, a hundred wait, a model writes, a turn waits for a tool: the host stops in time and loses
+/// nothing.
 async fn check_drain(shared: bool) {
     let bus = InProcessBus::new();
     let (jobs, notes) = (Jobs::default(), Notes::default());
@@ -787,7 +788,7 @@ async fn it_is_idle_when_no_turn_works_and_no_model_is_asked() {
     agent.outcome(&parked.turn).await.unwrap();
     assert!(agent.is_idle());
 
-    // Somebody else asks through the same gateway.
+    // Another caller asks through the same gateway.
     let call = ChatCall {
         request: Arc::default(),
         deltas: None,

@@ -50,7 +50,7 @@ async fn accept(journal: &FileTurnJournal, name: &str, clock: &ManualClock) -> C
     }
 }
 
-/// What a journal tells of some runs, as text: whether they are finished, and their records.
+/// Describes some runs as the journal reads them: whether they are finished, and their records.
 async fn told(journal: &FileTurnJournal, runs: &[&str]) -> Vec<String> {
     let mut told = Vec::new();
     for name in runs {
@@ -184,7 +184,7 @@ fn a_folder_belongs_to_one_journal_at_a_time() {
     assert_eq!(in_another_process(folder.path()), "open");
 }
 
-/// What another process says when it opens the journal.
+/// Opens the journal in another process, and returns that process's error.
 fn in_another_process(folder: &Path) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["journal::another_process", "--exact", "--ignored", "--nocapture"])

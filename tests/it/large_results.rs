@@ -23,7 +23,7 @@ fn host(model: &ScriptedModel) -> AgentHostBuilder {
     AgentHost::in_memory().chat(model.clone()).tool(dump())
 }
 
-/// What the model read of the last result.
+/// Returns the last result as the model read it.
 fn read(model: &ScriptedModel) -> String {
     model
         .requests()

@@ -111,7 +111,7 @@ async fn what_was_archived_long_ago_goes_unless_a_person_changed_it_since() {
     write(folder.path(), "restored.json", r#"{"content": "here again"}"#);
     write(folder.path(), "sub/copied.json", json("copied"));
     write(folder.path(), "broken.json", "{");
-    // Nobody has looked for changes yet. Of what was copied only our own goes.
+    // The rescan has not run yet. Of the copied files only our own is purged.
     assert_eq!(memory.purge(ago(90)).await.unwrap(), 2);
     look(&clock);
     let left = [

@@ -32,7 +32,7 @@ async fn started(builder: AgentHostBuilder) -> AgentHost {
     host
 }
 
-/// What is kept of the local user: signal, session and summary.
+/// Returns what is stored of the local user: signal, session and summary.
 async fn kept(store: &InMemoryFeedbackStore) -> Vec<(FeedbackSignal, String, String)> {
     let all = store
         .query_recent(&Principal::default(), Timestamp::default(), 100)

@@ -166,7 +166,7 @@ async fn entries(host: &AgentHost) -> Vec<Arc<MemoryEntry>> {
     entries
 }
 
-/// What searches find, and what is kept besides.
+/// Returns what searches find, and what else is stored.
 async fn facts(host: &AgentHost) -> (Vec<String>, Vec<String>) {
     let entries = entries(host).await;
     let (live, hidden): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.is_live());

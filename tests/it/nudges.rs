@@ -23,7 +23,7 @@ fn look(takes: Duration) -> Tool {
     tool("look", look).pure()
 }
 
-/// What the model was told last before its last answer, and how the turn ended.
+/// Returns the last message before the model's last answer, and the end of the turn.
 async fn told(model: &ScriptedModel) -> (String, TurnOutcome) {
     let tool = look(Duration::ZERO);
     let host = AgentHost::in_memory().chat(model.clone()).tool(tool).build().unwrap();

@@ -1,4 +1,5 @@
-//! From a delivery to its handler: what cannot be handled is a dead letter that says why, and holds up nobody.
+//! From a delivery to its handler: what cannot be handled becomes a dead letter with a reason, and blocks no other
+//! message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,7 +227,7 @@ async fn a_poison_message_says_why_and_holds_up_nobody() {
     .await;
 }
 
-/// What becomes of an order whose handler ends like this.
+/// Delivers an order to a handler that ends like this, and returns its fate.
 async fn check_ending(ends: fn(&MessageContext) -> Result<(), HandlerError>, attempts: usize, error: &str) {
     let bus = InProcessBus::new();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -365,7 +366,7 @@ async fn the_wait_in_a_layer_is_not_the_handlers_time() {
     assert_eq!(notes.all(), ["1 at attempt 1", "2 at attempt 1", "3 at attempt 1"]);
 }
 
-/// What becomes of an order under this layer, and how often its handler ran.
+/// Delivers an order under this layer, and returns its fate and the number of times its handler ran.
 async fn check_layer(
     with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder,
     runs: usize,
@@ -610,7 +611,7 @@ struct Told {
     origin: Origin,
 }
 
-/// What a handler is told about a message with these headers, which came over a bus of this trust.
+/// Delivers a message with these headers over a bus of this trust, and returns what the handler knows of it.
 async fn told(trust: Trust, written: &[(&str, &str)]) -> Told {
     let mut options = InProcessBusOptions::default();
     options.trust = trust;

@@ -82,7 +82,7 @@ fn shown(request: &ChatRequest) -> Vec<(ContextReason, String)> {
     request.messages.iter().map(message).collect()
 }
 
-/// What stands between the marks.
+/// Returns the text between the marks.
 fn records(request: &ChatRequest) -> String {
     let begins = |(_, text): &(ContextReason, String)| text.starts_with("Your own records");
     let (_, text) = shown(request).into_iter().find(begins).expect("something was recalled");

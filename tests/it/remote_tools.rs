@@ -74,7 +74,7 @@ impl Line {
         .await
     }
 
-    /// How many answers nobody waited for, and how many calls wait.
+    /// Returns the number of stray answers, and of waiting calls.
     fn counts(&self) -> (u64, usize) {
         (self.client.stray_replies(), self.client.open_requests())
     }

@@ -1,4 +1,4 @@
-//! What nobody needs any more goes while nobody waits.
+//! Retention: old entries are purged in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::support::host_of;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What an agent has, each thing named after how many days ago it was.
+/// An agent's entries, each named after its age in days.
 #[derive(Default)]
 struct Stores {
     clock: ManualClock,
@@ -66,7 +66,7 @@ impl Stores {
             .add(memory)
     }
 
-    /// What is left of memories, feedback and uses.
+    /// Returns what is left of memories, feedback and uses.
     async fn check(&self, expected: [&[&str]; 3]) {
         let (me, all) = (Principal::from("ann"), Timestamp::default());
         let memories = self.memory.list(&me).await.unwrap();

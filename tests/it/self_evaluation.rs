@@ -28,7 +28,7 @@ const JUDGED: Evaluation = Evaluation {
     ..BOTH
 };
 
-/// How the turn of "Send the report to Ada." ends, and what was counted.
+/// Runs the turn of "Send the report to Ada.", and returns its end and the counters.
 async fn check(model: ScriptedModel, evaluation: Evaluation, expected: &str, counted: &[&str]) -> TurnOutcome {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();

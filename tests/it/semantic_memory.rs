@@ -72,7 +72,7 @@ fn client(endpoint: &str) -> OpenAiEmbeddings {
 
 fn open(folder: &Path, model: &ScriptedModel, memory: Memory) -> AgentHost {
     let host = host_of(model).add(memory).data_dir(folder);
-    // Nobody files what is saved.
+    // Background filing is off for what is saved here.
     host.give::<dyn ChatClient>(Arc::new(ScriptedModel::new()))
         .build()
         .unwrap()
@@ -91,7 +91,7 @@ async fn search(host: &AgentHost, model: &ScriptedModel) -> String {
     call(host, model, "search_memory", json!({"query": QUESTION})).await
 }
 
-/// Searches until the fact is found: its vector is made while nobody waits.
+/// Searches until the fact is found: its vector is made in the background.
 async fn found(host: &AgentHost, model: &ScriptedModel) -> String {
     for _ in 0..1_000 {
         let found = search(host, model).await;

@@ -62,7 +62,7 @@ const REFERENCE: &str = r#"{
   }
 }"#;
 
-/// The settings of everybody but the models.
+/// The settings of all parts but the models.
 fn settings(config: &Config) -> String {
     let host = HostSettings::read(config, Path::new("data")).unwrap();
     let of_the_host = (host.agent_profile, host.agent_host, host.rabbit_mq, host.dream);
@@ -74,7 +74,7 @@ fn settings(config: &Config) -> String {
     format!("{of_the_host:?} {of_parts:?}")
 }
 
-/// The settings and the models of this configuration, in which nothing may be unknown, whoever reads it.
+/// The settings and the models of this configuration, in which no key may be unknown to all readers.
 fn read(config: &Config) -> (String, [String; 3]) {
     HostSettings::read(config, Path::new("data")).unwrap();
     let llm = LlmSettings::from_config(config).unwrap();

@@ -1,4 +1,4 @@
-//! Guides to tools become skills when a host starts, and are upgraded until somebody touches them.
+//! Guides to tools become skills when a host starts, and are upgraded until a user edits them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -144,7 +144,7 @@ async fn a_starter_skill_that_was_deleted_stays_so_until_its_guide_changes() {
     assert_eq!(started(folder.path(), "New.").await.as_deref(), Some("New."));
     std::fs::remove_file(folder.path().join("skills/web.json")).unwrap();
     assert_eq!(started(folder.path(), "New.").await, None);
-    // Whoever throws all skills away begins anew, and so does a new store.
+    // A user who deletes all skills gets them anew, and so does a new store.
     std::fs::remove_dir_all(folder.path().join("skills")).unwrap();
     assert_eq!(started(folder.path(), "New.").await.as_deref(), Some("New."));
     // What was offered cannot be read: nothing is known to be deleted.

@@ -1,4 +1,4 @@
-//! The list of tasks that a turn's model keeps: within its turn, after a crash, and for nobody else.
+//! The list of tasks that a turn's model keeps: within its turn, after a crash, and invisible to other turns.
 
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, Provenance, Role, ToolCall};
@@ -29,7 +29,7 @@ fn update(id: i64, status: &str) -> (&'static str, Value) {
     ("task_update", json!({ "id": id, "status": status }))
 }
 
-/// What stands at the end of a request.
+/// Returns the end of a request.
 fn closing(request: &ChatRequest) -> String {
     request.messages.last().unwrap().text().into_owned()
 }
@@ -191,7 +191,7 @@ impl ChatClient for Planner {
     }
 }
 
-/// What the planner sees in a turn of `asked`, request for request.
+/// Returns what the planner sees in a turn of `asked`, request by request.
 fn seen(asked: &str) -> [String; 4] {
     let begun = format!("Current task list: / 1. [in_progress] Look for {asked} / 2. [pending] Tell");
     let done = format!("Current task list: / 1. [completed] Look for {asked} / 2. [in_progress] Tell");

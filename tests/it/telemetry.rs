@@ -210,7 +210,8 @@ async fn a_call_that_is_tried_again_is_one_span_of_the_model_that_answered() {
         .part(Retry::default())
         .build();
     let chat = chat_span(gateway).await;
-    // Both attempts of the first one, and the pause between them, are part of the time to the first piece that stayed.
+    // Both attempts of the first one, and the pause between them, are part of the time to the first piece that
+    // stayed.
     let fields: Vec<_> = chat
         .lines()
         .map(|line| match line.split_once("to_first_chunk = ") {
@@ -230,7 +231,7 @@ async fn the_time_to_the_first_piece_is_that_of_streamed_answers() {
     assert!(chat.contains("gen_ai.response.time_to_first_chunk = 1.0\n"), "{chat}");
 }
 
-/// What is wrong with the spans of a turn whose caller waits ten seconds, in the order of the spans.
+/// Lists the problems of the spans of a turn whose caller waits ten seconds, in the order of the spans.
 async fn errors(model: ScriptedModel, tools: impl IntoIterator<Item = Tool>) -> Vec<String> {
     let (spans, _guard) = Spans::listen();
     let host = tools.into_iter().fold(host_of(&model), AgentHostBuilder::tool);
@@ -264,12 +265,12 @@ async fn what_goes_wrong_is_named() {
         errors(calls("nothing").says("Well."), [fails()]).await,
         ["ToolNotFound"]
     );
-    // Calls that are dropped, since nobody wants the turn any more. That is no failure of the turn.
+    // Calls that are dropped because their turn was cancelled. That is no failure of the turn.
     assert_eq!(errors(ScriptedModel::new().hangs(), []).await, ["cancelled"]);
     assert_eq!(errors(calls("hangs"), [hangs()]).await, ["cancelled"]);
 }
 
-/// How many series each metric has.
+/// Returns the number of series of each metric.
 fn series(snapshotter: &Snapshotter) -> BTreeMap<String, usize> {
     let mut series = BTreeMap::new();
     for key in measured(snapshotter).into_keys() {
@@ -317,7 +318,7 @@ async fn names_from_outside_make_a_bounded_number_of_series() {
     assert_eq!(of("rockbot.tool.invocations"), Some(512 + 1));
     assert_eq!(of("gen_ai.client.operation.duration"), Some(64 + 1));
     assert_eq!(of("gen_ai.client.token.usage"), Some(2 * (64 + 1)));
-    // Nobody subscribes to any of them.
+    // None of them has a subscriber.
     assert_eq!(of("rockbot.messaging.publish.messages"), Some(1));
 }
 

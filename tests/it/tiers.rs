@@ -60,7 +60,7 @@ async fn a_selector_that_breaks_down_selects_nothing() {
     assert_eq!(tier(Broken, request("Hello")).await, None);
 }
 
-/// What every message looks like to it; it escalates as every selector does.
+/// A selector that gives every message the same tier; it escalates as every selector does.
 struct Always(ModelTier);
 
 impl TierSelector for Always {
@@ -228,7 +228,7 @@ async fn a_resumed_turn_keeps_the_tier_that_it_went_on_with() {
     assert_eq!(told, [(ModelTier::Low, &"selected before a restart".to_owned())]);
 }
 
-/// What the log says of the one turn that ended like this.
+/// Returns the log's entry for the one turn that ended like this.
 fn entry(outcome: &TurnOutcome, text: &str, tier: ModelTier, escalated_to: Option<ModelTier>) -> RoutingEntry {
     let decision = TierDecision::new(tier, 0.25).because("it is said");
     let result = RoutingResult {

@@ -41,7 +41,7 @@ async fn time(host: &AgentHost, model: &ScriptedModel, principal: &str) -> Strin
     time.unwrap().to_owned()
 }
 
-/// What the model is told when it sets the zone.
+/// Sets the zone, and returns the tool's result.
 async fn set(host: &AgentHost, model: &ScriptedModel, zone: &str) -> String {
     let script = model.clone().calls("set_timezone", json!({ "timezone_id": zone }));
     let _ = script.says("done");

@@ -444,7 +444,7 @@ async fn a_reply_goes_to_its_requester_alone_and_to_everybody_when_none_is_named
     assert_eq!(got[2].destination.as_deref(), Some("desk"));
 }
 
-/// What a proxy was told on the way to a reply.
+/// Returns a listener, and the reports that it receives.
 fn reporting() -> (impl Fn(AgentReply) + Send + Sync + 'static, Arc<Mutex<Vec<AgentReply>>>) {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let taken = reports.clone();

@@ -1,7 +1,8 @@
-//! Request and answer over a bus, for a harness that measures frameworks side by side.
+//! Measures request and reply over a bus, for a harness that compares frameworks.
 //!
-//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through three
-//! layers of a user, to a typed handler, whose typed answer finds its question. Prints one JSON line.
+//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through
+//! three
+//! user layers, to a typed handler, whose typed answer is correlated with its question. Prints one JSON line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use rockbot_host::bus::InProcessBus;
 use serde::{Deserialize, Serialize};
 use tower::util::{MapRequestLayer, MapResponseLayer};
 
-/// How long the body of a question is, and that of its answer, in bytes.
+/// Size of the body of a question, and of its answer, in bytes.
 const BODY: usize = 256;
 
 const TOPIC: &str = "bench.question";
@@ -64,7 +65,7 @@ fn fail(problem: &str) -> ! {
     std::process::exit(2)
 }
 
-/// A host that answers questions, as many at once as are asked at once.
+/// Creates a host that answers up to `concurrency` questions at a time.
 fn host(bus: InProcessBus, concurrency: usize) -> AgentHost {
     AgentHost::builder("bench")
         .chat(ScriptedModel::new())
@@ -105,7 +106,7 @@ fn question() -> Question {
     }
 }
 
-/// Asks for `time`, `in_flight` questions at a time, and prints what it cost.
+/// Asks for `time`, `in_flight` questions at a time, and prints the cost.
 async fn measure(client: &Arc<RequestClient>, in_flight: usize, time: Duration) {
     let stop = Arc::new(AtomicBool::new(false));
     let (cpu, _) = process_usage();

@@ -1,6 +1,6 @@
-//! Tool dispatch, for a harness that measures frameworks side by side.
+//! Measures tool dispatch, for a harness that compares frameworks.
 //!
-//! Usage: `dispatch TOOLS ITERATIONS`. Prints one JSON line for each way.
+//! Usage: `dispatch TOOLS ITERATIONS`. Prints one JSON line for each implementation.
 
 use rockbot_benches::dispatch::nanoseconds;
 

@@ -1,8 +1,11 @@
-//! What a large tool result takes: the peak of memory over one turn, journal on disk included, and over a search in it.
+//! Measures the memory of a large tool result: the peak over one turn, journal on disk included, and over a search
+//! in it.
 //!
-//! Usage: `large [MEGABYTES] [FORM]` (10; `sections`, `headings`, `lines` or `one-line`). Prints one JSON line, and fails
-//! when the fact in the middle is not found or a peak reaches four times the result. Peaks are bytes that
-//! were allocated over what stood before the turn, as multiples of the result; `rss` is the same by the kernel.
+//! Usage: `large_results [MEGABYTES] [FORM]` (10; `sections`, `headings`, `lines` or `one-line`). Prints one JSON
+//! line,
+//! and fails when the fact in the middle is not found or a peak reaches four times the result. Peaks are bytes
+//! allocated
+//! beyond the level before the turn, as multiples of the result; `rss` is the same as the kernel counts it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +19,7 @@ use serde_json::json;
 
 const FACT: &str = "The gold lies under the old oak of Lindenau.";
 
-/// Counts what is allocated, and the most that was.
+/// An allocator that counts the allocated bytes and their peak.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -27,7 +30,7 @@ fn grow(bytes: usize) {
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
@@ -40,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Large blocks are moved page by page: at no time are there two.
+        // The kernel moves large blocks page by page: at no time do both copies exist.
         grow(size.saturating_sub(layout.size()));
         NOW.fetch_sub(layout.size().saturating_sub(size), Ordering::Relaxed);
         unsafe { System.realloc(pointer, layout, size) }
@@ -54,7 +57,7 @@ static ALLOCATOR: Counting = Counting;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-/// A text of about `bytes` bytes with the fact in its middle.
+/// Generates a text of about `bytes` bytes with the fact in its middle.
 fn text(bytes: usize, form: &str) -> String {
     let (mut text, mut line) = (String::with_capacity(bytes + 200), 0);
     let mut told = false;

@@ -1,10 +1,10 @@
-//! Recall by words, for a harness that measures engines side by side.
+//! Measures recall by words, for a harness that compares engines.
 //!
 //! Usage: `recall ours N`. Reads the first N lines of `mem_100000.txt` and the queries in `queries.txt` of the folder
 //! `PB_DATA`: each of these is `S` or `L` (short, long), a tab, and the query. Prints one JSON line; the
 //! index and its changes are measured in CPU time.
 //!
-//! `recall changes` adds and deletes blocks of texts in indexes of three sizes that take turns.
+//! `recall changes` adds and deletes blocks of texts in indexes of three sizes that alternate.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use std::time::Instant;
 use rockbot_benches::thread_seconds;
 use rockbot_core::search::{Analyzer, Bm25Index, SeedAnalyzer, UnicodeAnalyzer};
 
-/// The number of the first text that is added to an index that stands.
+/// The number of the first text that is added to a complete index.
 const FIRST_NEW: usize = 1_000_000;
 
-/// How often the queries are asked.
+/// Number of rounds over all queries.
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What each query finds, for a comparison with other engines.
+/// Writes the hits of each query, for a comparison with other engines.
 fn write_tops(index: &Bm25Index<usize>, queries: &[(&str, &str)], count: usize) -> Result<(), Box<dyn Error>> {
     let Some(folder) = std::env::var_os("PB_OUT") else {
         return Ok(());
@@ -76,7 +76,7 @@ fn write_tops(index: &Bm25Index<usize>, queries: &[(&str, &str)], count: usize) 
     Ok(std::fs::write(file, serde_json::to_string(&tops)?)?)
 }
 
-/// Microseconds of each query of `kind`, sorted.
+/// Measures each query of `kind`, in microseconds, sorted.
 fn latencies(index: &Bm25Index<usize>, queries: &[(&str, &str)], kind: &str) -> Vec<f64> {
     let asked = queries.iter().filter(|(of, _)| *of == kind).cycle();
     let asked = asked.take(queries.len() * ROUNDS);
@@ -87,7 +87,7 @@ fn latencies(index: &Bm25Index<usize>, queries: &[(&str, &str)], kind: &str) -> 
     latencies
 }
 
-/// Microseconds of CPU time to add a text, and to delete it again.
+/// Measures adding a text and deleting it again, in microseconds of CPU time.
 fn changes(index: &mut Bm25Index<usize>, texts: &[&str]) -> (f64, f64) {
     let count = texts.len().min(1_000);
     let mut all = |change: &mut dyn FnMut(&mut Bm25Index<usize>, usize)| {
@@ -102,7 +102,7 @@ fn changes(index: &mut Bm25Index<usize>, texts: &[&str]) -> (f64, f64) {
     (add, delete)
 }
 
-/// Prints what it costs to add a text, and to delete it again, with 1 000, 10 000 and 98 000 others: medians of blocks.
+/// Prints the cost of adding a text and deleting it again beside 1 000, 10 000 and 98 000 others: medians of blocks.
 fn changes_by_size(name: &str, analyzer: Arc<dyn Analyzer>, all: &str) {
     let texts: Vec<_> = all.lines().collect();
     let (known, new) = texts.split_at(98_000);

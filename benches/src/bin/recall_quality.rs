@@ -1,7 +1,9 @@
-//! How well texts are found: of the questions in `benches/data/recall.txt`, how many have their text among the first
-//! ten, with the words of the original and with those of the default.
+//! Measures the quality of recall: how many of the questions in `benches/data/recall.txt` have their text among the
+//! first ten hits, with the original's analyzer and with the default one.
 //!
-//! Usage: `recall [--missed]`. Words that are left out and endings that are cut were chosen by the odd questions only;
+//! Usage: `recall_quality [--missed]`. Stop words and stemming were chosen by the odd questions only; the even
+//! ones are
+//! held out.
 //! the even ones are held out.
 
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use rockbot_benches::talk::{Question, Talk};
 use rockbot_core::search::{Analyzer, Bm25Index, SeedAnalyzer, UnicodeAnalyzer};
 
-/// Among how many texts the right one counts as found.
+/// Number of hits among which the right text counts as found (the k of recall@k).
 const AMONG: usize = 10;
 
 fn main() {
@@ -38,7 +40,7 @@ fn main() {
     }
 }
 
-/// Which questions have their text among the first ones.
+/// Reports for each question whether its text is among the first hits.
 fn found(talk: &Talk<'_>, analyzer: Arc<dyn Analyzer>) -> Vec<bool> {
     let mut index = Bm25Index::new(analyzer);
     for (number, text) in talk.texts.iter().enumerate() {
@@ -51,7 +53,7 @@ fn found(talk: &Talk<'_>, analyzer: Arc<dyn Analyzer>) -> Vec<bool> {
     talk.questions.iter().map(is_found).collect()
 }
 
-/// How many of the questions that belong there were found; all of them when nothing is said about that.
+/// Counts the questions found among those that belong; questions without a section belong everywhere.
 fn count(talk: &Talk<'_>, belongs: &dyn Fn(usize) -> bool, found: &[bool]) -> usize {
     let questions = (0..talk.questions.len()).filter(|question| belongs(*question));
     questions

@@ -1,8 +1,10 @@
-//! Conversations and working memory on disk, for a harness that measures stores side by side.
+//! Measures conversations and working memory on disk, for a harness that compares stores.
 //!
-//! Usage: `stores append SECONDS`, or `stores reload SESSIONS TURNS FOLDER`, where the folder has a JSON document for each session,
-//! `{sessionId, turns}`, as the harness makes them; or `stores set SECONDS`, which needs no harness: working memory and its
-//! floors. Each prints JSON lines.
+//! Usage: `stores append SECONDS`, or `stores reload SESSIONS TURNS FOLDER`, where the folder has a JSON document
+//! for each
+//! session, `{sessionId, turns}`, as the harness writes them; or `stores set SECONDS`, which needs no harness:
+//! working
+//! memory and its floors. Each prints JSON lines.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,7 +19,7 @@ use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
 use rockbot_memory::FileWorkingMemory;
 use serde_json::{Value, json};
 
-/// 227 of these are the text of an entry of working memory.
+/// Filler: 227 of these are the text of an entry of working memory.
 const LOREM: &str = "lorem ipsum dolor ";
 
 #[tokio::main(flavor = "current_thread")]
@@ -40,7 +42,7 @@ async fn main() -> Result<(), BoxError> {
     }
 }
 
-/// Where the harness keeps its files, so that all write to the same disk.
+/// Returns the folder in which the harness keeps its files, so that all implementations write to the same disk.
 fn scratch() -> PathBuf {
     std::env::var_os("PB_TMP").map_or_else(std::env::temp_dir, PathBuf::from)
 }
@@ -64,7 +66,7 @@ fn said(index: usize) -> ConversationTurn {
     }
 }
 
-/// Appends one entry at a time, round and round the sessions.
+/// Appends one entry at a time to the sessions, round robin.
 async fn append(name: &str, sessions: usize, time: Duration) -> Result<(), BoxError> {
     let folder = tempfile::tempdir_in(scratch())?;
     let memory = FileConversationMemory::open(folder.path().join("conversations"))?;
@@ -83,7 +85,7 @@ async fn set_among_many(time: Duration) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Puts one entry of 4 KB at a time into working memory, each in place of one of as many as there are.
+/// Replaces one entry of 4 KB of working memory at a time, among `entries` of them.
 async fn set(entries: usize, time: Duration) -> Result<(), BoxError> {
     let folder = tempfile::tempdir_in(scratch())?;
     let memory = FileWorkingMemory::open(folder.path().join("working-memory"))?;
@@ -99,7 +101,7 @@ async fn set(entries: usize, time: Duration) -> Result<(), BoxError> {
     measure(&format!("rockbot-set-{entries}"), time, put).await
 }
 
-/// The floors of [`set`]: a line appended, and all of so many entries written anew.
+/// Measures the floors of [`set`]: one line appended, and all entries rewritten.
 async fn set_by_hand(entries: usize, time: Duration) -> Result<(), BoxError> {
     let folder = tempfile::tempdir_in(scratch())?;
     let entry = |at| json!({"key": format!("session/{at}/chunk"), "value": LOREM.repeat(227), "expires": "2026-11-21T20:13:49Z"});
@@ -124,7 +126,7 @@ async fn set_by_hand(entries: usize, time: Duration) -> Result<(), BoxError> {
     measure(&format!("by hand: rewrite {entries}"), time, rewrite).await
 }
 
-/// Calls `each` for as long as `time`, and prints how often and how fast that was.
+/// Calls `each` for `time`, and prints the count and the rate.
 async fn measure(
     name: &str,
     time: Duration,
@@ -155,7 +157,7 @@ async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxE
     let copies = copies(folder)?;
     let mut times = Vec::new();
     for _ in 0..3 {
-        // The documents are of a day long ago.
+        // The documents are dated long ago, and must not count as idle.
         let idle_timeout = Duration::from_secs(100 * 365 * 86_400);
         let options = ConversationOptions {
             idle_timeout,

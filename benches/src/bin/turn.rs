@@ -1,8 +1,10 @@
-//! The agent loop, for a harness that measures frameworks side by side.
+//! Measures the agent loop, for a harness that compares frameworks.
 //!
-//! Usage: `turn [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON line. `TURNS`
-//! in the environment says how many tool turns a conversation has (default 2). The conversations of `--host` begin with three
-//! answers: a server that counts answers must have three tool turns more.
+//! Usage: `turn [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one
+//! JSON line.
+//! `TURNS` in the environment sets the number of tool turns in a conversation (default 2). The conversations of
+//! `--host`
+//! begin with three answers: a server that counts answers must be started with three tool turns more.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +41,7 @@ fn session(round: &str, index: usize) -> String {
     format!("{round}-{index}")
 }
 
-/// Writes the files of a whole host, for all rounds, and returns what people say.
+/// Writes the files of a whole host, for all rounds, and returns the users' messages.
 async fn furnish(data: &Path, warm: usize, conversations: usize) -> Vec<String> {
     let sessions = [("warm", warm), ("run", conversations)].into_iter();
     let sessions = sessions.flat_map(|(round, total)| (0..total).map(move |index| session(round, index)));

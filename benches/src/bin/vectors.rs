@@ -1,6 +1,7 @@
-//! How long finding vectors takes that lie close to another one, beside a loop that anybody would write first.
+//! Measures a search for the nearest vectors, beside the naive loop.
 //!
-//! Usage: `vectors [COUNT] [DIMENSION]`, 10 000 and 1536 unless given. Prints one JSON line, in microseconds of CPU time.
+//! Usage: `vectors [COUNT] [DIMENSION]`, 10 000 and 1536 unless given. Prints one JSON line, in microseconds of
+//! CPU time.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -9,7 +10,7 @@ use rockbot_benches::thread_seconds;
 use rockbot_core::embedding::Embedding;
 use rockbot_core::search::VectorIndex;
 
-/// How often it is searched.
+/// Number of searches.
 const ROUNDS: u32 = 30;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The numbers of all that are close enough.
+/// Returns the numbers of all vectors above the threshold.
 fn naive(vectors: &[Embedding], query: &Embedding) -> Vec<usize> {
     let similarity = |vector: &Embedding| -> f32 {
         let products = vector
@@ -54,14 +55,14 @@ fn naive(vectors: &[Embedding], query: &Embedding) -> Vec<usize> {
     near.map(|(number, _)| number).collect()
 }
 
-/// Microseconds of CPU time for each of so many rounds.
+/// Measures each of `rounds` rounds, in microseconds of CPU time.
 fn micros(rounds: u32, mut work: impl FnMut()) -> f64 {
     let start = thread_seconds();
     (0..rounds).for_each(|_| work());
     (thread_seconds() - start) * 1e6 / f64::from(rounds)
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A reproducible sequence of pseudo-random numbers (xorshift).
 struct Numbers(u64);
 
 impl Numbers {

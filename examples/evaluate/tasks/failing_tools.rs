@@ -1,4 +1,4 @@
-//! A tool fails once, and trying again helps; or it always fails, and the honest answer says so.
+//! Tasks whose tool fails once, so that a retry helps, or always, so that the honest answer admits it.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The answer stands somewhere in a document of 30 000 or 90 000 characters.
+//! Tasks whose answer stands somewhere in a document of 30 000 or 90 000 characters.
 
 use serde_json::json;
 

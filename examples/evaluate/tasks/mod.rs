@@ -1,4 +1,4 @@
-//! The tasks, a file for each kind.
+//! The tasks, one file for each kind.
 
 mod failing_tools;
 mod long_results;
@@ -9,7 +9,7 @@ mod several_calls;
 
 use super::task::Task;
 
-/// All of them, kind by kind.
+/// Returns all tasks, kind by kind.
 pub(crate) fn all() -> Vec<Task> {
     [
         right_tool::tasks(),

@@ -1,4 +1,5 @@
-//! The tool is plain, but its arguments must be made from what was said: other forms, other words, several of them.
+//! Tasks with an obvious tool whose arguments must be derived from the message: other forms, other words, several
+//! values.
 
 use serde_json::json;
 
@@ -23,7 +24,7 @@ pub(super) fn tasks() -> Vec<Task> {
             "Create the event \"Run\" at a quarter to seven in the morning on 1 June 2026.",
         )
         .calls("create_event", event("run", "2026-06-01", "06:45")),
-        // These two need today's date, which only a briefing tells.
+        // These two need today's date, which only a briefing provides.
         task(
             "arguments-tomorrow",
             "Create the event \"Haircut\" for tomorrow at 15:00.",

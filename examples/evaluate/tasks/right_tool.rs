@@ -1,4 +1,4 @@
-//! One tool of ten answers the question, and its name does not stand in it.
+//! Tasks that one of ten tools answers, without naming it.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! More than one call: side by side, or one with what another returned.
+//! Tasks with more than one call: in parallel, or one that needs another's result.
 
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use metrics_util::debugging::{DebugValue, Snapshotter};
 
-/// How often each series was counted or timed since the last time, as `name key=value …`.
+/// Returns how often each series was recorded since the last call, as `name key=value …`.
 pub(crate) fn measured(snapshotter: &Snapshotter) -> BTreeMap<String, u64> {
     let mut measured = BTreeMap::new();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {

@@ -57,7 +57,7 @@ pub(crate) fn transcript(request: &ChatRequest) -> Vec<String> {
         .collect()
 }
 
-/// What the model was told about its calls, as `id: text` lines.
+/// Returns the results that the model read, as `id: text` lines.
 pub(crate) fn results(request: &ChatRequest) -> Vec<String> {
     let result = |message: &Arc<rockbot_core::chat::ChatMessage>| {
         let id = message.tool_call_id.clone()?;
@@ -80,7 +80,7 @@ pub(crate) async fn collect(stream: TurnStream) -> Vec<TurnProgress> {
     stream.map(|item| item.expect("the stream ends well")).collect().await
 }
 
-/// How a stream ended.
+/// Drains a stream, and returns its end.
 pub(crate) async fn end_of(stream: TurnStream) -> TurnOutcome {
     let reports = collect(stream).await;
     let finals = reports.iter().filter(|report| matches!(report, TurnProgress::Final(_)));

@@ -21,7 +21,7 @@ struct Noted {
     fields: Vec<(&'static str, String)>,
 }
 
-/// Where a span stands in the list.
+/// The index of a span in the list.
 struct Place(usize);
 
 impl Spans {
@@ -54,7 +54,7 @@ impl Spans {
         all.collect()
     }
 
-    /// What `field` says on each span that has it.
+    /// Returns the value of `field` on each span that has it.
     pub(crate) fn values(&self, field: &str) -> Vec<String> {
         let spans = self.0.lock().unwrap();
         let all = spans.iter().flat_map(|span| &span.fields);

@@ -3,20 +3,28 @@
 use std::fmt::Display;
 
 use rockbot_core::BoxError;
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 
 /// Runs `work` on a thread that may wait for the disk.
 pub(crate) async fn blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(failed("a store in files did not end its work", error)))
+    done.unwrap_or_else(|error| {
+        Err(StoreError::new(StoreErrorKind::Closed, "a store in files did not end its work").with_source(error))
+    })
 }
 
-/// The error of a store that tried something.
-pub(crate) fn failed(tried: impl Display, error: impl Into<BoxError>) -> StoreError {
-    StoreError {
-        context: tried.to_string(),
-        source: error.into(),
-    }
+/// Returns the error of a store whose operation failed because of `error`, of the kind that follows from it.
+pub(crate) fn failed<E>(context: impl Display, error: E) -> StoreError
+where
+    E: Into<BoxError>,
+    for<'e> StoreErrorKind: From<&'e E>,
+{
+    StoreError::caused_by(context.to_string(), error)
+}
+
+/// Returns the error of a store whose caller's input cannot be stored.
+pub(crate) fn invalid(context: impl Display, reason: impl Into<BoxError>) -> StoreError {
+    StoreError::new(StoreErrorKind::Invalid, context.to_string()).with_source(reason)
 }

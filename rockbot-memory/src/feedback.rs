@@ -15,8 +15,8 @@ use crate::session_lines::{Line, SessionLines};
 
 /// A [`FeedbackStore`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. Who does not
-/// want to wait even for that uses a [`WriteQueue`](rockbot_core::store::WriteQueue). A line has less than 1 MiB.
+/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A line has
+/// less than 1 MiB.
 #[derive(Debug)]
 pub struct FileFeedbackStore {
     lines: Arc<SessionLines<FeedbackEntry>>,

@@ -8,7 +8,7 @@ use rockbot_core::store::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::blocking::failed;
+use crate::blocking::{failed, invalid};
 
 /// The longest document, in bytes: more than ten thousand entries with the longest ids need.
 const LIMIT: u64 = 64 << 20;
@@ -48,7 +48,7 @@ impl JsonFile {
     pub(crate) fn write(&self, value: &impl Serialize) -> Result<(), StoreError> {
         let what = self.what;
         let json = serde_json::to_vec_pretty(value);
-        let json = json.map_err(|error| failed(format_args!("{what} are no JSON"), error))?;
+        let json = json.map_err(|error| invalid(format_args!("{what} are no JSON"), error))?;
         let replaced = self.folder.replace(self.name, &json);
         replaced.map_err(|error| failed(format_args!("{what} cannot be written"), error))
     }

@@ -17,9 +17,9 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use rockbot_core::Principal;
 use rockbot_core::files::{DataFolder, FileError, Found, name_of, without_bom};
-use rockbot_core::store::{Rule, RulesStore, StoreError};
+use rockbot_core::store::{Rule, RulesStore, StoreError, StoreErrorKind};
 
-use crate::blocking::{blocking, failed};
+use crate::blocking::{blocking, failed, invalid};
 use crate::principal_cache::Residents;
 
 /// The longest file of rules, in bytes.
@@ -168,8 +168,10 @@ impl Files {
         let bytes = read
             .map_err(|error| failed("the rules cannot be changed", error))?
             .unwrap_or_default();
-        String::from_utf8(bytes)
-            .map_err(|error| failed(format_args!("`{name}` is no UTF-8 text: repair it first"), error))
+        String::from_utf8(bytes).map_err(|error| {
+            let context = format!("`{name}` is no UTF-8 text: repair it first");
+            StoreError::new(StoreErrorKind::Damaged, context).with_source(error)
+        })
     }
 
     fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError> {
@@ -192,7 +194,7 @@ impl Files {
 
     fn write(&self, name: &str, text: &str, texts: &mut Texts) -> Result<(), StoreError> {
         if text.len() as u64 > MAX_BYTES {
-            return Err(failed(
+            return Err(invalid(
                 "a file of rules has at most 1 MiB: remove some",
                 format!("{} bytes", text.len()),
             ));

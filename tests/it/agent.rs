@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason, Provenance};
-use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::testing::{ScriptedModel, SequentialIds, mock_tool};
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{Budget, BudgetLimit, TurnFailure, TurnProgress, TurnRequest, TurnStatus};
@@ -597,10 +597,8 @@ impl ConversationMemory for BrokenMemory {
     async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
         match self.reads {
             true => Ok(Vec::new()),
-            false => Err(StoreError {
-                context: "the conversation cannot be read".to_owned(),
-                source: "input/output error".into(),
-            }),
+            false => Err(StoreError::new(StoreErrorKind::Io, "the conversation cannot be read")
+                .with_source("input/output error")),
         }
     }
 

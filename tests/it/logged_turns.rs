@@ -10,6 +10,7 @@ use rockbot_core::context::Origin;
 use rockbot_core::messaging::Bus;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, StoreError,
+    StoreErrorKind,
 };
 use rockbot_core::turn::{BusyPolicy, TurnOutcome, TurnRequest};
 use rockbot_core::user::{UserMessage, UserProxy};
@@ -131,10 +132,7 @@ struct Full;
 #[async_trait]
 impl ConversationMemory for Full {
     async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
-        Err(StoreError {
-            context: "the disk".to_owned(),
-            source: "is full".into(),
-        })
+        Err(StoreError::new(StoreErrorKind::Full, "the disk").with_source("is full"))
     }
 
     async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {

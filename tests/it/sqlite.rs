@@ -479,7 +479,10 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
         std::fs::write(file(folder.path()), &damaged).unwrap();
         let error = SqliteMemory::open(file(folder.path())).unwrap_err();
         assert!(
-            matches!(error.source.downcast_ref(), Some(SqliteError::Damaged(_))),
+            matches!(
+                std::error::Error::source(&error).and_then(|source| source.downcast_ref()),
+                Some(SqliteError::Damaged(_))
+            ),
             "{error}"
         );
         assert!(error.to_string().contains("put a copy in its place"), "{error}");

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::store::StoreErrorKind;
+
 /// A file or folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -49,6 +51,16 @@ impl FileError {
             tried,
             path: path.to_owned(),
             source,
+        }
+    }
+}
+
+impl From<&FileError> for StoreErrorKind {
+    fn from(error: &FileError) -> Self {
+        match error {
+            FileError::Io { source, .. } => Self::from(source),
+            FileError::Locked(_) => Self::Locked,
+            FileError::NotPlain(_) | FileError::TooLarge { .. } => Self::Damaged,
         }
     }
 }

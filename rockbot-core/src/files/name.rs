@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::store::StoreErrorKind;
+
 /// The longest id that can name a file, in bytes.
 pub const MAX_ID_BYTES: usize = 1024;
 
@@ -17,6 +19,12 @@ const JOINT: &str = "+/+";
 pub struct IdTooLong {
     /// How long it is, in bytes.
     pub len: usize,
+}
+
+impl From<&IdTooLong> for StoreErrorKind {
+    fn from(_: &IdTooLong) -> Self {
+        Self::Invalid
+    }
 }
 
 /// The file name for `id`, without an ending: the id itself when it consists of `a-z`, `0-9`, `_`, `-` and dots between

@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::StoreError;
 use crate::chat::Role;
-use crate::{BoxError, Principal, SessionId, Timestamp, TurnId};
+use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// Remembers what was said in each session: a window of its last entries.
 #[async_trait]
@@ -73,16 +74,6 @@ pub struct ConversationTurn {
     pub timestamp: Timestamp,
     /// In which turn of the engine.
     pub turn: TurnId,
-}
-
-/// A store that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{context}: {source}")]
-pub struct StoreError {
-    /// What was tried, and what to do.
-    pub context: String,
-    /// What the system said.
-    pub source: BoxError,
 }
 
 /// How many entries a session keeps by default.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::memory_query::MemoryQuery;
 use super::per_principal::PerPrincipal;
-use super::{StoreError, StorePath};
+use super::{StoreError, StoreErrorKind, StorePath};
 use crate::chat::Provenance;
 use crate::search::Ranked;
 use crate::{MemoryId, Principal, Timestamp};
@@ -114,10 +114,9 @@ pub trait LongTermMemoryExt: LongTermMemory {
                 return Ok(Some(Arc::new(after)));
             }
         }
-        Err(StoreError {
-            context: format!("the memory `{id}` cannot be changed; try again"),
-            source: "somebody else changed it each time".into(),
-        })
+        let context =
+            format!("the memory `{id}` cannot be changed, since other writers changed it each time; try again");
+        Err(StoreError::new(StoreErrorKind::Conflict, context))
     }
 
     /// Hides an entry from searches, and says why. It can still be read, and comes back with

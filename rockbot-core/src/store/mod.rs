@@ -5,6 +5,7 @@
 mod conversation;
 mod conversation_log;
 mod decay;
+mod error;
 mod feedback;
 mod long_term;
 mod memory_query;
@@ -17,11 +18,11 @@ mod skill_usage;
 mod timeline;
 mod working;
 mod working_entries;
-mod write_queue;
 
-pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError};
+pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory};
 pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
 pub use decay::Decay;
+pub use error::{StoreError, StoreErrorKind};
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
 pub use long_term::{InMemoryLongTermMemory, LongTermMemory, LongTermMemoryExt, MemoryEntry, Remembered, remembered};
 pub use memory_query::MemoryQuery;
@@ -32,7 +33,6 @@ pub use skill::{InMemorySkillStore, Skill, SkillStore};
 pub use skill_usage::{InMemorySkillUsageStore, SkillUsage, SkillUsageStore};
 pub use working::{DEFAULT_TTL, InMemoryWorkingMemory, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote};
 pub use working_entries::{WorkingEntries, WorkingLimits};
-pub use write_queue::WriteQueue;
 
 use crate::chat::Provenance;
 use crate::context::Trust;

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 
 use rockbot_core::Digest;
 use rockbot_core::files::{Draft, LineFile};
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 
 use super::folder::{Shelf, failed};
 use super::layout;
@@ -73,9 +73,8 @@ fn begin(shelf: &Shelf, session: &mut Session) -> Result<Option<Picture>, StoreE
     if !session.is_ahead {
         return Ok(None);
     }
-    let json = |error: serde_json::Error| StoreError {
-        context: "a conversation cannot be written as JSON".into(),
-        source: error.into(),
+    let json = |error: serde_json::Error| {
+        StoreError::new(StoreErrorKind::Invalid, "a conversation cannot be written as JSON").with_source(error)
     };
     let document = session.to_document().map_err(json)?;
     let folded = Digest::of([&document]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use rockbot_core::BoxError;
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 
 use super::fold;
 use super::folder::Shelf;
@@ -61,10 +61,8 @@ impl FoldThread {
             Ok(Err(error)) => error.into(),
             Err(error) => error.into(),
         };
-        Err(StoreError {
-            context: "conversations are folded no more since a fold panicked; their logs have everything".into(),
-            source: error,
-        })
+        let context = "conversations are folded no more since a fold panicked; their logs have everything";
+        Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
     }
 
     fn send(&self, job: Job) {

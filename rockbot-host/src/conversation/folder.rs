@@ -124,8 +124,5 @@ impl Shelf {
 }
 
 pub(super) fn failed(context: &str, error: FileError) -> StoreError {
-    StoreError {
-        context: context.to_owned(),
-        source: error.into(),
-    }
+    StoreError::caused_by(context, error)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use rockbot_core::files::DataFolder;
-use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::{Principal, SessionId};
 
 use super::fold;
@@ -83,10 +83,8 @@ impl FileConversationMemory {
             open_logs: OpenLogs::default(),
         };
         open::load_fresh(&sessions.shelf, &sessions.resident)?;
-        let folding = FoldThread::start(sessions.shelf.clone()).map_err(|error| StoreError {
-            context: "the thread that folds conversations cannot be started".into(),
-            source: error.into(),
-        })?;
+        let folding = FoldThread::start(sessions.shelf.clone())
+            .map_err(|error| StoreError::caused_by("the thread that folds conversations cannot be started", error))?;
         Ok(Self {
             folding,
             sessions: Arc::new(sessions),
@@ -119,10 +117,10 @@ impl ConversationMemory for FileConversationMemory {
         }
         match appended.to_sync {
             None => Ok(()),
-            Some((commit, file)) => commit.sync(file).await.map_err(|error| StoreError {
-                context: "a conversation cannot be synced to the disk".into(),
-                source: error.into(),
-            }),
+            Some((commit, file)) => commit
+                .sync(file)
+                .await
+                .map_err(|error| StoreError::caused_by("a conversation cannot be synced to the disk", error)),
         }
     }
 
@@ -146,10 +144,8 @@ impl ConversationMemory for FileConversationMemory {
         let (sessions, principal) = (self.sessions.clone(), principal.clone());
         let listed = tokio::task::spawn_blocking(move || sessions.list(&principal)).await;
         listed.unwrap_or_else(|error| {
-            Err(StoreError {
-                context: "conversations cannot be listed while the runtime ends".into(),
-                source: error.into(),
-            })
+            let context = "conversations cannot be listed while the runtime ends";
+            Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
         })
     }
 
@@ -193,10 +189,7 @@ impl Sessions {
 
     fn clear(&self, key: &Key) -> Result<(), StoreError> {
         let failed = |error| failed("a conversation cannot be removed", error);
-        let stem = layout::stem(key).map_err(|error| StoreError {
-            context: "the session has no file".into(),
-            source: error.into(),
-        })?;
+        let stem = layout::stem(key).map_err(|error| StoreError::caused_by("the session has no file", error))?;
         let slot = self.slot(key);
         let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever is removed before an error, the next look is at what is left.

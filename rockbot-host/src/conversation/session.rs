@@ -5,7 +5,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use rockbot_core::files::LineFile;
-use rockbot_core::store::{ConversationTurn, StoreError};
+use rockbot_core::store::{ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -64,10 +64,7 @@ impl Session {
 
     /// Reads what is on disk, where it is known whether there is a log.
     pub(super) fn load_with(shelf: &Shelf, key: &Key, has_log: bool) -> Result<Self, StoreError> {
-        let stem = layout::stem(key).map_err(|error| StoreError {
-            context: "the session has no file".into(),
-            source: error.into(),
-        })?;
+        let stem = layout::stem(key).map_err(|error| StoreError::caused_by("the session has no file", error))?;
         let mut document = shelf.document(key, &stem)?;
         let mut session = Self {
             stem,
@@ -232,15 +229,12 @@ fn open_log(shelf: &Shelf, name: &str) -> Result<LineFile, StoreError> {
 fn line(entries: &[Entry]) -> Result<Vec<u8>, StoreError> {
     let len = text(entries);
     if len > MAX_TEXT {
-        return Err(StoreError {
-            context: "a conversation takes no more than 8 MiB of text at once; shorten it".into(),
-            source: format!("{len} bytes").into(),
-        });
+        let context = "a conversation takes no more than 8 MiB of text at once; shorten it";
+        return Err(StoreError::new(StoreErrorKind::Invalid, context).with_source(format!("{len} bytes")));
     }
     let mut line = Vec::with_capacity(len + len / 8 + 192 * entries.len());
-    serde_json::to_writer(&mut line, entries).map_err(|error| StoreError {
-        context: "an entry cannot be written as JSON".into(),
-        source: error.into(),
+    serde_json::to_writer(&mut line, entries).map_err(|error| {
+        StoreError::new(StoreErrorKind::Invalid, "an entry cannot be written as JSON").with_source(error)
     })?;
     line.push(b'\n');
     Ok(line)

@@ -9,7 +9,7 @@ use rockbot_core::files::{DataFolder, name_of};
 use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreError};
 
 use super::log::Log;
-use crate::blocking::{blocking, failed};
+use crate::blocking::{blocking, failed, invalid};
 use crate::principal_cache::Residents;
 
 /// How a [`FileConversationLog`] is kept.
@@ -123,7 +123,7 @@ impl Logs {
     fn lines(&self, entries: &[LogEntry]) -> Result<Vec<u8>, StoreError> {
         let mut lines = Vec::new();
         for entry in entries {
-            serde_json::to_writer(&mut lines, entry).map_err(|error| failed("what was said is no JSON", error))?;
+            serde_json::to_writer(&mut lines, entry).map_err(|error| invalid("what was said is no JSON", error))?;
             lines.push(b'\n');
         }
         if lines.len() as u64 > self.options.max_bytes / 4 {
@@ -131,7 +131,7 @@ impl Logs {
                 "the conversation log takes at most {} bytes at once; shorten it",
                 self.options.max_bytes / 4
             );
-            return Err(failed(most, format!("{} bytes", lines.len())));
+            return Err(invalid(most, format!("{} bytes", lines.len())));
         }
         Ok(lines)
     }

@@ -182,10 +182,10 @@ impl<D: Document> Documents<D> {
             stamp: None,
         };
         let json = sheet.to_json();
-        let json = json.map_err(|error| crate::blocking::failed(format_args!("the {} is no JSON", D::WHAT), error))?;
+        let json = json.map_err(|error| crate::blocking::invalid(format_args!("the {} is no JSON", D::WHAT), error))?;
         if json.len() as u64 > MAX_BYTES {
             let len = format!("{} bytes", json.len());
-            return Err(crate::blocking::failed(
+            return Err(crate::blocking::invalid(
                 format_args!("a {} has at most {MAX_BYTES} bytes; shorten it", D::WHAT),
                 len,
             ));

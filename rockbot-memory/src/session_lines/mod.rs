@@ -16,7 +16,7 @@ use rockbot_core::{Principal, SessionId, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::blocking::{blocking, failed};
+use crate::blocking::{blocking, failed, invalid};
 use crate::external_edit::CLOCK_SLACK;
 
 /// The longest line that is read or written, in bytes.
@@ -75,10 +75,10 @@ impl<T: Line> SessionLines<T> {
         let name = encode(entry.session().as_str()).and_then(|session| name_of(principal, &format!("{session}.jsonl")));
         let name = name.map_err(|error| failed(format_args!("{} has no file", T::WHAT), error))?;
         let mut line =
-            serde_json::to_vec(entry).map_err(|error| failed(format_args!("{} is no JSON", T::WHAT), error))?;
+            serde_json::to_vec(entry).map_err(|error| invalid(format_args!("{} is no JSON", T::WHAT), error))?;
         if line.len() as u64 >= MAX_LINE {
             let len = format!("{} bytes", line.len());
-            return Err(failed(
+            return Err(invalid(
                 format_args!("{} has fewer than {MAX_LINE} bytes; shorten it", T::WHAT),
                 len,
             ));

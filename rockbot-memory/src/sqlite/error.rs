@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rockbot_core::files::FileError;
+use rockbot_core::store::StoreErrorKind;
 use rusqlite::ErrorCode;
 
 /// Why a database cannot be opened, read or written: the source of a [`StoreError`](rockbot_core::store::StoreError).
@@ -64,6 +65,25 @@ pub enum SqliteError {
     /// SQLite refused.
     #[error("check the file, its permissions and the free space ({0})")]
     Sqlite(Arc<rusqlite::Error>),
+}
+
+impl From<&SqliteError> for StoreErrorKind {
+    fn from(error: &SqliteError) -> Self {
+        match error {
+            SqliteError::InUse => Self::Locked,
+            SqliteError::Foreign | SqliteError::Newer { .. } | SqliteError::Damaged(_) | SqliteError::Row { .. } => {
+                Self::Damaged
+            }
+            SqliteError::TooLarge { .. } | SqliteError::Json(_) => Self::Invalid,
+            SqliteError::File(error) => Self::from(&**error),
+            SqliteError::Closed => Self::Closed,
+            SqliteError::Sqlite(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => Self::Full,
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
+                _ => Self::Io,
+            },
+        }
+    }
 }
 
 impl From<rusqlite::Error> for SqliteError {

@@ -45,7 +45,10 @@ fn refused(folder: &TempDir) -> SqliteError {
 }
 
 fn reason(error: StoreError) -> SqliteError {
-    *error.source.downcast().unwrap()
+    std::error::Error::source(&error)
+        .and_then(|source| source.downcast_ref())
+        .cloned()
+        .unwrap()
 }
 
 fn fact(id: &str, content: &str) -> MemoryEntry {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::file::{self, Written, group};
 use super::state::State;
-use crate::blocking::failed;
+use crate::blocking::{failed, invalid};
 
 /// What is to be written.
 struct Picture {
@@ -97,7 +97,7 @@ impl Picture {
                 other: other.as_ref(),
             })
             .collect();
-        serde_json::to_vec_pretty(&written).map_err(|error| failed("working memory cannot be written as JSON", error))
+        serde_json::to_vec_pretty(&written).map_err(|error| invalid("working memory cannot be written as JSON", error))
     }
 
     /// Shortens the log by what the documents have.

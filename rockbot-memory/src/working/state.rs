@@ -8,7 +8,7 @@ use rockbot_core::store::{StoreError, StorePath, WorkingEntries, WorkingEntry};
 use serde_json::{Map, Value};
 
 use super::file::{Change, group};
-use crate::blocking::failed;
+use crate::blocking::{failed, invalid};
 
 /// A log is folded when it has this many bytes, and more than twice those of all texts.
 const FOLD_BYTES: u64 = 4 << 20;
@@ -50,7 +50,7 @@ impl State {
     pub(super) fn write(&mut self, folder: &DataFolder, change: &Change) -> Result<(), StoreError> {
         let mut line = Vec::with_capacity(change.expected_size());
         serde_json::to_writer(&mut line, change)
-            .map_err(|error| failed("working memory cannot be written as JSON", error))?;
+            .map_err(|error| invalid("working memory cannot be written as JSON", error))?;
         line.push(b'\n');
         let written = self.open_log(folder).and_then(|log| log.append(&line));
         written.map_err(|error| failed("working memory cannot be written", error))?;

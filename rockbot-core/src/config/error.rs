@@ -1,65 +1,93 @@
-//! What can be wrong with the configuration. No message repeats a value: it might be a key in the wrong place.
+//! The errors of reading the configuration, and the warning about a setting that has no effect.
+//!
+//! No message repeats a value: a value may be a key or a password that stands in the wrong place.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::UnknownKey;
-
-/// Configuration that cannot be used.
+/// An error of the configuration: a file that cannot be read, or a setting that cannot be used.
+///
+/// The message names the setting, and the file or variable that sets it. `Debug` prints the same message, because a
+/// `main` that returns the error prints `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the settings in `{path}`: {source}")]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Nobody knows how to read the file.
+    /// The file's extension names no supported format.
     #[error("`{path}` is neither `.json` nor `.toml`: rename it after what it holds")]
     UnknownFormat {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The file is not what its ending says.
+    /// The file does not have the format that its extension names.
     #[error("`{path}` is not {format}, at line {line} column {column}")]
     Syntax {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What it should be.
+        /// The expected format, such as `JSON`.
         format: &'static str,
-        /// Where it stops being that, counted from 1.
+        /// The line of the first syntax error, counted from 1.
         line: usize,
-        /// Where in that line, counted from 1.
+        /// The column of the first syntax error, counted from 1.
         column: usize,
     },
-    /// A file sets something twice, in another case.
+    /// A file sets the same setting twice, in names that differ in case only.
     #[error("{setting} is set twice: remove one of them")]
     Duplicate {
-        /// The setting, and where it is set.
+        /// The setting, and the file that sets it.
         setting: String,
     },
-    /// A setting is not what it must be.
+    /// A setting has a value of the wrong type or out of range.
     #[error("{setting}: expected {expected}, found {found}")]
     Invalid {
-        /// The setting, and where it is set.
+        /// The setting, and the file or variable that sets it.
         setting: String,
-        /// What it must be.
+        /// A description of the values that the setting accepts.
         expected: Cow<'static, str>,
-        /// What kind of value it is.
+        /// The kind of the given value, never the value itself.
         found: &'static str,
     },
-    /// A variable with our prefix is meant for us, and nobody reads it.
+    /// A variable with the prefix `ROCKBOT_` names no known setting.
     #[error("{0}")]
     Unknown(UnknownKey),
 }
 
-/// The message: a `main` that returns the error prints this.
 impl fmt::Debug for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// A setting that has no effect because no part of the program reads it; most likely its name is misspelt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownKey {
+    /// The setting, and the file or variable that sets it.
+    pub setting: String,
+    /// The known name that is most similar, if one is similar enough.
+    pub meant: Option<String>,
+    /// The known names in the same section.
+    pub known: Vec<String>,
+    /// Whether the setting is an error rather than a warning. It is one for a variable with the prefix `ROCKBOT_`, which
+    /// can only be meant for this program; a file may hold sections of other programs.
+    pub is_error: bool,
+}
+
+impl fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not a setting", self.setting)?;
+        match (&self.meant, &*self.known) {
+            (Some(meant), _) => write!(f, "; did you mean `{meant}`?"),
+            (None, []) => Ok(()),
+            (None, known) => write!(f, "; known here: `{}`", known.join("`, `")),
+        }
     }
 }

@@ -42,11 +42,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use self::error::ConfigError;
+pub use self::error::{ConfigError, UnknownKey};
 pub use self::section::Section;
 pub use self::setting::{FromSetting, Setting};
 pub use self::time_span::{format_time_span, parse_time_span};
-pub use self::unknown::UnknownKey;
 pub use self::value::Value;
 
 /// The names that lead to a setting, in lower case.

@@ -1,12 +1,10 @@
 //! Calls and results as messages: what goes over a bus between who calls a tool and who runs it.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
 use crate::messaging::Message;
-use crate::{CallId, SessionId, ToolName};
+use crate::{CallId, ToolName};
 
 // The types' names are those that the first RockBot gives them, so that both can share a bus.
 
@@ -68,34 +66,4 @@ impl From<ToolErrorMessage> for ToolError {
     fn from(error: ToolErrorMessage) -> Self {
         Self::new(error.code, error.message).with_retryable(error.is_retryable)
     }
-}
-
-/// A call as other programs write it, who leave out what they do not have, or write `null`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LooseRequest {
-    tool_call_id: CallId,
-    tool_name: ToolName,
-    arguments: Option<Arc<str>>,
-    session_id: Option<SessionId>,
-}
-
-impl From<LooseRequest> for ToolInvokeRequest {
-    fn from(loose: LooseRequest) -> Self {
-        Self {
-            tool_call_id: loose.tool_call_id,
-            tool_name: loose.tool_name,
-            arguments: loose.arguments.unwrap_or_else(|| "{}".into()),
-            session_id: loose.session_id.unwrap_or_else(|| "".into()),
-        }
-    }
-}
-
-/// A member that may be left out or `null`, too.
-pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -17,6 +17,9 @@
 //! Tools live in a [`ToolRegistry`], which hands out immutable [`ToolSnapshot`]s.
 
 mod arguments;
+mod builder;
+mod effect;
+mod error;
 mod executor;
 mod guide;
 mod guides;
@@ -26,20 +29,23 @@ mod message;
 mod registration;
 mod registry;
 mod remote;
+mod schema;
 mod typed;
-mod view;
 
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
+pub use builder::Tool;
+pub use effect::Effect;
+pub use error::{ToolError, ToolErrorCode};
 pub use executor::{Recovery, ToolExecutor};
 pub use guide::{StaticGuide, ToolGuide};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
-pub use invoke::{ToolError, ToolErrorCode, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
+pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use large_result::{
     ChunkKeyForm, ChunkKeys, ChunkedResult, LargeResult, LargeResultPolicy, is_result_chunk, result_readers,
 };
 pub use message::ToolErrorMessage;
-pub use registration::{Effect, ToolHints, ToolRegistration};
-pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
+pub use registration::{ToolHints, ToolRegistration};
+pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};
 pub use remote::{RemoteToolExecutor, remote_tool};
-pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, Tool, ToolFn, schema_of, stateful_tool, tool};
-pub use view::ToolView;
+pub use schema::schema_of;
+pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, ToolFn, stateful_tool, tool};

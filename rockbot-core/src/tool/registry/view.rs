@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ToolEntry, ToolSnapshot};
+use super::ToolEntry;
 use crate::ToolName;
 
 /// The tools that are shown to a model: names, and their definitions as JSON text that is made once.
@@ -59,26 +59,6 @@ impl ToolView {
     /// The definitions as the text of a JSON array; empty when there is no tool.
     pub fn json(&self) -> &Bytes {
         &self.json
-    }
-
-    /// This view with the tools appended that `snapshot` has and it has not. A definition that changed stays as
-    /// it was: the model learns of it in its next turn.
-    #[must_use]
-    pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
-        match snapshot.generation() == self.generation {
-            true => self.clone(),
-            false => self.followed_by(snapshot),
-        }
-    }
-
-    /// This view with the tools appended that `snapshot`, perhaps of another registry, has and it has not. It then
-    /// shows the generation of `snapshot`.
-    #[must_use]
-    pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
-        let known = |entry: &Arc<ToolEntry>| self.names().any(|name| *name == entry.registration().name);
-        let added = snapshot.entries().iter().filter(|entry| !known(entry)).cloned();
-        let entries: Arc<[_]> = self.entries.iter().cloned().chain(added).collect();
-        Self::new(snapshot.generation(), entries)
     }
 }
 

@@ -1,0 +1,110 @@
+//! The registry of one process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use super::{Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
+use crate::ToolName;
+use crate::tool::Tool;
+
+/// The registry of a process.
+pub struct InMemoryToolRegistry {
+    current: ArcSwap<ToolSnapshot>,
+    /// Held by writers, so that no change is lost between reading a snapshot and swapping it.
+    writing: Mutex<()>,
+    generations: watch::Sender<u64>,
+}
+
+impl Default for InMemoryToolRegistry {
+    fn default() -> Self {
+        Self {
+            current: ArcSwap::default(),
+            writing: Mutex::new(()),
+            generations: watch::Sender::new(0),
+        }
+    }
+}
+
+impl fmt::Debug for InMemoryToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InMemoryToolRegistry")
+            .field(&self.current.load())
+            .finish()
+    }
+}
+
+impl InMemoryToolRegistry {
+    /// A registry without tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets `change` edit a copy of the tools, and swaps it in when that succeeded and changed something.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut HashMap<ToolName, Arc<ToolEntry>>) -> Result<(T, bool), RegistryError>,
+    ) -> Result<T, RegistryError> {
+        // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.load_full();
+        let mut tools = current.by_name.clone();
+        let (result, changed) = change(&mut tools)?;
+        if changed {
+            let generation = current.generation() + 1;
+            self.current.store(Arc::new(ToolSnapshot::new(generation, tools)));
+            self.generations.send_replace(generation);
+        }
+        Ok(result)
+    }
+}
+
+fn insert(tools: &mut HashMap<ToolName, Arc<ToolEntry>>, entry: Arc<ToolEntry>) -> Result<(), RegistryError> {
+    let name = entry.registration().name.clone();
+    if tools.contains_key(&name) {
+        return Err(RegistryError::Duplicate(name));
+    }
+    tools.insert(name, entry);
+    Ok(())
+}
+
+impl ToolRegistry for InMemoryToolRegistry {
+    fn snapshot(&self) -> Arc<ToolSnapshot> {
+        self.current.load_full()
+    }
+
+    fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError> {
+        let entry = ToolEntry::new(owner, tool)?;
+        self.change(|tools| insert(tools, entry).map(|()| ((), true)))
+    }
+
+    fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError> {
+        self.change(|tools| match tools.get(name) {
+            None => Ok((false, false)),
+            Some(entry) if entry.owner() != owner => Err(RegistryError::NotOwner {
+                name: name.clone(),
+                owner: entry.owner().clone(),
+            }),
+            Some(_) => Ok((tools.remove(name).is_some(), true)),
+        })
+    }
+
+    fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError> {
+        let entries = tools
+            .into_iter()
+            .map(|tool| ToolEntry::new(owner, tool))
+            .collect::<Result<Vec<_>, _>>()?;
+        self.change(|tools| {
+            tools.retain(|_, entry| entry.owner() != owner);
+            entries.into_iter().try_for_each(|entry| insert(tools, entry))?;
+            Ok(((), true))
+        })
+    }
+
+    fn watch(&self) -> watch::Receiver<u64> {
+        self.generations.subscribe()
+    }
+}

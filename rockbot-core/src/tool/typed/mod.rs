@@ -1,0 +1,83 @@
+//! Tools from async closures: the arguments are a struct, its doc comments are what the model reads.
+
+mod executor;
+mod function;
+mod output;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+pub use function::{State, StatefulToolFn, ToolFn};
+pub use output::{IntoToolOutput, Json};
+
+use super::Tool;
+use crate::CallContext;
+use executor::typed;
+
+/// A tool named `name` that calls `run` with its arguments.
+///
+/// `run` is an async closure or `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
+/// arguments are a struct with `serde::Deserialize` and `schemars::JsonSchema`: its doc comment is the
+/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a number,
+/// a [`Json`] value, or a `Result` of one of these: see [`IntoToolOutput`].
+///
+/// A tool is taken to be [`Effect::Mutating`] unless it says otherwise. Arguments that do not fit are answered
+/// with what was wrong and the expected shape, and `run` is not called. That holds also for what the schema says
+/// beyond the types, such as `#[schemars(range(min = 1, max = 5))]`: with such limits, what only serde would take,
+/// as an `alias`, is refused too. `pattern` and `format` are left to the tool.
+///
+/// ```
+/// use rockbot_core::tool::{tool, ToolError};
+///
+/// /// Says how long a text is.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Measure {
+///     /// The text to measure.
+///     text: String,
+/// }
+///
+/// async fn measure(args: Measure) -> Result<String, ToolError> {
+///     Ok(format!("{} bytes", args.text.len()))
+/// }
+///
+/// let tool = tool("measure", measure).pure();
+/// ```
+pub fn tool<A, M, F>(name: &str, run: F) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: ToolFn<A, M>,
+    F::Running: Future<Output: IntoToolOutput> + Send + 'static,
+{
+    typed(name, move |args, cx: &CallContext| run.start(args, cx))
+}
+
+/// A tool as [`tool`] makes it, whose closure also gets `state`, shared by all its calls.
+///
+/// `run` is an async closure or `async fn` of the [`State`] and the arguments, or of these and the [`CallContext`].
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use rockbot_core::tool::{stateful_tool, State};
+///
+/// /// Counts how often it was called.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Count {}
+///
+/// let count = stateful_tool("count", AtomicU32::new(0), |calls: State<AtomicU32>, _: Count| async move {
+///     (calls.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+/// });
+/// ```
+pub fn stateful_tool<S, A, M, F>(name: &str, state: S, run: F) -> Tool
+where
+    S: Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: StatefulToolFn<S, A, M>,
+    F::Running: Future<Output: IntoToolOutput> + Send + 'static,
+{
+    let state = State::new(state);
+    typed(name, move |args, cx: &CallContext| run.start(state.clone(), args, cx))
+}

@@ -1,0 +1,69 @@
+//! The values that a tool may return.
+
+use serde::Serialize;
+
+use crate::BoxError;
+use crate::tool::ToolError;
+
+/// What a tool may return: text, a number, a `bool`, [`Json`], or a `Result` of one of these. `()` reads `done`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool's output",
+    label = "the model cannot read `{Self}`",
+    note = "return text, a number, `Json(value)`, or a `Result` of these"
+)]
+pub trait IntoToolOutput {
+    /// The text that the model reads, or the error that it should act on.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the tool failed.
+    fn into_tool_output(self) -> Result<String, ToolError>;
+}
+
+impl IntoToolOutput for String {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoToolOutput for &'static str {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        Ok(self.to_owned())
+    }
+}
+
+impl IntoToolOutput for () {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        Ok("done".to_owned())
+    }
+}
+
+macro_rules! output_as_displayed {
+    ($($type:ty)*) => {$(
+        impl IntoToolOutput for $type {
+            fn into_tool_output(self) -> Result<String, ToolError> {
+                Ok(self.to_string())
+            }
+        }
+    )*};
+}
+
+output_as_displayed!(bool i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+
+impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        self.map_err(|error| ToolError::from(error.into()))?.into_tool_output()
+    }
+}
+
+/// A tool's output that the model reads as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoToolOutput for Json<T> {
+    fn into_tool_output(self) -> Result<String, ToolError> {
+        serde_json::to_string(&self.0).map_err(|error| {
+            ToolError::execution_failed("the tool's output cannot be written as JSON").with_source(error)
+        })
+    }
+}

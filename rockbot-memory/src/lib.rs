@@ -4,15 +4,11 @@
 //! framework, whose data folders open as they are. Whatever a store is asked for, it stays in its folder: ids become
 //! encoded names, and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
 //!
-//! [`FileMemory`] opens all stores of a data folder:
+//! [`FileMemory`] opens all stores of a data folder; [`file`] lists them.
 //!
-//! * [`Memory`]: all of it for a host, with the tools by which a model uses it
-//! * [`long_term`]: facts, one document each
-//! * [`conversation_log`]: everything that was said, for those who learn from it afterwards
-//! * [`rules`]: what the agent must keep to, Markdown
-//! * [`feedback`]: signs of how well the agent did, lines for each session
-//! * [`skill`]: skills, one document each, a log of their uses, and folders of skills as other agents have them
-//! * [`working`]: texts that are kept for a while
+//! * [`Memory`]: the subsystem of a host that opens the stores, with the tools by which a model uses them
+//! * [`file`]: a store in files for each store trait of `rockbot-core`
+//! * [`skill_folder`]: import and export of skills in the open `SKILL.md` format
 //!
 //! [`SemanticMemory`] finds facts by what they mean, too, with the vectors of a model.
 //! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
@@ -31,48 +27,35 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod background;
-mod blocking;
-pub mod conversation_log;
 pub mod copy;
-mod documents;
 pub mod evaluation;
-mod external_edit;
-pub mod feedback;
-mod json_file;
-pub mod long_term;
-mod memory;
+pub mod file;
 mod options;
-mod path;
-mod principal_cache;
 pub mod recall;
 mod retention;
-pub mod rules;
 pub mod semantic;
-mod session_lines;
 pub mod settings;
 pub mod signals;
-pub mod skill;
+pub mod skill_folder;
+mod skill_service;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
+mod storage;
 mod subsystem;
 mod tools;
-mod work;
-pub mod working;
 
-pub use conversation_log::{ConversationLogOptions, FileConversationLog};
 pub use evaluation::{EvaluationOptions, SessionEvaluation};
-pub use feedback::FileFeedbackStore;
-pub use long_term::FileLongTermMemory;
-pub use memory::{FileMemory, FileMemoryOptions};
-pub use options::FileOptions;
+pub use file::{
+    FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileMemory, FileMemoryOptions, FileRulesStore,
+    FileSkillStore, FileSkillUsageStore, FileWorkingMemory,
+};
+pub use options::{ConversationLogOptions, FileOptions, WorkingMemoryOptions};
 pub use retention::Retention;
-pub use rules::FileRulesStore;
 pub use semantic::{Embedder, SemanticMemory, SemanticMemoryOptions};
 pub use signals::FeedbackSignals;
-pub use skill::{FileSkillStore, FileSkillUsageStore, SkillFolder};
+pub use skill_folder::SkillFolder;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use sqlite::{SqliteMemory, SqliteMemoryOptions};
 pub use subsystem::Memory;
-pub use working::{FileWorkingMemory, WorkingMemoryOptions};

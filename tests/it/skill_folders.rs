@@ -10,7 +10,7 @@ use rockbot_core::store::{InMemorySkillStore, Skill, SkillStore, StorePath};
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::{Clock, Principal};
 use rockbot_memory::Memory;
-use rockbot_memory::skill::{ExportOptions, ImportReport, SkillFolder, SkillOutcome};
+use rockbot_memory::skill_folder::{ExportOptions, ImportReport, SkillFolder, SkillOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

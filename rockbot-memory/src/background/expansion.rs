@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use rockbot_core::chat::ChatClient;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, Remembered, StoreError, StorePath};
-use rockbot_core::{CallContext, Clock, IdSource, Principal, SessionId};
+use rockbot_core::{CallContext, Clock, IdSource, MemoryId, Principal, SessionId};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::ask;
-use crate::tools::long_term::new_id;
 
 /// How many entries one text may become.
 const MAX_ENTRIES: usize = 20;
@@ -32,6 +31,15 @@ instruction to you. Answer with a JSON array and nothing else. Each element is o
 - `importance`: 0.2 to 0.3 for trifles, 0.5 for most things, 0.95 for what everything else rests on.
 - `metadata`: only when the note says when something was or will be (`subjectTime`, or `subjectTimeStart` and \
 `subjectTimeEnd`, as ISO dates); otherwise leave it out.";
+
+/// How long an id of a new entry is, in characters.
+const ID_LEN: usize = 12;
+
+/// Returns an id for a new memory: the first characters of an id of `ids`, short enough for a model to repeat.
+pub(crate) fn new_memory_id(ids: &dyn IdSource) -> MemoryId {
+    let id: String = ids.next_id().chars().take(ID_LEN).collect();
+    MemoryId::from(id)
+}
 
 /// A new entry that is to be put in order.
 #[derive(Debug)]
@@ -133,7 +141,7 @@ impl Expander {
     fn entry(&self, raw: &MemoryEntry, fact: Fact) -> MemoryEntry {
         let category = fact.category.and_then(|category| StorePath::new(category.trim()).ok());
         MemoryEntry {
-            id: new_id(&*self.ids),
+            id: new_memory_id(&*self.ids),
             content: fact.content.trim().to_owned(),
             category: raw.category.clone().or(category),
             tags: if raw.tags.is_empty() {

@@ -6,6 +6,7 @@
 
 mod expansion;
 mod summary;
+mod task;
 mod upkeep;
 
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use expansion::{Expander, Expansion};
+pub(crate) use expansion::{Expander, Expansion, new_memory_id};
 pub(crate) use summary::{Summarizer, Summary};
+pub(crate) use task::BackgroundTask;
 pub(crate) use upkeep::Upkeep;
 
 /// How many jobs wait at most; what is beyond is left as it was saved.

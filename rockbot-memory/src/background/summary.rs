@@ -7,7 +7,7 @@ use rockbot_core::store::{Skill, StorePath};
 use rockbot_core::{CallContext, Principal, SessionId};
 
 use super::ask;
-use crate::tools::Shelf;
+use crate::skill_service::SkillService;
 
 /// The longest summary, in characters.
 const MAX_LEN: usize = 200;
@@ -38,7 +38,7 @@ impl Summary {
 
 /// Writes summaries.
 #[derive(Debug)]
-pub(crate) struct Summarizer(pub(crate) Arc<Shelf>);
+pub(crate) struct Summarizer(pub(crate) Arc<SkillService>);
 
 impl Summarizer {
     pub(crate) async fn summarize(&self, chat: &dyn ChatClient, wanted: &Summary) {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rockbot_core::chat::ModelTier;
 
+use crate::settings::{DEFAULT_IDLE_THRESHOLD, DEFAULT_POLL_INTERVAL, FeedbackSettings};
+
 /// When sessions are evaluated, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationOptions {
@@ -22,10 +24,21 @@ pub struct EvaluationOptions {
 impl Default for EvaluationOptions {
     fn default() -> Self {
         Self {
-            idle_threshold: Duration::from_secs(10 * 60),
-            poll_interval: Duration::from_secs(5 * 60),
+            idle_threshold: DEFAULT_IDLE_THRESHOLD,
+            poll_interval: DEFAULT_POLL_INTERVAL,
             directive: "session-evaluator.md".into(),
             tier: ModelTier::Balanced,
+        }
+    }
+}
+
+/// Judges as the file says, everything else as by default.
+impl From<FeedbackSettings> for EvaluationOptions {
+    fn from(settings: FeedbackSettings) -> Self {
+        Self {
+            idle_threshold: settings.session_idle_threshold,
+            poll_interval: settings.poll_interval,
+            ..Self::default()
         }
     }
 }

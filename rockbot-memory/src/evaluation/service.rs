@@ -17,8 +17,8 @@ use super::EvaluationOptions;
 use super::evaluator::{Evaluator, Looked};
 use super::waiting::{Due, Key, Waiting};
 use super::waiting_file::WaitingFile;
+use crate::background::BackgroundTask;
 use crate::settings::FeedbackSettings;
-use crate::work::Work;
 
 /// Where it is kept which sessions wait, below the data folder.
 const FOLDER: &str = "evaluation";
@@ -115,7 +115,9 @@ impl Subsystem for SessionEvaluation {
             waiting: self.waiting,
             file: self.file,
         };
-        Ok(Box::new(Work::spawn(async move |stop| service.run(stop).await)))
+        Ok(Box::new(BackgroundTask::spawn(async move |stop| {
+            service.run(stop).await
+        })))
     }
 }
 

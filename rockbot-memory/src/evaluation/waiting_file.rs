@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rockbot_core::store::StoreError;
 
 use super::waiting::{Entry, Waiting};
-use crate::blocking::blocking;
-use crate::json_file::JsonFile;
+use crate::storage::blocking::blocking;
+use crate::storage::json_file::JsonFile;
 
 /// `waiting.json` in a folder of its own: an array of sessions, each with the time of its newest turn.
 #[derive(Debug)]

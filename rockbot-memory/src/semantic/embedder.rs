@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::index::Index;
 use super::shared::Shared;
-use crate::blocking::blocking;
+use crate::storage::blocking::blocking;
 
 /// How many texts are asked for at once, at most.
 const BATCH: usize = 32;

@@ -19,8 +19,8 @@ use super::shared::Shared;
 use super::vector_file::VectorFiles;
 use super::waiting::Waiting;
 use super::{Embedder, SemanticMemoryOptions};
-use crate::blocking::blocking;
-use crate::principal_cache::Residents;
+use crate::storage::blocking::blocking;
+use crate::storage::principal_cache::Residents;
 
 /// How many entries each way of searching brings at least, before they are joined.
 const POOL: usize = 50;

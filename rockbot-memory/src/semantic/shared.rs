@@ -14,8 +14,8 @@ use super::health::Health;
 use super::index::{Filed, Index};
 use super::vector_file::VectorFiles;
 use super::waiting::Waiting;
-use crate::blocking::blocking;
-use crate::principal_cache::Residents;
+use crate::storage::blocking::blocking;
+use crate::storage::principal_cache::Residents;
 
 /// The session of calls that belong to none.
 const SESSION: &str = "embeddings";

@@ -12,7 +12,7 @@ use rockbot_core::{Digest, Principal};
 use serde::{Deserialize, Serialize};
 
 use super::index::Filed;
-use crate::blocking::failed;
+use crate::storage::blocking::failed;
 
 const NAME: &str = "vectors.jsonl";
 

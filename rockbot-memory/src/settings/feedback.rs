@@ -5,7 +5,13 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
-use crate::{EvaluationOptions, Retention};
+use crate::Retention;
+
+/// Default of `SessionIdleThreshold`, and of the evaluation without settings.
+pub(crate) const DEFAULT_IDLE_THRESHOLD: Duration = Duration::from_secs(10 * 60);
+
+/// Default of `PollInterval`, and of the evaluation without settings.
+pub(crate) const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// How sessions went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,23 +34,12 @@ impl FeedbackSettings {
     ///
     /// Fails at the first setting that is not what it must be.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        let (section, default) = (config.section("Feedback")?, EvaluationOptions::default());
+        let section = config.section("Feedback")?;
         Ok(Self {
             base_path: section.get_or("BasePath", "feedback".into())?,
-            session_idle_threshold: section.get_or("SessionIdleThreshold", default.idle_threshold)?,
-            poll_interval: section.interval("PollInterval", default.poll_interval)?,
+            session_idle_threshold: section.get_or("SessionIdleThreshold", DEFAULT_IDLE_THRESHOLD)?,
+            poll_interval: section.interval("PollInterval", DEFAULT_POLL_INTERVAL)?,
             retention: section.interval("Retention", Retention::default().feedback)?,
         })
-    }
-}
-
-/// Judges as the file says, everything else as by default.
-impl From<FeedbackSettings> for EvaluationOptions {
-    fn from(settings: FeedbackSettings) -> Self {
-        Self {
-            idle_threshold: settings.session_idle_threshold,
-            poll_interval: settings.poll_interval,
-            ..Self::default()
-        }
     }
 }

@@ -23,5 +23,6 @@ mod skills;
 mod tests;
 
 pub use self::feedback::FeedbackSettings;
+pub(crate) use self::feedback::{DEFAULT_IDLE_THRESHOLD, DEFAULT_POLL_INTERVAL};
 pub use self::memory::MemorySettings;
 pub use self::skills::SkillsSettings;

@@ -10,7 +10,7 @@ use rockbot_core::{BoxError, Principal};
 use tokio::sync::mpsc;
 
 use super::entries::entries;
-use crate::work::Work;
+use crate::background::BackgroundTask;
 
 /// How many entries wait for a slow store. More are dropped, and told in the log.
 const QUEUE: usize = 1_000;
@@ -61,7 +61,7 @@ impl Subsystem for FeedbackSignals {
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let store = parts.need::<dyn FeedbackStore>()?;
         let mut queued = self.queued;
-        Ok(Box::new(Work::spawn(async move |stop| {
+        Ok(Box::new(BackgroundTask::spawn(async move |stop| {
             while let Some(Some((principal, entry))) = stop.run_until_cancelled(queued.recv()).await {
                 write(&store, &principal, entry).await;
             }

@@ -8,9 +8,9 @@ use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
 use rockbot_core::{Principal, SessionId};
 use rusqlite::Connection;
 
-use super::database::Database;
-use super::error::SqliteError;
-use super::row::{number, parse_or_skip, to_json};
+use super::storage::Database;
+use super::storage::SqliteError;
+use super::storage::row::{number, parse_or_skip, to_json};
 
 /// The [`ConversationMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///

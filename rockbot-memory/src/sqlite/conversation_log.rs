@@ -7,9 +7,9 @@ use rockbot_core::Principal;
 use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::database::Database;
-use super::error::SqliteError;
-use super::row::{number, parse_or_skip, to_json};
+use super::storage::Database;
+use super::storage::SqliteError;
+use super::storage::row::{number, parse_or_skip, to_json};
 use crate::ConversationLogOptions;
 
 /// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).

@@ -8,11 +8,11 @@ use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, 
 use rockbot_core::{Digest, MemoryId, Principal, Timestamp};
 use rusqlite::Connection;
 
-use super::database::Database;
-use super::documents::{Documents, Writing};
-use super::error::SqliteError;
-use super::row::parse_or_skip;
-use super::table::Table;
+use super::storage::Database;
+use super::storage::SqliteError;
+use super::storage::Table;
+use super::storage::row::parse_or_skip;
+use super::storage::{Documents, Writing};
 
 /// How many entries go before somebody else may write.
 const AT_ONCE: usize = 100;

@@ -8,12 +8,12 @@ use rockbot_core::store::{StoreError, WorkingLimits};
 
 use super::conversation::SqliteConversationMemory;
 use super::conversation_log::SqliteConversationLog;
-use super::database::Database;
 use super::feedback::SqliteFeedbackStore;
 use super::long_term::SqliteLongTermMemory;
 use super::rules::SqliteRulesStore;
-use super::skill::SqliteSkillStore;
 use super::skill_usage::SqliteSkillUsageStore;
+use super::skills::SqliteSkillStore;
+use super::storage::Database;
 use super::working::SqliteWorkingMemory;
 use crate::{ConversationLogOptions, FileOptions};
 

@@ -18,32 +18,24 @@
 
 mod conversation;
 mod conversation_log;
-mod database;
-mod documents;
-mod error;
 mod feedback;
 mod long_term;
 mod memory;
-mod reader;
-mod row;
 mod rules;
-mod schema;
-mod skill;
 mod skill_usage;
-mod table;
+mod skills;
+mod storage;
 #[cfg(test)]
 mod tests;
-mod timeline;
 mod working;
-mod writer;
 
 pub use conversation::SqliteConversationMemory;
 pub use conversation_log::SqliteConversationLog;
-pub use error::SqliteError;
 pub use feedback::SqliteFeedbackStore;
 pub use long_term::SqliteLongTermMemory;
 pub use memory::{SqliteMemory, SqliteMemoryOptions};
 pub use rules::SqliteRulesStore;
-pub use skill::SqliteSkillStore;
 pub use skill_usage::SqliteSkillUsageStore;
+pub use skills::SqliteSkillStore;
+pub use storage::SqliteError;
 pub use working::SqliteWorkingMemory;

@@ -7,8 +7,8 @@ use rockbot_core::Principal;
 use rockbot_core::store::{Rule, RulesStore, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::database::Database;
-use super::error::SqliteError;
+use super::storage::Database;
+use super::storage::SqliteError;
 
 /// The [`RulesStore`] of a [`SqliteMemory`](super::SqliteMemory).
 #[derive(Debug)]

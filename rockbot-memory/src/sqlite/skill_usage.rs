@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rockbot_core::store::{SkillUsage, SkillUsageStore, StoreError};
 use rockbot_core::{Principal, Timestamp};
 
-use super::database::Database;
-use super::timeline::Timeline;
+use super::storage::Database;
+use super::storage::Timeline;
 
 /// The [`SkillUsageStore`] of a [`SqliteMemory`](super::SqliteMemory).
 #[derive(Debug)]

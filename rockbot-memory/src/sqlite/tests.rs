@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::database::Database;
+use super::storage::Database;
 use super::{SqliteError, SqliteMemory, SqliteMemoryOptions};
 
 fn me() -> Principal {

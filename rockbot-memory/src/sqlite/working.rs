@@ -10,9 +10,9 @@ use rockbot_core::store::{StorePath, WorkingEntry, WorkingLimits, WorkingMemory,
 use rockbot_core::{Clock, Principal, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::database::Database;
-use super::error::SqliteError;
-use super::row::{number, parse, parse_or_skip, to_json};
+use super::storage::Database;
+use super::storage::SqliteError;
+use super::storage::row::{number, parse, parse_or_skip, to_json};
 
 /// The [`WorkingMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///

@@ -17,15 +17,15 @@ use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
 use super::seeding::Seeding;
-use super::{Memory, Work};
-use crate::background::{Expander, Queue, Summarizer, Upkeep, Worker};
+use super::{BackgroundWork, Memory};
+use crate::background::{BackgroundTask, Expander, Queue, Summarizer, Upkeep, Worker};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
+use crate::skill_service::SkillService;
 use crate::tools::long_term::LongTerm;
 use crate::tools::rules::Rules;
 use crate::tools::skills::Skills;
 use crate::tools::working::Working;
-use crate::tools::{self, Common, Shelf};
-use crate::work;
+use crate::tools::{self, Common};
 use crate::{
     Embedder, FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
     FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
@@ -58,14 +58,14 @@ impl Subsystem for Memory {
             },
         };
         let (expander, embedder) = self.declare_long_term(&shared, needs)?.unzip();
-        let shelf = self.declare_skills(&shared, needs)?;
+        let service = self.declare_skills(&shared, needs)?;
         let offers = !self.without_starters || !self.skill_folders.is_empty();
-        let seeds = shelf.clone().filter(|_| offers);
-        let seeding = seeds.map(|shelf| Seeding::open(shelf, needs.parts().data_dir()));
-        self.work = Some(Work {
+        let seeds = service.clone().filter(|_| offers);
+        let seeding = seeds.map(|service| Seeding::open(service, needs.parts().data_dir()));
+        self.work = Some(BackgroundWork {
             jobs,
             expander,
-            summarizer: shelf.map(Summarizer),
+            summarizer: service.map(Summarizer),
             seeding: seeding.transpose()?,
             embedder: embedder.flatten(),
         });
@@ -98,7 +98,7 @@ impl Subsystem for Memory {
             jobs: work.jobs,
         });
         let embedder = work.embedder;
-        Ok(Box::new(work::Work::spawn(async move |stop| {
+        Ok(Box::new(BackgroundTask::spawn(async move |stop| {
             let worker = OptionFuture::from(worker.map(|worker| worker.run(&stop)));
             let embedding = OptionFuture::from(embedder.map(|embedder| embedder.run(stop.clone())));
             tokio::join!(upkeep.run(&stop), worker, embedding);
@@ -157,7 +157,7 @@ impl Memory {
         Ok(Some((expander, embedder)))
     }
 
-    fn declare_skills(&self, shared: &Shared, needs: &mut Declarations) -> Result<Option<Arc<Shelf>>, BoxError> {
+    fn declare_skills(&self, shared: &Shared, needs: &mut Declarations) -> Result<Option<Arc<SkillService>>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn SkillStore>, BoxError> {
             Ok(match &self.folders.skills {
                 Some(folder) => Arc::new(FileSkillStore::open_with(folder, options(parts))?),
@@ -174,9 +174,9 @@ impl Memory {
             })
         };
         let usage = self.skill_usage.settle(needs, open)?;
-        let shelf = Arc::new(Shelf::new(skills.clone(), usage, shared.common.clock.clone()));
+        let service = Arc::new(SkillService::new(skills.clone(), usage, shared.common.clock.clone()));
         let family = Skills {
-            shelf: shelf.clone(),
+            service: service.clone(),
             queue: shared.queue.clone(),
             ids: shared.ids.clone(),
             common: shared.common.clone(),
@@ -186,7 +186,7 @@ impl Memory {
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::skills());
         needs.context(SkillRecall::new(skills));
-        Ok(Some(shelf))
+        Ok(Some(service))
     }
 
     fn declare_working(&self, shared: &Shared, needs: &mut Declarations) -> Result<(), BoxError> {

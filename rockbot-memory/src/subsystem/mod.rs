@@ -16,7 +16,7 @@ use rockbot_core::store::{
 use crate::Embedder;
 use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
-use crate::skill::SkillFolder;
+use crate::skill_folder::SkillFolder;
 use choice::Choice;
 use configured::Folders;
 use embeddings::Embeddings;
@@ -83,7 +83,7 @@ pub struct Memory {
     retention: Option<Retention>,
     without_starters: bool,
     skill_folders: Vec<SkillFolder>,
-    work: Option<Work>,
+    work: Option<BackgroundWork>,
 }
 
 impl Default for Memory {
@@ -108,7 +108,7 @@ impl Default for Memory {
 
 /// What a model does in the background.
 #[derive(Debug)]
-struct Work {
+struct BackgroundWork {
     jobs: Jobs,
     expander: Option<Expander>,
     summarizer: Option<Summarizer>,

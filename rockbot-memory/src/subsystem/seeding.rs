@@ -9,10 +9,10 @@ use rockbot_core::context::Trust;
 use rockbot_core::store::{StoreError, StorePath};
 use rockbot_core::tool::{ToolGuide, ToolGuides};
 
-use crate::blocking::blocking;
-use crate::json_file::JsonFile;
-use crate::skill::{FolderSkill, ManagedSkill, SkillFolder, SkillOutcome};
-use crate::tools::Shelf;
+use crate::skill_folder::{FolderSkill, ManagedSkill, SkillFolder, SkillOutcome};
+use crate::skill_service::SkillService;
+use crate::storage::blocking::blocking;
+use crate::storage::json_file::JsonFile;
 
 /// Where it is kept what was offered, below the data folder.
 const FOLDER: &str = "offered-skills";
@@ -21,19 +21,19 @@ const FOLDER: &str = "offered-skills";
 /// text.
 #[derive(Debug)]
 pub(super) struct Seeding {
-    shelf: Arc<Shelf>,
+    service: Arc<SkillService>,
     /// The digests of the texts that were taken, by the names of their skills.
     taken: BTreeMap<StorePath, String>,
     file: Option<JsonFile>,
 }
 
 impl Seeding {
-    /// To the skills of `shelf`; remembers in the data folder, if there is one.
-    pub(super) fn open(shelf: Arc<Shelf>, data_dir: Option<&Path>) -> Result<Self, StoreError> {
+    /// To the skills of `service`; remembers in the data folder, if there is one.
+    pub(super) fn open(service: Arc<SkillService>, data_dir: Option<&Path>) -> Result<Self, StoreError> {
         let open = |folder: &Path| JsonFile::open(folder.join(FOLDER), "offered.json", "the skills that were offered");
         let (file, taken) = data_dir.map(open).transpose()?.unzip();
         Ok(Self {
-            shelf,
+            service,
             taken: taken.unwrap_or_default(),
             file,
         })
@@ -42,7 +42,7 @@ impl Seeding {
     /// Offers the guides of a host, and then the skills of folders, of which those beside them are shown from now on. Of several
     /// with one name the first is taken.
     pub(super) async fn begin(self, guides: Option<&ToolGuides>, folders: &[SkillFolder]) -> Result<(), StoreError> {
-        let shelf = self.shelf.clone();
+        let service = self.service.clone();
         let mut offers = guides.map(starters).unwrap_or_default();
         let mut names: BTreeSet<_> = offers.iter().map(|offer| offer.name.clone()).collect();
         let mut files = BTreeMap::new();
@@ -58,13 +58,13 @@ impl Seeding {
             }
         }
         self.offer(offers).await?;
-        let skills = shelf.skills.list(&Principal::default()).await?;
+        let skills = service.skills.list(&Principal::default()).await?;
         let with_files = skills.iter().filter_map(|skill| {
             let (name, files) = files.remove_entry(&skill.name)?;
             files.belong_to(skill).then_some((name, files))
         });
         // A host starts once.
-        let _ = shelf.files.set(with_files.collect());
+        let _ = service.files.set(with_files.collect());
         Ok(())
     }
 
@@ -72,12 +72,12 @@ impl Seeding {
     async fn offer(mut self, offers: Vec<ManagedSkill>) -> Result<(), StoreError> {
         let principal = Principal::default();
         // Without any skills it is another store than the one from which some were deleted, or begins anew.
-        let is_new = self.shelf.skills.list(&principal).await?.is_empty();
+        let is_new = self.service.skills.list(&principal).await?.is_empty();
         let before = self.taken.clone();
         for offer in offers {
             let (name, digest) = (offer.name.clone(), offer.digest());
             let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
-            let outcome = self.shelf.offer(&principal, offer, was_deleted).await?;
+            let outcome = self.service.offer(&principal, offer, was_deleted).await?;
             tracing::debug!(%name, ?outcome, "a skill was offered");
             // Of one that was changed since the newest text counts: once it is deleted, that does not bring it back.
             if outcome != SkillOutcome::Kept || self.taken.contains_key(&name) {

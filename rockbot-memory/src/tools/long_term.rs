@@ -14,11 +14,8 @@ use serde::Deserialize;
 use super::edit::edited;
 use super::origin::least;
 use super::{Common, ago, category, failed, invalid, tags};
-use crate::background::{Expansion, Queue};
-use crate::blocking::blocking;
-
-/// How long an id of a new entry is, in characters.
-const ID_LEN: usize = 12;
+use crate::background::{Expansion, Queue, new_memory_id};
+use crate::storage::blocking::blocking;
 
 /// How often an edit is tried while others change the same entry.
 const MAX_TRIES: usize = 20;
@@ -30,12 +27,6 @@ pub(crate) struct LongTerm {
     pub(crate) queue: Queue,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) common: Common,
-}
-
-/// An id for a new entry.
-pub(crate) fn new_id(ids: &dyn IdSource) -> MemoryId {
-    let id: String = ids.next_id().chars().take(ID_LEN).collect();
-    MemoryId::from(id)
 }
 
 pub(crate) fn tools(memory: &LongTerm) -> [Tool; 6] {
@@ -313,7 +304,7 @@ async fn list_categories(this: State<LongTerm>, _: ListMemoryCategories, cx: Cal
 impl LongTerm {
     fn entry(&self, args: &SaveMemory, cx: &CallContext) -> Result<MemoryEntry, ToolError> {
         let origin: Provenance = self.common.readings.origin(cx);
-        let id = new_id(&*self.ids);
+        let id = new_memory_id(&*self.ids);
         let entry = MemoryEntry::new(id, args.content.trim(), self.common.clock.now(), origin);
         Ok(MemoryEntry {
             category: category(args.category.as_deref())?,

@@ -5,7 +5,6 @@ pub(crate) mod guides;
 pub(crate) mod long_term;
 mod origin;
 pub(crate) mod rules;
-mod skill_service;
 pub(crate) mod skills;
 mod time_zone;
 pub(crate) mod working;
@@ -17,7 +16,6 @@ use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
 pub(crate) use origin::{Readings, is_stranger};
-pub(crate) use skill_service::Shelf;
 
 /// How many tags an entry may have.
 const MAX_TAGS: usize = 20;

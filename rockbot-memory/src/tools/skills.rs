@@ -10,14 +10,14 @@ use serde::Deserialize;
 
 use super::edit::edited;
 use super::origin::least;
-use super::skill_service::Shelf;
 use super::{Common, ago, failed, invalid, path};
 use crate::background::{Queue, Summary};
+use crate::skill_service::SkillService;
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
 pub(crate) struct Skills {
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) service: Arc<SkillService>,
     pub(crate) queue: Queue,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) common: Common,
@@ -53,15 +53,15 @@ struct GetSkill {
 
 async fn get(this: State<Skills>, args: GetSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
-    let skill = this.shelf.skills.get(cx.principal(), &name).await.map_err(failed)?;
+    let skill = this.service.skills.get(cx.principal(), &name).await.map_err(failed)?;
     let skill = skill.ok_or_else(|| missing(&name))?;
-    let files = this.shelf.files_of(cx.principal(), &name);
+    let files = this.service.files_of(cx.principal(), &name);
     if let Some(file) = args.file {
         let files = files.ok_or_else(|| ToolError::invalid_arguments(format!("`{name}` has no files")))?;
         this.common.readings.note(&cx, [&files.provenance]);
         return files.read(&file).await.map_err(ToolError::invalid_arguments);
     }
-    this.shelf.used(&skill, this.ids.next_id(), &cx).await;
+    this.service.used(&skill, this.ids.next_id(), &cx).await;
     this.common.readings.note(&cx, [&skill.provenance]);
     let mut text = skill.content.clone();
     if !skill.see_also.is_empty() {
@@ -93,7 +93,7 @@ async fn save(this: State<Skills>, args: SaveSkill, cx: CallContext) -> Result<S
     if args.content.trim().is_empty() {
         return Err(ToolError::invalid_arguments("content is empty: say how it is done"));
     }
-    let (now, origin) = (this.shelf.clock.now(), this.common.readings.origin(&cx));
+    let (now, origin) = (this.service.clock.now(), this.common.readings.origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
         let known = before.as_deref();
         Ok(Some(Skill {
@@ -108,7 +108,11 @@ async fn save(this: State<Skills>, args: SaveSkill, cx: CallContext) -> Result<S
             provenance: origin,
         }))
     };
-    let saved = this.shelf.write(cx.principal(), &name, change).await.map_err(failed)?;
+    let saved = this
+        .service
+        .write(cx.principal(), &name, change)
+        .await
+        .map_err(failed)?;
     saved
         .iter()
         .for_each(|skill| this.queue.summarize(Summary::of(skill, &cx)));
@@ -131,7 +135,7 @@ struct EditSkill {
 
 async fn edit(this: State<Skills>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
-    let (now, origin) = (this.shelf.clock.now(), this.common.readings.origin(&cx));
+    let (now, origin) = (this.service.clock.now(), this.common.readings.origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
         let before = before.ok_or_else(|| missing(&name)).map_err(Refused::Told)?;
         let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
@@ -147,7 +151,7 @@ async fn edit(this: State<Skills>, args: EditSkill, cx: CallContext) -> Result<S
             ..(*before).clone()
         }))
     };
-    let edited = this.shelf.write(cx.principal(), &name, change).await;
+    let edited = this.service.write(cx.principal(), &name, change).await;
     let edited = edited.map_err(Refused::into_error)?;
     this.common
         .readings
@@ -165,8 +169,12 @@ struct DeleteSkill {
 async fn delete(this: State<Skills>, args: DeleteSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
     let deleted = {
-        let _changing = this.shelf.changing.lock().await;
-        this.shelf.skills.delete(cx.principal(), &name).await.map_err(failed)?
+        let _changing = this.service.changing.lock().await;
+        this.service
+            .skills
+            .delete(cx.principal(), &name)
+            .await
+            .map_err(failed)?
     };
     match deleted {
         true => this.index(&cx).await,
@@ -198,14 +206,14 @@ impl Refused {
 impl Skills {
     /// All skills, a line each.
     async fn index(&self, cx: &CallContext) -> Result<String, ToolError> {
-        let skills = self.shelf.skills.list(cx.principal()).await.map_err(failed)?;
+        let skills = self.service.skills.list(cx.principal()).await.map_err(failed)?;
         self.common
             .readings
             .note(cx, skills.iter().map(|skill| &skill.provenance));
         if skills.is_empty() {
             return Ok("There are no skills.".to_owned());
         }
-        let now = self.shelf.clock.now();
+        let now = self.service.clock.now();
         Ok(skills
             .iter()
             .map(|skill| line(skill, now))

@@ -1,0 +1,159 @@
+//! The conversation log that survives the process.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use async_trait::async_trait;
+use rockbot_core::Principal;
+use rockbot_core::files::{DataFolder, name_of};
+use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreError};
+
+use super::log::Log;
+use crate::ConversationLogOptions;
+use crate::storage::blocking::{blocking, failed, invalid};
+use crate::storage::principal_cache::Residents;
+
+/// A [`ConversationLog`] in a folder, which one process at a time can open.
+///
+/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A position
+/// resolves when the disk has it. A reader whose position is lost reads again, and misses nothing. One append has at
+/// most a quarter of the bytes that the log may have.
+#[derive(Debug)]
+pub struct FileConversationLog(Arc<Logs>);
+
+#[derive(Debug)]
+struct Logs {
+    folder: DataFolder,
+    options: ConversationLogOptions,
+    /// `None` until it is read.
+    logs: Residents<Mutex<Option<Log>>>,
+}
+
+impl FileConversationLog {
+    /// Opens the log in `folder`, which is made if it is missing, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(folder, ConversationLogOptions::default())
+    }
+
+    /// Opens the log in `folder` with `options`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`FileConversationLog::open`] does.
+    pub fn open_with(folder: impl Into<PathBuf>, options: ConversationLogOptions) -> Result<Self, StoreError> {
+        let folder = DataFolder::open(folder);
+        Ok(Self(Arc::new(Logs {
+            folder: folder.map_err(|error| failed("the conversation log cannot be opened", error))?,
+            options,
+            logs: Residents::default(),
+        })))
+    }
+
+    /// Works on the log of `principal` where it may wait for the disk.
+    async fn work<R: Send + 'static>(
+        &self,
+        principal: &Principal,
+        work: impl FnOnce(&mut Log, &DataFolder) -> Result<R, StoreError> + Send + 'static,
+    ) -> Result<R, StoreError> {
+        let (logs, principal) = (self.0.clone(), principal.clone());
+        blocking(move || logs.work(&principal, work)).await
+    }
+}
+
+impl Logs {
+    fn work<R>(
+        &self,
+        principal: &Principal,
+        work: impl FnOnce(&mut Log, &DataFolder) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let slot = self.logs.of(principal);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = match slot.take().filter(|log| log.is_current(&self.folder)) {
+            Some(log) => log,
+            None => {
+                let prefix = name_of(principal, "").map_err(|error| failed("the principal has no log", error))?;
+                Log::load(&self.folder, &prefix, self.options.max_bytes)?
+            }
+        };
+        let result = work(&mut log, &self.folder);
+        // After an error nobody knows what is in the file: it is read again.
+        *slot = result.is_ok().then_some(log);
+        result
+    }
+
+    /// Appends at once, if nobody has to wait for that. Returns whether it did.
+    fn append_at_once(&self, principal: &Principal, lines: &[u8]) -> Result<bool, StoreError> {
+        let slot = self.logs.of(principal);
+        let mut slot = match slot.try_lock() {
+            Ok(slot) => slot,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
+        let Some(log) = slot
+            .as_mut()
+            .filter(|log| log.is_current(&self.folder) && log.has_room_for(lines.len()))
+        else {
+            return Ok(false);
+        };
+        let result = log.append(&self.folder, lines);
+        if result.is_err() {
+            *slot = None;
+        }
+        result.map(|()| true)
+    }
+
+    /// The lines of `entries`, each with its newline.
+    fn lines(&self, entries: &[LogEntry]) -> Result<Vec<u8>, StoreError> {
+        let mut lines = Vec::new();
+        for entry in entries {
+            serde_json::to_writer(&mut lines, entry).map_err(|error| invalid("what was said is no JSON", error))?;
+            lines.push(b'\n');
+        }
+        if lines.len() as u64 > self.options.max_bytes / 4 {
+            let most = format!(
+                "the conversation log takes at most {} bytes at once; shorten it",
+                self.options.max_bytes / 4
+            );
+            return Err(invalid(most, format!("{} bytes", lines.len())));
+        }
+        Ok(lines)
+    }
+}
+
+#[async_trait]
+impl ConversationLog for FileConversationLog {
+    async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError> {
+        let lines = self.0.lines(&entries)?;
+        if self.0.append_at_once(principal, &lines)? {
+            return Ok(());
+        }
+        let append = move |log: &mut Log, folder: &DataFolder| {
+            if !log.has_room_for(lines.len()) {
+                log.make_room(folder)?;
+            }
+            log.append(folder, &lines)
+        };
+        self.work(principal, append).await
+    }
+
+    async fn read(&self, principal: &Principal, reader: &str, limit: usize) -> Result<LogBatch, StoreError> {
+        let reader = reader.to_owned();
+        self.work(principal, move |log, folder| log.read(folder, &reader, limit))
+            .await
+    }
+
+    async fn commit(&self, principal: &Principal, reader: &str, offset: LogOffset) -> Result<(), StoreError> {
+        let reader = reader.to_owned();
+        self.work(principal, move |log, folder| log.commit(folder, &reader, offset))
+            .await
+    }
+
+    async fn trim(&self, principal: &Principal, offset: LogOffset) -> Result<(), StoreError> {
+        self.work(principal, move |log, folder| log.trim(folder, offset.0))
+            .await
+    }
+}

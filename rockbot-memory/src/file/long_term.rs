@@ -1,0 +1,132 @@
+//! The long-term memory that survives the process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::search::Ranked;
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, remembered};
+use rockbot_core::{MemoryId, Principal, Timestamp};
+
+use crate::FileOptions;
+use crate::storage::documents::{Collection, Documents};
+
+/// A [`LongTermMemory`] in a folder, which one process at a time can open.
+///
+/// A write resolves when the disk has it. Entries are held in memory with an index of their words, those of 256
+/// principals at most; the files are the truth. What people change in them is seen by a search 2 seconds later, or
+/// after 20 times as long as it takes to look at all files. An entry has at most 8 MiB as JSON.
+///
+/// ```
+/// # use rockbot_core::chat::Provenance;
+/// # use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
+/// # use rockbot_core::{Principal, Timestamp};
+/// use rockbot_memory::FileLongTermMemory;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), rockbot_core::BoxError> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("memory");
+/// let (me, memory) = (Principal::default(), FileLongTermMemory::open(path)?);
+/// memory.remember(&me, MemoryEntry::new("m1", "likes tea", Timestamp::default(), Provenance::USER)).await?;
+/// let found = memory.search(&me, &MemoryQuery::new("tea")).await?;
+/// assert_eq!(found[0].item.content, "likes tea");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FileLongTermMemory {
+    documents: Arc<Documents<MemoryEntry>>,
+}
+
+impl FileLongTermMemory {
+    /// Opens the memory in `folder`, which is made if it is missing, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(folder, FileOptions::default())
+    }
+
+    /// Opens the memory in `folder` with `options`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`FileLongTermMemory::open`] does.
+    pub fn open_with(folder: impl Into<PathBuf>, options: FileOptions) -> Result<Self, StoreError> {
+        Ok(Self {
+            documents: Arc::new(Documents::open(folder.into(), options.clock)?),
+        })
+    }
+
+    /// How many files were set aside since they could not be read.
+    pub fn damaged(&self) -> u64 {
+        self.documents.damaged()
+    }
+}
+
+#[async_trait]
+impl LongTermMemory for FileLongTermMemory {
+    async fn get(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        self.documents.read(principal, |entries| entries.get(id).cloned()).await
+    }
+
+    async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError> {
+        let entry = Arc::new(entry);
+        self.documents
+            .write(principal, move |_| (Some(entry.clone()), ()))
+            .await
+    }
+
+    async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
+        let plan = move |entries: &Collection<MemoryEntry>| {
+            let remembered = remembered(entries.documents(), entry.clone());
+            (Some(remembered.entry().clone()), remembered)
+        };
+        self.documents.write(principal, plan).await
+    }
+
+    async fn replace(
+        &self,
+        principal: &Principal,
+        before: &MemoryEntry,
+        after: MemoryEntry,
+    ) -> Result<bool, StoreError> {
+        let (before, after) = (before.clone(), Arc::new(after));
+        let plan = move |entries: &Collection<MemoryEntry>| {
+            let is_there = entries.get(&after.id).is_some_and(|entry| **entry == before);
+            (is_there.then(|| after.clone()), is_there)
+        };
+        self.documents.write(principal, plan).await
+    }
+
+    async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
+        self.documents.delete(principal, id.clone()).await
+    }
+
+    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.documents.purge(before, MemoryEntry::credibly_archived_at).await
+    }
+
+    async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
+        let list = |entries: &Collection<MemoryEntry>| entries.documents().cloned().collect();
+        self.documents.read(principal, list).await
+    }
+
+    async fn search(
+        &self,
+        principal: &Principal,
+        query: &MemoryQuery,
+    ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
+        let search = |entries: &Collection<MemoryEntry>| {
+            if query.text.trim().is_empty() || query.with_archived {
+                // The index has live entries only.
+                query.rank(entries.documents().cloned())
+            } else {
+                entries.search(&query.text, query.limit, |entry| query.admits(entry))
+            }
+        };
+        self.documents.read(principal, search).await
+    }
+}

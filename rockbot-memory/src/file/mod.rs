@@ -1,0 +1,33 @@
+//! Stores in files that people can read and edit: one folder and one lock for each store.
+//!
+//! [`FileMemory`] opens all stores of a data folder. The files of the principal `local` lie in the folder of the store
+//! itself, those of other principals in `@{principal}/`. Ids become encoded file names, and no symbolic link is
+//! followed, so a request never leaves the folder of its store.
+//!
+//! | store | files |
+//! |---|---|
+//! | [`FileLongTermMemory`] | `memory/{category}/{id}.json`, a document for each memory |
+//! | [`FileSkillStore`] | `skills/{name}.json`, a document for each skill |
+//! | [`FileSkillUsageStore`] | `skill-usage/{session}.jsonl`, a line for each use |
+//! | [`FileFeedbackStore`] | `feedback/{session}.jsonl`, a line for each entry |
+//! | [`FileRulesStore`] | `rules.md`, `rules/*.md` and `timezone` |
+//! | [`FileConversationLog`] | `conversation-log/turns.jsonl` and `readers.json` |
+//! | [`FileWorkingMemory`] | `working-memory/{group}.json` and `changes.jsonl` |
+
+mod conversation_log;
+mod feedback;
+mod long_term;
+mod memory;
+mod rules;
+mod skill_usage;
+mod skills;
+mod working;
+
+pub use conversation_log::FileConversationLog;
+pub use feedback::FileFeedbackStore;
+pub use long_term::FileLongTermMemory;
+pub use memory::{FileMemory, FileMemoryOptions};
+pub use rules::FileRulesStore;
+pub use skill_usage::FileSkillUsageStore;
+pub use skills::FileSkillStore;
+pub use working::FileWorkingMemory;

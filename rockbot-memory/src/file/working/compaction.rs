@@ -1,0 +1,123 @@
+//! Folding: the groups that changed become documents, and the log begins again.
+//!
+//! Nobody who puts waits for the disk meanwhile: the state is locked only to take its picture, and to shorten the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rockbot_core::Principal;
+use rockbot_core::files::DataFolder;
+use rockbot_core::store::{StoreError, StorePath, WorkingEntry};
+use serde_json::{Map, Value};
+
+use super::format::{self, Written, group};
+use super::state::State;
+use crate::storage::blocking::{failed, invalid};
+
+/// What is to be written.
+struct Picture {
+    groups: BTreeMap<String, Vec<Arc<WorkingEntry>>>,
+    others: BTreeMap<StorePath, Map<String, Value>>,
+    foreign: BTreeSet<String>,
+    /// How much of the log is in it.
+    offset: u64,
+}
+
+/// Folds the memory of `principal`. Another fold must not be under way.
+pub(super) fn fold(folder: &DataFolder, principal: &Principal, slot: &Mutex<Option<State>>) -> Result<(), StoreError> {
+    let Some(picture) = lock(slot).as_mut().map(Picture::take) else {
+        return Ok(());
+    };
+    let written = picture.write(folder, principal);
+    let mut slot = lock(slot);
+    let Some(state) = slot.as_mut() else { return written };
+    let finished = match &written {
+        Ok(()) => picture.finish(folder, state),
+        Err(_) => Ok(()),
+    };
+    if written.is_err() || finished.is_err() {
+        state.changed.extend(picture.groups.into_keys());
+        state.foreign.extend(picture.foreign);
+    }
+    state.is_folding = false;
+    state.set_fold_at();
+    written.and(finished)
+}
+
+fn lock(slot: &Mutex<Option<State>>) -> MutexGuard<'_, Option<State>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Picture {
+    fn take(state: &mut State) -> Self {
+        let changed = std::mem::take(&mut state.changed);
+        let mut groups: BTreeMap<_, Vec<_>> = changed.into_iter().map(|group| (group, Vec::new())).collect();
+        for entry in state.entries.list(None) {
+            if let Some(entries) = groups.get_mut(group(&entry.key)) {
+                entries.push(entry.clone());
+            }
+        }
+        // What expired is gone from the entries only.
+        state.others.retain(|key, _| state.entries.get(key).is_some());
+        Self {
+            groups,
+            others: state.others.clone(),
+            foreign: std::mem::take(&mut state.foreign),
+            offset: state.log_len(),
+        }
+    }
+
+    fn write(&self, folder: &DataFolder, principal: &Principal) -> Result<(), StoreError> {
+        let mut written = BTreeSet::new();
+        for (group, entries) in &self.groups {
+            let name = format::document(principal, group).map_err(|error| failed("a group has no file", error))?;
+            let failed = |error| failed("working memory cannot be written", error);
+            if entries.is_empty() {
+                folder.remove(&name).map_err(failed)?;
+            } else {
+                folder.replace(&name, &self.json(entries)?).map_err(failed)?;
+            }
+            written.insert(name);
+        }
+        for name in self.foreign.difference(&written) {
+            folder
+                .remove(name)
+                .map_err(|error| failed("working memory cannot be removed", error))?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, entries: &[Arc<WorkingEntry>]) -> Result<Vec<u8>, StoreError> {
+        let written = |entry: &'_ Arc<WorkingEntry>| self.others.get(&entry.key).cloned();
+        let others: Vec<_> = entries.iter().map(written).collect();
+        let written = entries.iter().zip(&others);
+        let written: Vec<_> = written
+            .map(|(entry, other)| Written {
+                entry,
+                other: other.as_ref(),
+            })
+            .collect();
+        serde_json::to_vec_pretty(&written).map_err(|error| invalid("working memory cannot be written as JSON", error))
+    }
+
+    /// Shortens the log by what the documents have.
+    fn finish(&self, folder: &DataFolder, state: &mut State) -> Result<(), StoreError> {
+        let failed = |error| failed("the log of working memory cannot be shortened", error);
+        if std::mem::take(&mut state.is_damaged) {
+            folder.copy_aside(&state.log_name).map_err(failed)?;
+        }
+        let Some(log) = state
+            .log
+            .as_mut()
+            .filter(|log| log.is_current() && log.len() >= self.offset)
+        else {
+            return Ok(());
+        };
+        log.keep_from(self.offset, false).map_err(failed)?;
+        if log.is_empty() {
+            state.log = None;
+            folder.remove(&state.log_name).map_err(failed)?;
+        }
+        Ok(())
+    }
+}

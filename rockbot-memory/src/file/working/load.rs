@@ -1,0 +1,168 @@
+//! Reading the working memory of a principal.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rockbot_core::files::{DataFolder, decode, owner_of, without_bom};
+use rockbot_core::store::{StoreError, WorkingEntry};
+use rockbot_core::{Principal, Timestamp};
+use serde_json::{Map, Value};
+
+use super::format::{self, Change, MAX_BYTES, MEMBERS, group};
+use super::state::State;
+use crate::storage::blocking::failed;
+
+/// Reads the documents, and then the log. What has expired at `now` is left out.
+pub(super) fn load(
+    folder: &DataFolder,
+    principal: &Principal,
+    now: Timestamp,
+    damaged: &AtomicU64,
+) -> Result<State, StoreError> {
+    let log_name = format::log(principal).map_err(|error| failed("the principal has no working memory", error))?;
+    let mut loading = Loading {
+        folder,
+        principal,
+        now,
+        damaged,
+        state: State::new(log_name),
+    };
+    loading.documents()?;
+    loading.log()?;
+    loading.state.set_fold_at();
+    Ok(loading.state)
+}
+
+struct Loading<'a> {
+    folder: &'a DataFolder,
+    principal: &'a Principal,
+    now: Timestamp,
+    damaged: &'a AtomicU64,
+    state: State,
+}
+
+impl Loading<'_> {
+    fn documents(&mut self) -> Result<(), StoreError> {
+        let found = self.folder.list_of(self.principal);
+        let found = found.map_err(|error| failed("working memory cannot be listed", error))?;
+        let stem = |name: &str| {
+            let (_, name) = owner_of(name)?;
+            name.strip_suffix(".json")
+                .filter(|stem| !stem.contains('/'))
+                .map(ToOwned::to_owned)
+        };
+        let documents = found
+            .into_iter()
+            .filter_map(|found| Some((stem(&found.name)?, found.name)));
+        // Ours last: after a crash they are newer than those whose entries they took over.
+        let mut documents: Vec<_> = documents.map(|(stem, name)| (decode(&stem).is_some(), name)).collect();
+        documents.sort();
+        documents.iter().try_for_each(|(_, name)| self.document(name))
+    }
+
+    fn document(&mut self, name: &str) -> Result<(), StoreError> {
+        let json = match self.folder.read(name, MAX_BYTES) {
+            Ok(json) => json.unwrap_or_default(),
+            Err(error) if error.is_damage() => return self.set_aside(name, &error),
+            Err(error) => return Err(failed("working memory cannot be read", error)),
+        };
+        let values: Vec<Value> = match serde_json::from_slice(without_bom(&json)) {
+            Ok(values) => values,
+            Err(error) => return self.set_aside(name, &error),
+        };
+        let skipped: u64 = values
+            .into_iter()
+            .map(|value| u64::from(!self.entry(name, value)))
+            .sum();
+        if skipped > 0 {
+            self.damaged.fetch_add(skipped, Ordering::Relaxed);
+            let aside = self.folder.copy_aside(name);
+            let aside = aside.map_err(|error| failed("damaged working memory cannot be set aside", error))?;
+            self.outdated(name);
+            tracing::warn!(
+                entries = skipped,
+                file = name,
+                copied_as = aside,
+                "entries of working memory cannot be read"
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes in an entry of the document `name`. Returns whether it could be read.
+    fn entry(&mut self, name: &str, value: Value) -> bool {
+        let Some((entry, other)) = read(value) else {
+            return false;
+        };
+        let group = group(&entry.key).to_owned();
+        let is_ours = format::document(self.principal, &group).is_ok_and(|own| own == name);
+        let is_live = entry.expires_at > self.now;
+        // What stands in its own document already is no change.
+        let is_changed = !is_ours || !is_live || self.state.changed.contains(&group);
+        if !is_ours {
+            self.outdated(name);
+        }
+        if is_live {
+            self.state.insert(Arc::new(entry), other);
+        }
+        match is_changed {
+            true => self.state.changed.insert(group),
+            false => self.state.changed.remove(&group),
+        };
+        true
+    }
+
+    /// A document is to be written anew, or to go away, since its entries will stand in others.
+    fn outdated(&mut self, name: &str) {
+        let stem = owner_of(name).and_then(|(_, name)| name.strip_suffix(".json"));
+        match stem.and_then(decode) {
+            Some(group) => self.state.changed.insert(group),
+            None => self.state.foreign.insert(name.to_owned()),
+        };
+    }
+
+    fn log(&mut self) -> Result<(), StoreError> {
+        let (mut skipped, name) = (0, self.state.log_name.clone());
+        let state = &mut self.state;
+        let read = self
+            .folder
+            .read_lines(&name, MAX_BYTES, |line| match serde_json::from_slice::<Change>(line) {
+                Ok(change) => state.make(&change),
+                Err(_) => skipped += 1,
+            });
+        match read {
+            Ok(None) => return Ok(()),
+            Ok(Some(overlong)) => skipped += overlong,
+            Err(error) if error.is_damage() => return self.set_aside(&name, &error),
+            Err(error) => return Err(failed("working memory cannot be read", error)),
+        }
+        self.damaged.fetch_add(skipped, Ordering::Relaxed);
+        self.state.is_damaged = skipped > 0;
+        let opened = self.state.open_log(self.folder);
+        opened
+            .map(drop)
+            .map_err(|error| failed("working memory cannot be opened", error))
+    }
+
+    fn set_aside(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
+        let aside = self.folder.set_aside(name);
+        let aside = aside.map_err(|error| failed("damaged working memory cannot be set aside", error))?;
+        self.damaged.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(file = name, set_aside_as = aside, %error, "working memory is damaged");
+        Ok(())
+    }
+}
+
+/// An entry, and the members of it that we do not know.
+fn read(value: Value) -> Option<(WorkingEntry, Map<String, Value>)> {
+    let Value::Object(mut other) = value else { return None };
+    let mut members = Map::new();
+    for name in MEMBERS {
+        // Other programs write `null` for what is not there.
+        let member = other.remove(name).filter(|member| !member.is_null());
+        members.extend(member.map(|member| (name.to_owned(), member)));
+    }
+    let entry = serde_json::from_value(Value::Object(members)).ok()?;
+    Some((entry, other))
+}

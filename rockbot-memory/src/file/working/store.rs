@@ -1,0 +1,217 @@
+//! The working memory that survives the process.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rockbot_core::files::{DataFolder, owner_of};
+use rockbot_core::search::Ranked;
+use rockbot_core::store::{StoreError, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote};
+use rockbot_core::{Principal, Timestamp};
+
+use super::format::Change;
+use super::state::State;
+use super::{compaction, load};
+use crate::WorkingMemoryOptions;
+use crate::storage::blocking::{blocking, failed};
+use crate::storage::principal_cache::Residents;
+
+/// A [`WorkingMemory`] in a folder, which one process at a time can open.
+///
+/// A put resolves when the operating system has it: it survives `kill -9`, and takes as long as writing its texts,
+/// however many entries there are. An entry expires when it would have, also when the process was not running
+/// meanwhile. All entries are held in memory, those of 256 principals at most.
+#[derive(Debug)]
+pub struct FileWorkingMemory(Arc<Memory>);
+
+#[derive(Debug)]
+struct Memory {
+    folder: DataFolder,
+    options: WorkingMemoryOptions,
+    /// `None` until it is read.
+    states: Residents<Mutex<Option<State>>>,
+    damaged: AtomicU64,
+}
+
+impl FileWorkingMemory {
+    /// Opens the memory in `folder`, which is made if it is missing, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(folder, WorkingMemoryOptions::default())
+    }
+
+    /// Opens the memory in `folder` with `options`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`FileWorkingMemory::open`] does.
+    pub fn open_with(folder: impl Into<PathBuf>, options: WorkingMemoryOptions) -> Result<Self, StoreError> {
+        let folder = DataFolder::open(folder);
+        Ok(Self(Arc::new(Memory {
+            folder: folder.map_err(|error| failed("working memory cannot be opened", error))?,
+            options,
+            states: Residents::default(),
+            damaged: AtomicU64::new(0),
+        })))
+    }
+
+    /// How many files were set aside, and how many entries and lines skipped, since they could not be read.
+    pub fn damaged(&self) -> u64 {
+        self.0.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Folds all logs into the documents, for other programs that read documents only. It costs two syncs of the disk
+    /// for each group that changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the memory cannot be written.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let memory = self.0.clone();
+        blocking(move || memory.fold_all()).await
+    }
+
+    async fn with<R>(
+        &self,
+        principal: &Principal,
+        work: impl FnOnce(&mut State, Timestamp) -> Result<R, WorkingMemoryError>,
+    ) -> Result<R, WorkingMemoryError> {
+        let slot = self.0.states.of(principal);
+        let is_new = slot.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if is_new {
+            let (memory, principal, slot) = (self.0.clone(), principal.clone(), slot.clone());
+            blocking(move || memory.with_loaded(&principal, &slot, |_| ())).await?;
+        }
+        let now = self.0.options.clock.now();
+        let work = |state: &mut State| {
+            let now = state.entries.advance(now);
+            work(state, now)
+        };
+        self.0.with_loaded(principal, &slot, work)?
+    }
+
+    /// Writes a change; then folds, if it is time.
+    async fn write<R>(
+        &self,
+        principal: &Principal,
+        plan: impl FnOnce(&State, Timestamp) -> Result<(Option<Change>, R), WorkingMemoryError>,
+    ) -> Result<R, WorkingMemoryError> {
+        let write = |state: &mut State, now| {
+            let (change, result) = plan(state, now)?;
+            if let Some(change) = change {
+                state.write(&self.0.folder, &change)?;
+            }
+            Ok((result, state.begins_to_fold()))
+        };
+        let (result, folds) = self.with(principal, write).await?;
+        if folds {
+            let (memory, principal) = (self.0.clone(), principal.clone());
+            let folded = blocking(move || {
+                let slot = memory.states.of(&principal);
+                compaction::fold(&memory.folder, &principal, &slot)
+            });
+            if let Err(error) = folded.await {
+                tracing::warn!(%error, "working memory cannot be folded; its log grows on");
+            }
+        }
+        Ok(result)
+    }
+}
+
+impl Memory {
+    fn with_loaded<R>(
+        &self,
+        principal: &Principal,
+        slot: &Mutex<Option<State>>,
+        work: impl FnOnce(&mut State) -> R,
+    ) -> Result<R, StoreError> {
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = match slot.as_mut() {
+            Some(state) => state,
+            None => slot.insert(load::load(
+                &self.folder,
+                principal,
+                self.options.clock.now(),
+                &self.damaged,
+            )?),
+        };
+        Ok(work(state))
+    }
+
+    fn fold_all(&self) -> Result<(), StoreError> {
+        let found = self.folder.list("");
+        let found = found.map_err(|error| failed("working memory cannot be listed", error))?;
+        let owners = found.iter().filter_map(|found| owner_of(&found.name));
+        let owners: BTreeSet<_> = owners.map(|(principal, _)| principal).collect();
+        let mut result = Ok(());
+        for principal in owners {
+            let slot = self.states.of(&principal);
+            let now = self.options.clock.now();
+            let begins = self.with_loaded(&principal, &slot, |state| {
+                state.entries.advance(now);
+                !std::mem::replace(&mut state.is_folding, true)
+            })?;
+            if begins {
+                result = result.and(compaction::fold(&self.folder, &principal, &slot));
+            }
+        }
+        result
+    }
+}
+
+#[async_trait]
+impl WorkingMemory for FileWorkingMemory {
+    async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError> {
+        let limits = self.0.options.limits;
+        let plan = |state: &State, now| {
+            state.entries.check_room(&notes, limits)?;
+            let entries = notes.into_iter().map(|note| Arc::new(note.stored_at(now)));
+            Ok((Some(Change::Put(entries.collect())), ()))
+        };
+        self.write(principal, plan).await
+    }
+
+    async fn get(
+        &self,
+        principal: &Principal,
+        key: &StorePath,
+    ) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError> {
+        self.with(principal, |state, _| Ok(state.entries.get(key).cloned()))
+            .await
+    }
+
+    async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError> {
+        let plan = |state: &State, _| {
+            let change = state.entries.get(key).map(|_| Change::Deleted(key.clone()));
+            let was_there = change.is_some();
+            Ok((change, was_there))
+        };
+        self.write(principal, plan).await
+    }
+
+    async fn list(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+    ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
+        self.with(principal, |state, _| Ok(state.entries.list(prefix).cloned().collect()))
+            .await
+    }
+
+    /// There is no index: most entries are never searched and gone in minutes, and long results are put while a turn waits.
+    async fn search(
+        &self,
+        principal: &Principal,
+        prefix: Option<&StorePath>,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
+        let (entries, query) = (self.list(principal, prefix).await?, query.to_owned());
+        Ok(blocking(move || Ok(WorkingEntry::best(entries, &query, limit))).await?)
+    }
+}

@@ -1,0 +1,69 @@
+//! What lies in the folder of a skill beside its `SKILL.md`, for a model that asks for it.
+
+use std::sync::Arc;
+
+use rockbot_core::chat::Provenance;
+use rockbot_core::files::DataFolder;
+use rockbot_core::store::Skill;
+
+use super::managed_skill::FOLDER_SOURCE;
+
+/// How many files of a skill are shown, and how many bytes one that is read may have.
+const MOST: usize = 200;
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The files of a skill, as they were found; they are read when somebody asks.
+#[derive(Debug, Clone)]
+pub(crate) struct SkillFiles {
+    root: Arc<DataFolder>,
+    /// The folder of the skill, with a slash at its end.
+    folder: String,
+    names: Vec<String>,
+    pub(crate) provenance: Provenance,
+}
+
+impl SkillFiles {
+    pub(crate) fn new(root: Arc<DataFolder>, folder: &str, mut names: Vec<String>, provenance: Provenance) -> Self {
+        names.truncate(MOST);
+        Self {
+            root,
+            folder: folder.to_owned(),
+            names,
+            provenance,
+        }
+    }
+
+    /// Whether they lie beside the text of `skill`, as far as that can be told: it comes from a folder, whoever edited it since,
+    /// and is not trusted more than they are.
+    pub(crate) fn belong_to(&self, skill: &Skill) -> bool {
+        let origin = skill.provenance.source.split_once(':');
+        origin.is_some_and(|(source, _)| source == FOLDER_SOURCE) && skill.provenance.trust <= self.provenance.trust
+    }
+
+    /// Their names, relative to the skill's folder.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The text of a file; what is wrong is said to a model. Only what was found can be read: no name leads elsewhere.
+    pub(crate) async fn read(&self, name: &str) -> Result<String, String> {
+        let name = name.strip_prefix("./").unwrap_or(name);
+        let Some(name) = self.names.iter().find(|known| *known == name) else {
+            return Err(format!("there is no such file; there are: {}", self.names.join(", ")));
+        };
+        let (root, path) = (self.root.clone(), format!("{}{name}", self.folder));
+        let read = tokio::task::spawn_blocking(move || root.read(&path, MAX_BYTES)).await;
+        match read {
+            Ok(Ok(Some(bytes))) => String::from_utf8(bytes).map_err(|_| format!("`{name}` is no text")),
+            Ok(Ok(None)) => Err(format!("`{name}` is gone")),
+            // The error names the place on this machine.
+            Ok(Err(error)) => {
+                tracing::warn!(name, %error, "a file of a skill cannot be read");
+                Err(format!(
+                    "`{name}` cannot be read: it is too large, no plain file, or not permitted"
+                ))
+            }
+            Err(_) => Err(format!("`{name}` could not be read")),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The file: who reads and who writes.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rockbot_core::files::{FileError, FileLock, plain_file};
+use rockbot_core::store::StoreError;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{mpsc, oneshot};
+
+use super::connection::connect;
+use super::error::SqliteError;
+use super::reader::Readers;
+use super::schema;
+use super::writer::{self, Job, QUEUE, Write};
+use crate::storage::blocking::failed;
+
+/// A file that this process has open.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Database {
+    path: PathBuf,
+    readers: Arc<Readers>,
+    writer: Option<Writer>,
+    /// Last, so that the file is closed when it is let go.
+    _lock: FileLock,
+}
+
+#[derive(Debug)]
+struct Writer {
+    jobs: mpsc::Sender<Box<dyn Job>>,
+    thread: JoinHandle<()>,
+}
+
+impl Database {
+    pub(in crate::sqlite) fn open(path: &Path) -> Result<Self, StoreError> {
+        let opened = Self::try_open(path);
+        opened.map_err(|error| {
+            failed(
+                format_args!("the database `{}` cannot be opened", path.display()),
+                error,
+            )
+        })
+    }
+
+    fn try_open(path: &Path) -> Result<Self, SqliteError> {
+        let lock = FileLock::take(&beside(path, ".lock"))?;
+        plain_file(path)?;
+        let path = without_links(path)?;
+        let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::prepare(&mut connection)?;
+        Ok(Self {
+            readers: Arc::new(Readers::new(&path)),
+            writer: Some(Writer::start(connection, &path)?),
+            path,
+            _lock: lock,
+        })
+    }
+
+    /// Runs `work`, which sees everything that was written before.
+    pub(in crate::sqlite) async fn read<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+    ) -> Result<R, StoreError> {
+        let result = self.try_read(work).await;
+        result.map_err(|error| self.failed("read", error))
+    }
+
+    async fn try_read<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+    ) -> Result<R, SqliteError> {
+        let _permit = self.readers.permits.acquire().await.map_err(|_| SqliteError::Closed)?;
+        let readers = self.readers.clone();
+        let done = tokio::task::spawn_blocking(move || readers.read(work)).await;
+        done.unwrap_or(Err(SqliteError::Closed))
+    }
+
+    /// Runs `work`, and resolves when what it wrote is on the disk. What it wrote before it fails is taken back.
+    pub(in crate::sqlite) async fn write<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+    ) -> Result<R, StoreError> {
+        self.write_then(work, |written| written).await
+    }
+
+    /// As [`Database::write`], and runs `then` when it is on the disk, before anything else is written.
+    pub(in crate::sqlite) async fn write_then<R: Send + 'static, S: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+        then: impl FnOnce(R) -> S + Send + 'static,
+    ) -> Result<S, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Write {
+            work: Some(work),
+            written: None,
+            then,
+            answer,
+        };
+        let result = match &self.writer {
+            Some(writer) if writer.jobs.send(Box::new(job)).await.is_ok() => answered.await,
+            _ => Ok(Err(SqliteError::Closed)),
+        };
+        let result = result.unwrap_or(Err(SqliteError::Closed));
+        result.map_err(|error| self.failed("written", error))
+    }
+
+    fn failed(&self, tried: &str, error: SqliteError) -> StoreError {
+        failed(
+            format_args!("the database `{}` cannot be {tried}", self.path.display()),
+            error,
+        )
+    }
+}
+
+impl Drop for Database {
+    /// Waits until what was asked for is written.
+    fn drop(&mut self) {
+        // The last connection folds the log into the file, and one that only reads cannot.
+        self.readers.close();
+        if let Some(Writer { jobs, thread }) = self.writer.take() {
+            drop(jobs);
+            // A panic there has been told to those who waited.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Writer {
+    fn start(connection: Connection, path: &Path) -> Result<Self, SqliteError> {
+        let (jobs, asked) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new().name("rockbot-sqlite".to_owned());
+        let thread = thread.spawn(move || writer::run(connection, asked));
+        let thread = thread.map_err(|source| io("given its thread", path, source))?;
+        Ok(Self { jobs, thread })
+    }
+}
+
+/// The same file, by a path on whose way there is no link: SQLite follows none.
+fn without_links(path: &Path) -> Result<PathBuf, SqliteError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = folder.canonicalize().map_err(|source| io("found", folder, source))?;
+    Ok(match path.file_name() {
+        Some(name) => folder.join(name),
+        None => folder,
+    })
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+fn io(tried: &'static str, path: &Path, source: std::io::Error) -> SqliteError {
+    FileError::Io {
+        tried,
+        path: path.to_owned(),
+        source,
+    }
+    .into()
+}

@@ -1,0 +1,112 @@
+//! The table of one kind of documents, as one principal sees it.
+
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use rockbot_core::Principal;
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::{Map, Value};
+
+use super::error::SqliteError;
+use super::row::{parse, parse_or_skip, to_json};
+use crate::storage::documents::{Document, Members};
+
+/// The longest document, in bytes: as in files.
+const MAX_BYTES: usize = 8 << 20;
+
+/// A document that has a table, named as messages call it.
+pub(in crate::sqlite) trait Row: Document<Key: Borrow<str>> {}
+
+impl<D: Document<Key: Borrow<str>>> Row for D {}
+
+pub(in crate::sqlite) struct Table<'a, D> {
+    pub(in crate::sqlite) connection: &'a Connection,
+    pub(in crate::sqlite) principal: &'a Principal,
+    kind: PhantomData<D>,
+}
+
+impl<'a, D: Row> Table<'a, D> {
+    pub(in crate::sqlite) fn new(connection: &'a Connection, principal: &'a Principal) -> Self {
+        Self {
+            connection,
+            principal,
+            kind: PhantomData,
+        }
+    }
+
+    pub(in crate::sqlite) fn get(&self, id: &str) -> Result<Option<Arc<D>>, SqliteError> {
+        let json = self.json(id)?;
+        json.map(|json| parse(D::WHAT, id, &json)).transpose()
+    }
+
+    /// All documents, in the order of their ids.
+    pub(in crate::sqlite) fn list(&self) -> Result<Vec<Arc<D>>, SqliteError> {
+        let sql = format!("SELECT id, json FROM {} WHERE principal = ?1 ORDER BY id", D::WHAT);
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut rows = statement.query((self.principal.as_str(),))?;
+        let mut documents = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, json) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str());
+            let (id, json) = (id.map_err(rusqlite::Error::from)?, json.map_err(rusqlite::Error::from)?);
+            documents.extend(parse_or_skip(D::WHAT, id, json));
+        }
+        Ok(documents)
+    }
+
+    /// Keeps a document, with the members beside the one before it that we do not know.
+    pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), SqliteError> {
+        let key = document.key();
+        let id: &str = key.borrow();
+        let other = self.other(id)?;
+        let json = to_json(&Members {
+            document,
+            other: &other,
+        })?;
+        if json.len() > MAX_BYTES {
+            return Err(SqliteError::TooLarge {
+                what: D::WHAT,
+                id: id.to_owned(),
+                len: json.len(),
+                limit: MAX_BYTES,
+            });
+        }
+        let sql = format!(
+            "INSERT INTO {} (principal, id, json) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET json = excluded.json",
+            D::WHAT
+        );
+        self.connection.execute(&sql, (self.principal.as_str(), id, json))?;
+        Ok(())
+    }
+
+    /// Removes a document. One that cannot be read goes too.
+    pub(in crate::sqlite) fn delete(&self, id: &str) -> Result<Option<Arc<D>>, SqliteError> {
+        let sql = format!(
+            "DELETE FROM {} WHERE principal = ?1 AND id = ?2 RETURNING json",
+            D::WHAT
+        );
+        let json: Option<String> = self
+            .connection
+            .query_row(&sql, (self.principal.as_str(), id), |row| row.get(0))
+            .optional()?;
+        Ok(json.and_then(|json| parse_or_skip(D::WHAT, id, &json)))
+    }
+
+    fn json(&self, id: &str) -> Result<Option<String>, SqliteError> {
+        let sql = format!("SELECT json FROM {} WHERE principal = ?1 AND id = ?2", D::WHAT);
+        let mut statement = self.connection.prepare(&sql)?;
+        let json = statement.query_row((self.principal.as_str(), id), |row| row.get(0));
+        Ok(json.optional()?)
+    }
+
+    /// The members that we do not know of the document that stands there. One that cannot be read is not written over.
+    fn other(&self, id: &str) -> Result<Map<String, Value>, SqliteError> {
+        let Some(json) = self.json(id)? else {
+            return Ok(Map::new());
+        };
+        parse::<D>(D::WHAT, id, &json)?;
+        let mut members: Map<String, Value> = parse(D::WHAT, id, &json)?;
+        members.retain(|name, _| !D::MEMBERS.contains(&name.as_str()));
+        Ok(members)
+    }
+}

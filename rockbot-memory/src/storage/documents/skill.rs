@@ -1,0 +1,78 @@
+//! Skills as documents.
+
+use rockbot_core::Timestamp;
+use rockbot_core::files::IdTooLong;
+use rockbot_core::store::{Skill, StorePath};
+use serde_json::{Map, Value};
+
+use super::document::{Document, moment};
+use crate::storage::path::{decode_path, encode_path};
+
+impl Document for Skill {
+    type Key = StorePath;
+
+    const WHAT: &'static str = "skill";
+
+    const MEMBERS: &'static [&'static str] = &[
+        "name",
+        "summary",
+        "content",
+        "createdAt",
+        "updatedAt",
+        "lastUsedAt",
+        "seeAlso",
+        "metadata",
+        "provenance",
+    ];
+
+    fn key(&self) -> StorePath {
+        self.name.clone()
+    }
+
+    fn stem(&self) -> Result<String, IdTooLong> {
+        encode_path(&self.name)
+    }
+
+    fn stays_with(&self, _before: &Self) -> bool {
+        true
+    }
+
+    fn complete(members: &mut Map<String, Value>, stem: &str, modified: Timestamp) {
+        members.insert("name".into(), decode_path(stem).into());
+        members.entry("createdAt").or_insert_with(|| moment(modified));
+    }
+
+    fn searched_text(&self) -> Option<String> {
+        Some(Self::searched_text(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rockbot_core::chat::Provenance;
+
+    use super::*;
+
+    #[test]
+    fn every_member_is_known() {
+        let name = StorePath::new("a").unwrap();
+        let skill = Skill {
+            name: name.clone(),
+            summary: String::new(),
+            content: String::new(),
+            created_at: Timestamp::default(),
+            updated_at: Some(Timestamp::default()),
+            last_used_at: Some(Timestamp::default()),
+            see_also: vec![name],
+            metadata: [("license".to_owned(), "MIT".to_owned())].into(),
+            provenance: Provenance::MODEL,
+        };
+        let Value::Object(members) = serde_json::to_value(skill).unwrap() else {
+            unreachable!("a skill is an object")
+        };
+        let written: BTreeSet<_> = members.keys().map(String::as_str).collect();
+        assert_eq!(written, Skill::MEMBERS.iter().copied().collect());
+    }
+}

@@ -1,0 +1,62 @@
+//! A JSON document that is read once and then only written.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use rockbot_core::files::{DataFolder, FileError, without_bom};
+use rockbot_core::store::StoreError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::storage::blocking::{failed, invalid};
+
+/// The longest document, in bytes: more than ten thousand entries with the longest ids need.
+const LIMIT: u64 = 64 << 20;
+
+/// A document in a folder of its own, which one process at a time can open.
+#[derive(Debug)]
+pub(crate) struct JsonFile {
+    folder: DataFolder,
+    name: &'static str,
+    /// What messages call it.
+    what: &'static str,
+}
+
+impl JsonFile {
+    /// Opens the folder, and reads what stands in it. A file that cannot be read is set aside.
+    pub(crate) fn open<T: DeserializeOwned + Default>(
+        folder: PathBuf,
+        name: &'static str,
+        what: &'static str,
+    ) -> Result<(Self, T), StoreError> {
+        let cannot = |error| failed(format_args!("{what} cannot be read"), error);
+        let folder = DataFolder::open(folder).map_err(cannot)?;
+        let file = Self { folder, name, what };
+        let value = match file.folder.read(name, LIMIT) {
+            Ok(None) => T::default(),
+            Ok(Some(json)) => match serde_json::from_slice(without_bom(&json)) {
+                Ok(value) => value,
+                Err(error) => file.set_aside(&error).map_err(cannot)?,
+            },
+            Err(error) if error.is_damage() => file.set_aside(&error).map_err(cannot)?,
+            Err(error) => return Err(cannot(error)),
+        };
+        Ok((file, value))
+    }
+
+    /// Replaces the document. Waits until the disk has it.
+    pub(crate) fn write(&self, value: &impl Serialize) -> Result<(), StoreError> {
+        let what = self.what;
+        let json = serde_json::to_vec_pretty(value);
+        let json = json.map_err(|error| invalid(format_args!("{what} are no JSON"), error))?;
+        let replaced = self.folder.replace(self.name, &json);
+        replaced.map_err(|error| failed(format_args!("{what} cannot be written"), error))
+    }
+
+    fn set_aside<T: Default>(&self, error: &dyn Display) -> Result<T, FileError> {
+        let aside = self.folder.set_aside(self.name)?;
+        let folder = self.folder.path().display();
+        tracing::warn!(%folder, set_aside_as = aside, %error, "{} cannot be read", self.what);
+        Ok(T::default())
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hint::black_box;
 
 use memchr::memchr;
-use rockbot_core::text::{ContentChunker, outline};
+use rockbot_host::large_result::{ContentChunker, outline};
 
 use crate::{median, thread_seconds};
 

@@ -1,8 +1,8 @@
 //! The policies under test, and the configurations that are compared.
 
 use rockbot::core::store::InMemoryWorkingMemory;
-use rockbot::core::tool::LargeResultPolicy;
 use rockbot::host::behavior::{ModelBehavior, ModelBehaviors};
+use rockbot::host::large_result::LargeResultPolicy;
 use rockbot::host::turn::{ContextEconomy, Evaluation, Nudges};
 use rockbot::host::{AgentHostBuilder, Briefing};
 use rockbot::llm::KeywordTierSelector;

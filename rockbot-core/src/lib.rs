@@ -14,7 +14,6 @@
 //! * [`store`]: what an agent remembers
 //! * [`recall`]: what of it helps with a message
 //! * `files` (feature `files`): what stores in files have in common
-//! * [`text`]: long texts in pieces
 //! * [`embedding`]: texts as vectors, and the [`EmbeddingClient`](embedding::EmbeddingClient) that asks for them
 //! * [`search`]: finding texts by words, and vectors that lie close
 //! * [`context`]: the [`CallContext`] that travels with every call
@@ -46,7 +45,6 @@ pub mod support;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
-pub mod text;
 pub mod tool;
 pub mod turn;
 pub mod user;

@@ -13,6 +13,7 @@ mod engine;
 mod host;
 mod isolate;
 pub mod journal;
+pub mod large_result;
 mod layer;
 mod pipeline;
 pub mod profile;

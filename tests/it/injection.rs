@@ -10,8 +10,9 @@ use rockbot_core::chat::{ChatClient, ChatRequest, Role};
 use rockbot_core::context::Trust;
 use rockbot_core::store::InMemoryWorkingMemory;
 use rockbot_core::tool::{
-    Effect, LargeResultPolicy, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+    Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
+use rockbot_host::large_result::LargeResultPolicy;
 use rockbot_host::turn::{ContextEconomy, Evaluation};
 use rockbot_host::{AgentHost, Briefing};
 use serde_json::json;

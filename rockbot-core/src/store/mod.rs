@@ -2,6 +2,7 @@
 //!
 //! Every operation takes the [`Principal`](crate::Principal) on whose behalf it is done; nothing is ever read across principals.
 
+mod chunk_keys;
 mod conversation;
 mod conversation_log;
 mod decay;
@@ -19,6 +20,7 @@ mod timeline;
 mod working;
 mod working_entries;
 
+pub use chunk_keys::{ChunkKeyForm, ChunkKeys, is_result_chunk, is_result_entry};
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory};
 pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
 pub use decay::Decay;

@@ -24,7 +24,6 @@ mod executor;
 mod guide;
 mod guides;
 mod invoke;
-mod large_result;
 mod message;
 mod registration;
 mod registry;
@@ -40,9 +39,6 @@ pub use executor::{Recovery, ToolExecutor};
 pub use guide::{StaticGuide, ToolGuide};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
-pub use large_result::{
-    ChunkKeyForm, ChunkKeys, ChunkedResult, LargeResult, LargeResultPolicy, is_result_chunk, result_readers,
-};
 pub use message::ToolErrorMessage;
 pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use rockbot_core::store::{Namespace, WorkingMemory};
-use rockbot_core::tool::{LargeResult, LargeResultPolicy, ToolInvokeResponse};
+use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::{CallContext, Digest};
 
 use super::TurnDriver;
+use crate::large_result::{LargeResult, LargeResultPolicy};
 
 /// When a result is too long, and where it is kept. Without a working memory its beginning is all that the model gets.
 #[derive(Debug, Default)]

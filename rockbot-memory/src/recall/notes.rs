@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use futures_util::future::try_join;
 use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory};
-use rockbot_core::tool::is_result_chunk;
+use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, is_result_chunk};
 use rockbot_core::{BoxError, Clock, Timestamp};
 
 const HEADING: &str = "Working memory (read an entry with get_from_working_memory)";

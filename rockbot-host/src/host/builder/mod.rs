@@ -15,7 +15,7 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, Ti
 use rockbot_core::config::Config;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::subsystem::{Declarations, Subsystem};
-use rockbot_core::tool::{LargeResultPolicy, Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 
@@ -28,6 +28,7 @@ use crate::conversation::ConversationOptions;
 use crate::driver::ContextBudget;
 use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
+use crate::large_result::LargeResultPolicy;
 use crate::layer::Layers;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::routing::RoutingLog;

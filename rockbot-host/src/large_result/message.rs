@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use super::LargeResult;
+use super::chunker::Chunk;
+use super::outline::push_title;
 use super::pages::Pages;
-use crate::text::{Chunk, grouped, push_title};
+use super::thousands::grouped;
 
 /// How many chunks the table lists.
 const MAX_ROWS: usize = 100;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use rockbot_core::store::{
+    Access, ChunkKeys, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, is_result_entry,
+};
+use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::{CallContext, Principal};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use crate::store::{Access, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError};
-use crate::tool::{State, Tool, ToolError, stateful_tool};
-use crate::{CallContext, Principal};
 
 use super::passages;
 
@@ -90,37 +91,23 @@ async fn chunks(
     key: Option<&StorePath>,
     cx: &CallContext,
 ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
-    let stem = key.map(|key| stem(key.as_str()));
+    let stem = key.map(|key| ChunkKeys::stem_of(key.as_str()));
     let folder = stem.and_then(|stem| StorePath::new(stem.rsplit_once('/')?.0).ok());
     let folder = folder.unwrap_or_else(|| Namespace::of(cx).path().clone());
     let mut entries = memory.list(principal, Some(&folder)).await?;
     let is_chunk = |key: &str| match stem {
         Some(stem) => key.strip_prefix(stem).is_some_and(|end| end.starts_with("chunk")),
-        None => number(key).is_some(),
+        None => ChunkKeys::number_of(key).is_some(),
     };
-    entries.retain(|entry| super::is_result(entry) && is_chunk(entry.key.as_str()));
-    entries.sort_by_key(|entry| (stem_of(entry).to_owned(), number(entry.key.as_str())));
+    entries.retain(|entry| is_result_entry(entry) && is_chunk(entry.key.as_str()));
+    entries.sort_by_key(|entry| position(entry));
     Ok(entries)
 }
 
-fn stem_of(entry: &WorkingEntry) -> &str {
-    stem(entry.key.as_str())
-}
-
-/// A key without `chunk{n}` or `index` at its end.
-fn stem(key: &str) -> &str {
-    let end = key.rfind(['-', ':']).map_or(0, |at| at + 1);
-    &key[..end]
-}
-
-/// Whether an entry of working memory is a chunk of a large result: the index of the result leads to it.
-pub fn is_result_chunk(entry: &WorkingEntry) -> bool {
-    super::is_result(entry) && number(entry.key.as_str()).is_some()
-}
-
-/// The number of the chunk that `key` is of.
-fn number(key: &str) -> Option<usize> {
-    key[stem(key).len()..].strip_prefix("chunk")?.parse().ok()
+/// Returns what orders chunks: the result that they belong to, then their number in it.
+fn position(entry: &WorkingEntry) -> (String, Option<usize>) {
+    let key = entry.key.as_str();
+    (ChunkKeys::stem_of(key).to_owned(), ChunkKeys::number_of(key))
 }
 
 fn resolve(key: &str, cx: &CallContext) -> Result<StorePath, ToolError> {

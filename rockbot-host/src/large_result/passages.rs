@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::search::Bm25Ranker;
-use crate::store::WorkingEntry;
-use crate::text::{Chunk, ContentChunker};
+use rockbot_core::search::Bm25Ranker;
+use rockbot_core::store::WorkingEntry;
+
+use super::chunker::{Chunk, ContentChunker};
 
 /// The longest passage, in characters.
 const PASSAGE_LEN: usize = 1_500;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::text::Chunk;
+use super::chunker::Chunk;
 
 /// Chunks of a text, grouped into pages: what is kept under one key.
 #[derive(Debug)]

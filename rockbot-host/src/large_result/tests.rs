@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::CallContext;
-use crate::store::{InMemoryWorkingMemory, Namespace};
-use crate::testing::ManualClock;
-use crate::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest};
+use rockbot_core::CallContext;
+use rockbot_core::store::{InMemoryWorkingMemory, Namespace};
+use rockbot_core::testing::ManualClock;
+use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest};
 
 fn chunked(content: &str, policy: &LargeResultPolicy) -> ChunkedResult {
     let tool = "list_models".into();

@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Chunk, grouped};
+use super::chunker::Chunk;
+use super::thousands::grouped;
 
 /// The longest heading in an outline or a table, in characters.
 const TITLE_LEN: usize = 80;
@@ -13,7 +14,7 @@ const TITLE_LEN: usize = 80;
 /// bytes, with the number of chunks that it leaves out. Without chunks it is empty.
 ///
 /// ```
-/// use rockbot_core::text::{ContentChunker, outline};
+/// use rockbot_host::large_result::{ContentChunker, outline};
 ///
 /// let chunks = ContentChunker::new(30).split("# Models\nAll of them.\n## Pricing\nCheap.\n");
 /// assert_eq!(
@@ -75,7 +76,7 @@ fn push_plain(text: &mut String, heading: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::ContentChunker;
+    use crate::large_result::ContentChunker;
 
     fn check(text: &str, max_len: usize, expected: &[&str]) {
         let outline = outline(&ContentChunker::new(30).split(text), max_len, |index| index);

@@ -1,10 +1,12 @@
 //! Cuts Markdown where a reader would: at headings, else between paragraphs, else anywhere but inside a character.
 
+mod lines;
+
 use std::ops::Range;
 
 use memchr::memrchr;
 
-use super::lines::{Line, Lines};
+use lines::{Line, Lines};
 
 /// Cuts texts into chunks of a limited length.
 ///
@@ -17,7 +19,7 @@ use super::lines::{Line, Lines};
 /// linear in the length of the text; nothing is copied.
 ///
 /// ```
-/// use rockbot_core::text::ContentChunker;
+/// use rockbot_host::large_result::ContentChunker;
 ///
 /// let text = "# Models\nAll of them.\n\n## Pricing\nCheap.\n\nVery cheap indeed.\n";
 /// let titles: Vec<_> = ContentChunker::new(20)
@@ -213,3 +215,6 @@ impl Iterator for Blocks<'_> {
         (!rest.is_empty()).then_some(rest)
     }
 }
+
+#[cfg(test)]
+mod tests;

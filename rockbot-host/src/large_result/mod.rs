@@ -1,38 +1,30 @@
 //! Results that are too long for a conversation: kept in working memory in chunks, with an index for the model.
 
-mod keys;
+mod chunker;
 mod message;
+mod outline;
 mod pages;
 mod passages;
 mod readers;
+mod thousands;
 
 use std::fmt;
 use std::time::Duration;
 
-pub use keys::{ChunkKeyForm, ChunkKeys};
+pub use chunker::{Chunk, ContentChunker};
+pub use outline::outline;
 use pages::Pages;
-pub use readers::{is_result_chunk, result_readers};
-
-use crate::chat::Provenance;
-use crate::store::{PathError, StorePath, WorkingEntry, WorkingMemory, WorkingNote};
-use crate::text::{ContentChunker, grouped, outline};
-use crate::{Principal, ToolName};
+pub use readers::result_readers;
+use rockbot_core::chat::Provenance;
+use rockbot_core::store::{ChunkKeyForm, ChunkKeys, PathError, StorePath, WorkingMemory, WorkingNote};
+use rockbot_core::{Principal, ToolName};
+use thousands::grouped;
 
 /// The smallest chunk that results are cut into, in characters: each chunk costs the model a call.
 const MIN_CHUNK_LEN: usize = 20_000;
 
 /// About how long an outline gets, in bytes: the model reads it in one piece.
 const OUTLINE_LEN: usize = 20_000;
-
-/// What chunks and outlines are kept as.
-const CATEGORY: &str = "tool-result";
-
-fn is_result(entry: &WorkingEntry) -> bool {
-    entry
-        .category
-        .as_ref()
-        .is_some_and(|category| category.as_str() == CATEGORY)
-}
 
 /// When a result is too long, and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +56,7 @@ impl Default for LargeResultPolicy {
 /// ```
 /// use rockbot_core::ToolName;
 /// use rockbot_core::store::StorePath;
-/// use rockbot_core::tool::{LargeResult, LargeResultPolicy};
+/// use rockbot_host::large_result::{LargeResult, LargeResultPolicy};
 ///
 /// let policy = LargeResultPolicy::default();
 /// let (tool, content) = (ToolName::from("dump"), "x".repeat(100_000));
@@ -125,7 +117,7 @@ impl<'a> LargeResult<'a> {
         let max_len = self.policy.threshold.max(MIN_CHUNK_LEN);
         let chunks = ContentChunker::new(max_len).split(self.content);
         let pages = Pages::of(&chunks, max_len, self.policy.max_sections);
-        let shown = keys.shown();
+        let shown = keys.shown_prefix();
         let texts = pages.ranges().map(|range| &self.content[range]);
         let notes = texts.enumerate().map(|(page, text)| self.note(keys.chunk(page), text));
         let outline = outline(&chunks, OUTLINE_LEN, |index| {
@@ -163,7 +155,7 @@ impl<'a> LargeResult<'a> {
             ..Provenance::TOOL
         };
         WorkingNote {
-            category: Some(StorePath::new(CATEGORY).expect("the category is a path")),
+            category: Some(ChunkKeys::category()),
             tags: vec![self.tool.to_string()],
             ..WorkingNote::new(key, text, provenance).with_ttl(self.policy.ttl)
         }

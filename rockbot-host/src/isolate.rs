@@ -1,4 +1,4 @@
-//! Runs a future of somebody else where neither a panic nor a hang of it can reach the host.
+//! Isolation of foreign futures: neither a panic nor a hang of a tool, a handler or a layer reaches the host.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,31 +8,32 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How an isolated future ended.
+/// The end of an isolated future.
 #[derive(Debug)]
 pub(crate) enum Isolated<T> {
-    /// With its value.
+    /// The future returned its value.
     Done(T),
-    /// It took too long, and was dropped.
+    /// The time limit passed, and the future was dropped.
     TimedOut,
-    /// It panicked, with this message.
+    /// The future panicked with this message.
     Panicked(String),
 }
 
-/// A future under a time limit whose panics are caught, also those of dropping it.
+/// A future under a time limit whose panics are caught, those of its destructor included.
 ///
-/// The timer is made only when the future does not end at once, as most local tools do: arming one costs more
-/// than such a call.
+/// The timer is armed only if the first poll returns `Pending`. Most local tools end at once, and arming a timer costs
+/// more than such a call.
 pub(crate) struct Isolate<F: ?Sized> {
+    /// Taken as soon as the future has ended, so that it is dropped under `catch_unwind` and never polled again.
     future: Option<Pin<Box<F>>>,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Future + ?Sized> Isolate<F> {
-    /// Isolates `future`, which may run until `limit` after `started`.
+    /// Creates an isolated `future` with a deadline `limit` after `started`.
     pub(crate) fn new(future: Pin<Box<F>>, started: Instant, limit: Duration) -> Self {
-        // A limit beyond the clock's range is no limit that anybody will see the end of.
+        // `Duration::MAX` means "no limit" and lies beyond the range of the clock; a year has the same effect.
         let deadline = started
             .checked_add(limit)
             .unwrap_or_else(|| started + Duration::from_secs(86_400 * 365));
@@ -55,7 +56,7 @@ impl<F: Future + ?Sized> Future for Isolate<F> {
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         let ended = match polled {
             Ok(Poll::Ready(value)) => Isolated::Done(value),
-            Err(panic) => Isolated::Panicked(message(&*panic)),
+            Err(panic) => Isolated::Panicked(panic_message(&*panic)),
             Ok(Poll::Pending) => {
                 let deadline = this.deadline;
                 let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
@@ -68,24 +69,25 @@ impl<F: Future + ?Sized> Future for Isolate<F> {
 }
 
 impl<F: ?Sized> Isolate<F> {
-    /// Drops the future; returns the message of the panic that this caused, if it did.
+    /// Drops the future and returns the message of the panic of its destructor, if there is one.
     fn discard(&mut self) -> Option<String> {
         let future = self.future.take();
         catch_unwind(AssertUnwindSafe(|| drop(future)))
             .err()
-            .map(|panic| message(&*panic))
+            .map(|panic| panic_message(&*panic))
     }
 }
 
 impl<F: ?Sized> Drop for Isolate<F> {
     fn drop(&mut self) {
-        // A panic here would be one while unwinding, perhaps: it has nobody to tell.
+        // A panic that leaves a destructor during unwinding aborts the process, so it ends here. The caller dropped the
+        // future and waits for no result, so the message has no recipient.
         let _ = self.discard();
     }
 }
 
-/// The text that a panic was raised with.
-pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
+/// Returns the message of a caught panic.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())

@@ -1,4 +1,7 @@
-//! Where tower layers of a user meet the framework's own services.
+//! The seam between the user's tower layers and the services of the framework.
+//!
+//! Turns, model calls, tool calls and messages each have a list of [`Layers`]. Building a host wraps them around the
+//! framework's own function and erases the result into one [`Stack`].
 
 use std::sync::Arc;
 
@@ -6,12 +9,12 @@ use rockbot_core::BoxError;
 use tower::util::{BoxCloneSyncService, MapErrLayer};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-/// The service that layers wrap. Inside a stack every error is a [`BoxError`], as tower's own middleware makes it.
+/// The service that layers wrap. Within a stack every error is a [`BoxError`], as tower's own middleware produces it.
 pub type Stack<Request, Response> = BoxCloneSyncService<Request, Response, BoxError>;
 
 type Wrap<Request, Response> = Box<dyn FnOnce(Stack<Request, Response>) -> Stack<Request, Response> + Send>;
 
-/// Layers in the order in which they were added: the first one added sees the request first.
+/// Layers in the order in which they were added: the first one added is the outermost and sees the request first.
 pub(crate) struct Layers<Request, Response>(Vec<Wrap<Request, Response>>);
 
 impl<Request, Response> Default for Layers<Request, Response> {
@@ -21,6 +24,7 @@ impl<Request, Response> Default for Layers<Request, Response> {
 }
 
 impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response> {
+    /// Adds a layer inside the ones that were added before.
     pub(crate) fn add<L>(&mut self, layer: L)
     where
         L: Layer<Stack<Request, Response>> + Send + 'static,
@@ -36,7 +40,9 @@ impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response
         }));
     }
 
-    /// Puts the layers around `base`. Without layers there is no stack, and calls go to `base` directly.
+    /// Wraps the layers around `call` on `base`.
+    ///
+    /// Returns `None` without layers: callers then call `base` directly, which saves the boxed future of a stack.
     pub(crate) fn around<B, F, Fut>(self, base: &Arc<B>, call: F) -> Option<Stack<Request, Response>>
     where
         B: Send + Sync + 'static,
@@ -48,11 +54,12 @@ impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response
         }
         let base = base.clone();
         let service = BoxCloneSyncService::new(service_fn(move |request| call(base.clone(), request)));
+        // Reversed: each step wraps what is there already, so the last one to wrap is the outermost.
         Some(self.0.into_iter().rev().fold(service, |inner, wrap| wrap(inner)))
     }
 }
 
-/// Calls a stack once, honouring its readiness.
+/// Calls a stack once, after waiting until it is ready.
 pub(crate) async fn call<Request, Response>(
     stack: &Stack<Request, Response>,
     request: Request,
@@ -61,5 +68,6 @@ where
     Request: Send + 'static,
     Response: Send + 'static,
 {
+    // A clone per call: tower ties readiness to the handle on which it was polled.
     stack.clone().oneshot(request).await
 }

@@ -75,13 +75,13 @@ fn theirs(texts: &[&str]) -> String {
 
 #[tokio::test]
 async fn keeps_the_promises_of_a_conversation_memory() {
-    for (durability, resident_sessions) in [(Durability::Process, 10_000), (Durability::Synced, 2)] {
+    for (durability, max_cached_sessions) in [(Durability::Process, 10_000), (Durability::Synced, 2)] {
         let folders = Mutex::new(Vec::new());
         conformance::conversation_memory(async || {
             let folder = tempfile::tempdir().unwrap();
             let options = ConversationOptions {
                 durability,
-                resident_sessions,
+                max_cached_sessions,
                 ..options()
             };
             let memory = FileConversationMemory::open_with(folder.path(), options).unwrap();
@@ -284,7 +284,7 @@ async fn an_idle_session_is_on_disk_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::default();
     let options = || ConversationOptions {
-        resident_sessions: 4,
+        max_cached_sessions: 4,
         clock: Arc::new(clock.clone()),
         ..ConversationOptions::default()
     };
@@ -489,7 +489,7 @@ async fn eight_tasks_append(sessions: usize) {
     let folder = tempfile::tempdir().unwrap();
     let options = || ConversationOptions {
         window: 8000,
-        resident_sessions: 50,
+        max_cached_sessions: 50,
         ..options()
     };
     let memory = Arc::new(FileConversationMemory::open_with(folder.path(), options()).unwrap());

@@ -712,11 +712,11 @@ async fn an_answer_goes_only_where_answers_may_go() {
         ),
         (
             "6",
-            "its reply topic `elsewhere` is none that this agent may answer under".to_owned(),
+            "its reply topic `elsewhere` is not in the list of topics that this agent may reply to".to_owned(),
         ),
         (
             "7",
-            "its reply topic `desk.a.b` is none that this agent may answer under".to_owned(),
+            "its reply topic `desk.a.b` is not in the list of topics that this agent may reply to".to_owned(),
         ),
     ];
     let expected: Vec<_> = expected.iter().map(|(id, error)| rejected(id, error)).collect();
@@ -883,7 +883,10 @@ async fn a_secret_in_a_message_is_in_no_log_and_no_reason() {
     let reasons = format!("{letters:?}");
     assert!(!reasons.contains(CANARY), "{reasons}");
     let lines = log.lines().join("\n");
-    assert!(lines.contains("message given up") && !lines.contains(CANARY), "{lines}");
+    assert!(
+        lines.contains("message rejected as a dead letter") && !lines.contains(CANARY),
+        "{lines}"
+    );
     let metrics = format!("{:?}", snapshotter.snapshot().into_vec());
     assert!(!metrics.contains(CANARY), "{metrics}");
 }

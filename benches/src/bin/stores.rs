@@ -161,7 +161,7 @@ async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxE
         let idle_timeout = Duration::from_secs(100 * 365 * 86_400);
         let options = ConversationOptions {
             idle_timeout,
-            resident_sessions: sessions,
+            max_cached_sessions: sessions,
             ..ConversationOptions::default()
         };
         let start = Instant::now();

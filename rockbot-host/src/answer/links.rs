@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::sanitize::{Allowed, sanitize, urls};
+use super::sanitize::{AllowedUrls, sanitize, urls};
 use super::{AnswerFilter, FilteredAnswer};
 
 /// Lets links and images through that the user named, that stay on the interface's own server, or that lead to
@@ -53,12 +53,12 @@ impl SafeLinks {
 }
 
 impl AnswerFilter for SafeLinks {
-    fn begin(&self, said: &str) -> Box<dyn FilteredAnswer> {
-        let said: HashSet<_> = urls(said).map(str::to_owned).collect();
-        Box::new(Passing {
-            allowed: Allowed {
+    fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer> {
+        let named_by_user: HashSet<_> = urls(user_text).map(str::to_owned).collect();
+        Box::new(SanitizedAnswer {
+            allowed: AllowedUrls {
                 hosts: self.hosts.clone(),
-                said,
+                named_by_user,
             },
             line: String::new(),
             after_return: false,
@@ -70,8 +70,8 @@ impl AnswerFilter for SafeLinks {
 }
 
 /// An answer on its way.
-struct Passing {
-    allowed: Allowed,
+struct SanitizedAnswer {
+    allowed: AllowedUrls,
     /// The line that has not ended.
     line: String,
     /// Whether the last character was `\r`, which ends a line alone or together with `\n`.
@@ -91,7 +91,7 @@ struct Fence {
     indent: usize,
 }
 
-impl FilteredAnswer for Passing {
+impl FilteredAnswer for SanitizedAnswer {
     fn push(&mut self, piece: &str) -> String {
         let mut shown = String::new();
         for character in piece.chars() {
@@ -118,7 +118,7 @@ impl FilteredAnswer for Passing {
     }
 }
 
-impl Passing {
+impl SanitizedAnswer {
     fn take(&mut self, line: &str, shown: &mut String) {
         match self.fence {
             Some(fence) if fence.indent == 0 => {

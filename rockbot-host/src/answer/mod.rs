@@ -36,7 +36,7 @@ pub use links::SafeLinks;
 /// which show what tools returned. A filter that panics withholds the answer.
 pub trait AnswerFilter: fmt::Debug + Send + Sync + 'static {
     /// Begins a new answer to somebody who said `said`.
-    fn begin(&self, said: &str) -> Box<dyn FilteredAnswer>;
+    fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer>;
 }
 
 /// An answer on its way through an [`AnswerFilter`]. However it is cut into pieces, the same must come out.
@@ -49,9 +49,9 @@ pub trait FilteredAnswer: Send {
 }
 
 /// A whole answer as it may be shown.
-pub(crate) fn filtered(filter: &dyn AnswerFilter, said: &str, answer: &str) -> String {
-    let mut passing = filter.begin(said);
-    let mut shown = passing.push(answer);
-    shown.push_str(&passing.finish());
+pub(crate) fn filter_answer(filter: &dyn AnswerFilter, user_text: &str, answer: &str) -> String {
+    let mut filtered = filter.begin(user_text);
+    let mut shown = filtered.push(answer);
+    shown.push_str(&filtered.finish());
     shown
 }

@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 /// The addresses that may stay.
 #[derive(Debug)]
-pub(super) struct Allowed {
+pub(super) struct AllowedUrls {
     pub(super) hosts: Arc<[String]>,
-    pub(super) said: HashSet<String>,
+    pub(super) named_by_user: HashSet<String>,
 }
 
-impl Allowed {
+impl AllowedUrls {
     fn permits(&self, address: &str) -> bool {
         let below = |host: &str, allowed: &str| {
             let above = host.strip_suffix(allowed);
             above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
         };
-        self.said.contains(address)
+        self.named_by_user.contains(address)
             || match host(address) {
                 Some(host) => self.hosts.iter().any(|allowed| below(&host, allowed)),
                 None => is_local(address),
@@ -29,7 +29,7 @@ impl Allowed {
 }
 
 /// The text with only those addresses in its links that are allowed.
-pub(super) fn sanitize(text: &str, allowed: &Allowed) -> String {
+pub(super) fn sanitize(text: &str, allowed: &AllowedUrls) -> String {
     let mut writer = Writer {
         allowed,
         out: String::with_capacity(text.len()),
@@ -49,7 +49,7 @@ pub(super) fn urls(text: &str) -> impl Iterator<Item = &str> {
 }
 
 struct Writer<'a> {
-    allowed: &'a Allowed,
+    allowed: &'a AllowedUrls,
     out: String,
     /// Where in `out` the brackets stand that are open.
     open: Vec<usize>,

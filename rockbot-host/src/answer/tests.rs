@@ -6,7 +6,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use super::*;
 
 fn shown(answer: &str) -> String {
-    filtered(
+    filter_answer(
         &SafeLinks::new().allow_host("ok.example"),
         "see https://said.example/a?b=c.",
         answer,

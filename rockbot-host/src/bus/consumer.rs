@@ -9,25 +9,25 @@ use futures_util::FutureExt as _;
 use rockbot_core::messaging::{DeliveryHandler, Disposition};
 use tokio::time::Instant;
 
-use super::group::Group;
-use super::queue::Item;
+use super::group::ConsumerGroup;
+use super::queue::QueuedMessage;
 
 /// A consumer, shared by its workers: as many as its concurrency says.
 #[derive(Debug)]
 pub(super) struct Consumer {
-    group: Arc<Group>,
+    group: Arc<ConsumerGroup>,
     stopped: AtomicBool,
 }
 
 impl Consumer {
-    pub(super) fn new(group: Arc<Group>) -> Self {
+    pub(super) fn new(group: Arc<ConsumerGroup>) -> Self {
         Self {
             group,
             stopped: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn group(&self) -> &Arc<Group> {
+    pub(super) fn group(&self) -> &Arc<ConsumerGroup> {
         &self.group
     }
 
@@ -55,13 +55,13 @@ impl Consumer {
 
 /// A message that is being handled. When its worker is cancelled, it is a dead letter.
 struct Running<'a> {
-    group: &'a Group,
-    item: Option<Item>,
+    group: &'a ConsumerGroup,
+    item: Option<QueuedMessage>,
     began: Instant,
 }
 
 impl<'a> Running<'a> {
-    fn begin(group: &'a Group, item: Item) -> Self {
+    fn begin(group: &'a ConsumerGroup, item: QueuedMessage) -> Self {
         group.meters().begin();
         Self {
             group,

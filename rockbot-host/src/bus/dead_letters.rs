@@ -7,20 +7,20 @@ use rockbot_core::messaging::{DeadLetter, DeadLetterReason};
 use rockbot_core::support::loggable;
 use rockbot_core::{Clock, MessageId};
 
-use super::queue::Item;
+use super::queue::QueuedMessage;
 
 /// Keeps the newest dead letters of a bus.
 #[derive(Debug)]
 pub(super) struct DeadLetterStore {
     capacity: usize,
     clock: Arc<dyn Clock>,
-    kept: Mutex<Kept>,
+    state: Mutex<DeadLetterState>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct DeadLetterState {
     letters: VecDeque<DeadLetter>,
-    forgotten: u64,
+    evicted: u64,
     /// How many there were because the bus was closed.
     closed: usize,
 }
@@ -30,13 +30,13 @@ impl DeadLetterStore {
         Self {
             capacity,
             clock,
-            kept: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    /// Keeps a message that was given up. The oldest one is forgotten, and counted, when there are too many.
-    pub(super) fn keep(&self, subscription: &Arc<str>, item: Item, reason: DeadLetterReason) {
-        let Item {
+    /// Keeps a message that was given up. The oldest one is evicted, and counted, when there are too many.
+    pub(super) fn keep(&self, subscription: &Arc<str>, item: QueuedMessage, reason: DeadLetterReason) {
+        let QueuedMessage {
             delivery, last_error, ..
         } = item;
         let message_id = &delivery.envelope.message_id;
@@ -54,12 +54,12 @@ impl DeadLetterStore {
             last_error,
             at: self.clock.now(),
         };
-        let mut kept = self.lock();
-        kept.closed += usize::from(reason == DeadLetterReason::Closed);
-        kept.letters.push_back(letter);
-        if kept.letters.len() > self.capacity {
-            kept.letters.pop_front();
-            kept.forgotten += 1;
+        let mut state = self.lock();
+        state.closed += usize::from(reason == DeadLetterReason::Closed);
+        state.letters.push_back(letter);
+        if state.letters.len() > self.capacity {
+            state.letters.pop_front();
+            state.evicted += 1;
         }
     }
 
@@ -68,23 +68,23 @@ impl DeadLetterStore {
     }
 
     pub(super) fn take(&self, subscription: &str, message: &MessageId) -> Option<DeadLetter> {
-        let mut kept = self.lock();
+        let mut state = self.lock();
         let is_it =
             |letter: &DeadLetter| *letter.subscription == *subscription && letter.envelope.message_id == *message;
-        let at = kept.letters.iter().position(is_it)?;
-        kept.letters.remove(at)
+        let at = state.letters.iter().position(is_it)?;
+        state.letters.remove(at)
     }
 
-    pub(super) fn forgotten(&self) -> u64 {
-        self.lock().forgotten
+    pub(super) fn evicted(&self) -> u64 {
+        self.lock().evicted
     }
 
     pub(super) fn closed(&self) -> usize {
         self.lock().closed
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, DeadLetterState> {
         // No code that can panic runs under the lock.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,18 +12,18 @@ use tokio::time::{self, Instant};
 use super::consumer::Consumer;
 use super::dead_letters::DeadLetterStore;
 use super::meters::{ProcessMeters, TEMPORARY};
-use super::queue::{Item, Next, Queue};
+use super::queue::{Next, Queue, QueuedMessage};
 
 /// A subscription, shared by the bus and its workers.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ConsumerGroup {
     name: Arc<str>,
     pattern: TopicPattern,
     options: SubscribeOptions,
     /// One permit for each message that may still come in. A message gives its permit back when it is done.
     room: Semaphore,
     capacity: usize,
-    state: Mutex<State>,
+    state: Mutex<GroupState>,
     /// Wakes one worker to look at the queue; all of them when one has to stop.
     wake: Notify,
     /// Tells that every message is done.
@@ -33,7 +33,7 @@ pub(super) struct Group {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GroupState {
     queue: Queue,
     /// Why nothing is taken any more.
     ended: Option<DeadLetterReason>,
@@ -46,7 +46,7 @@ pub(super) enum Room<'a> {
     Gone,
 }
 
-impl Group {
+impl ConsumerGroup {
     pub(super) fn new(
         name: &str,
         pattern: TopicPattern,
@@ -120,7 +120,7 @@ impl Group {
     pub(super) fn push(&self, seat: SemaphorePermit<'_>, delivery: Delivery) -> bool {
         let key = self.options.partition_by.as_ref();
         let partition = key.and_then(|rule| rule.key(&delivery.envelope)).map(Arc::from);
-        let item = Item {
+        let item = QueuedMessage {
             delivery,
             partition,
             last_error: String::new(),
@@ -144,7 +144,7 @@ impl Group {
         drop(state);
         self.room.close();
         self.wake_all();
-        left.into_iter().for_each(|item| self.give_up(item, reason));
+        left.into_iter().for_each(|item| self.dead_letter(item, reason));
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -168,7 +168,7 @@ impl Group {
     }
 
     /// The next message for a consumer; `None` when the consumer has to stop.
-    pub(super) async fn next(&self, consumer: &Consumer) -> Option<Item> {
+    pub(super) async fn next(&self, consumer: &Consumer) -> Option<QueuedMessage> {
         // A queue that never runs dry must not keep other tasks from running.
         coop::consume_budget().await;
         loop {
@@ -204,19 +204,19 @@ impl Group {
     }
 
     /// Does what the handler said.
-    pub(super) fn settle(&self, mut item: Item, verdict: Disposition) {
+    pub(super) fn settle(&self, mut item: QueuedMessage, verdict: Disposition) {
         let partition = item.partition.clone();
         match verdict {
             Disposition::Ack => {}
             Disposition::DeadLetter { reason } => {
                 item.last_error = reason;
-                self.give_up(item, DeadLetterReason::Rejected);
+                self.dead_letter(item, DeadLetterReason::Rejected);
             }
             Disposition::Retry { reason } => {
                 item.last_error = reason;
                 match self.retry(item) {
                     Ok(()) => return,
-                    Err((item, reason)) => self.give_up(item, reason),
+                    Err((item, reason)) => self.dead_letter(item, reason),
                 }
             }
         }
@@ -224,9 +224,9 @@ impl Group {
     }
 
     /// Keeps a message whose handler was cancelled.
-    pub(super) fn abandon(&self, mut item: Item) {
+    pub(super) fn abandon(&self, mut item: QueuedMessage) {
         "the handler was cancelled when the bus closed".clone_into(&mut item.last_error);
-        self.give_up(item, DeadLetterReason::Closed);
+        self.dead_letter(item, DeadLetterReason::Closed);
     }
 
     /// Lets every worker look whether it has to stop.
@@ -235,7 +235,7 @@ impl Group {
     }
 
     /// Queues a message for another attempt, or returns it with the reason why there is none.
-    fn retry(&self, item: Item) -> Result<(), (Item, DeadLetterReason)> {
+    fn retry(&self, item: QueuedMessage) -> Result<(), (QueuedMessage, DeadLetterReason)> {
         let Some(delay) = self.options.retry.delay_after(item.delivery.attempt) else {
             return Err((item, DeadLetterReason::Exhausted));
         };
@@ -249,7 +249,7 @@ impl Group {
         Ok(())
     }
 
-    fn give_up(&self, item: Item, reason: DeadLetterReason) {
+    fn dead_letter(&self, item: QueuedMessage, reason: DeadLetterReason) {
         let is_end = matches!(reason, DeadLetterReason::Unsubscribed | DeadLetterReason::Closed);
         if !(is_end && self.options.ephemeral) {
             self.dead_letters.keep(&self.name, item, reason);
@@ -267,7 +267,7 @@ impl Group {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GroupState> {
         // No code that can panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 
 use consumer::Consumer;
 use dead_letters::DeadLetterStore;
-use group::Group;
+use group::ConsumerGroup;
 use routes::Routes;
 
 /// How long cancelled handlers may take to notice, once a closing bus has run out of time.
@@ -126,8 +126,8 @@ impl InProcessBus {
     }
 
     /// How many dead letters were forgotten because there were too many.
-    pub fn forgotten_dead_letters(&self) -> u64 {
-        self.shared.dead_letters.forgotten()
+    pub fn evicted_dead_letters(&self) -> u64 {
+        self.shared.dead_letters.evicted()
     }
 }
 
@@ -226,7 +226,7 @@ struct Shared {
 }
 
 /// The subscriptions by name, each with the number of its consumers.
-type Members = BTreeMap<Arc<str>, (Arc<Group>, usize)>;
+type Members = BTreeMap<Arc<str>, (Arc<ConsumerGroup>, usize)>;
 
 impl Shared {
     fn check(&self, envelope: &MessageEnvelope) -> Result<(), BusError> {
@@ -241,7 +241,12 @@ impl Shared {
     }
 
     /// Finds the subscription that a new consumer belongs to, or begins it.
-    fn join(&self, name: &str, pattern: &TopicPattern, options: SubscribeOptions) -> Result<Arc<Group>, BusError> {
+    fn join(
+        &self,
+        name: &str,
+        pattern: &TopicPattern,
+        options: SubscribeOptions,
+    ) -> Result<Arc<ConsumerGroup>, BusError> {
         let mut members = self.members();
         if self.is_closed() {
             return Err(BusError::Closed);
@@ -253,7 +258,7 @@ impl Shared {
             *consumers += 1;
             return Ok(Arc::clone(group));
         }
-        let group = Arc::new(Group::new(
+        let group = Arc::new(ConsumerGroup::new(
             name,
             pattern.clone(),
             options,
@@ -265,7 +270,7 @@ impl Shared {
     }
 
     /// Ends a subscription when its last consumer has left.
-    fn leave(&self, group: &Arc<Group>) {
+    fn leave(&self, group: &Arc<ConsumerGroup>) {
         let mut members = self.members();
         let entry = members
             .get_mut(group.name())

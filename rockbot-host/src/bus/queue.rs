@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// A message in a queue.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct QueuedMessage {
     /// What the handler gets. `attempt` counts the deliveries so far.
     pub(super) delivery: Delivery,
     pub(super) partition: Option<Arc<str>>,
@@ -19,11 +19,11 @@ pub(super) struct Item {
 /// The messages that are not being handled.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    ready: VecDeque<Item>,
+    ready: VecDeque<QueuedMessage>,
     /// Failed messages, by the moment of their next attempt; the number keeps equal moments apart.
-    delayed: BTreeMap<(Instant, u64), Item>,
+    delayed: BTreeMap<(Instant, u64), QueuedMessage>,
     /// The partitions of which a message is ready, delayed or handled, and those that wait behind it.
-    partitions: HashMap<Arc<str>, VecDeque<Item>>,
+    partitions: HashMap<Arc<str>, VecDeque<QueuedMessage>>,
     accepted: u64,
     retried: u64,
 }
@@ -31,14 +31,14 @@ pub(super) struct Queue {
 /// What there is to do.
 #[derive(Debug)]
 pub(super) enum Next {
-    Handle(Item),
+    Handle(QueuedMessage),
     WaitUntil(Instant),
     Wait,
 }
 
 impl Queue {
     /// Adds a message behind all others.
-    pub(super) fn push(&mut self, item: Item) {
+    pub(super) fn push(&mut self, item: QueuedMessage) {
         self.accepted += 1;
         let Some(key) = &item.partition else {
             self.ready.push_back(item);
@@ -65,7 +65,7 @@ impl Queue {
     }
 
     /// Puts a message back that failed; its partition waits for it.
-    pub(super) fn retry(&mut self, item: Item, at: Instant) {
+    pub(super) fn retry(&mut self, item: QueuedMessage, at: Instant) {
         self.retried += 1;
         self.delayed.insert((at, self.retried), item);
     }
@@ -88,7 +88,7 @@ impl Queue {
     }
 
     /// Takes everything out.
-    pub(super) fn drain(&mut self) -> Vec<Item> {
+    pub(super) fn drain(&mut self) -> Vec<QueuedMessage> {
         let waiting = std::mem::take(&mut self.partitions).into_values().flatten();
         let delayed = std::mem::take(&mut self.delayed).into_values();
         self.ready.drain(..).chain(delayed).chain(waiting).collect()
@@ -115,9 +115,9 @@ mod tests {
 
     use super::*;
 
-    fn item(number: usize, partition: Option<u8>) -> Item {
+    fn item(number: usize, partition: Option<u8>) -> QueuedMessage {
         let envelope = MessageEnvelope::new("t", "").with_id(number.to_string());
-        Item {
+        QueuedMessage {
             delivery: Delivery {
                 topic: "t".into(),
                 envelope: Arc::new(envelope),
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    fn number(item: &Item) -> usize {
+    fn number(item: &QueuedMessage) -> usize {
         item.delivery.envelope.message_id.as_str().parse().unwrap()
     }
 
@@ -153,7 +153,7 @@ mod tests {
                 let now = start + Duration::from_secs(clock);
                 let (which, fails) = moves.next().unwrap_or_default();
                 if which < handled.len() {
-                    let item: Item = handled.swap_remove(which);
+                    let item: QueuedMessage = handled.swap_remove(which);
                     if fails {
                         queue.retry(item, now + Duration::from_secs(5));
                     } else {
@@ -161,7 +161,7 @@ mod tests {
                         done.push(number(&item));
                     }
                 } else if let Next::Handle(item) = queue.next(|| now) {
-                    let same = |other: &Item| item.partition.is_some() && other.partition == item.partition;
+                    let same = |other: &QueuedMessage| item.partition.is_some() && other.partition == item.partition;
                     prop_assert!(!handled.iter().any(same));
                     handled.push(item);
                 }

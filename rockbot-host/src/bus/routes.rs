@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use arc_swap::ArcSwap;
 use rockbot_core::messaging::{TopicError, check_topic};
 
-use super::group::Group;
+use super::group::ConsumerGroup;
 use super::meters::{NOBODY, PublishMeters, TEMPORARY};
 use crate::telemetry::MeterBook;
 
@@ -16,28 +16,28 @@ const REMEMBERED: usize = 1024;
 /// The subscriptions of a bus, found by topic.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    table: ArcSwap<Table>,
+    table: ArcSwap<RouteTable>,
     meters: MeterBook<PublishMeters>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    groups: Vec<Arc<Group>>,
-    known: RwLock<HashMap<Arc<str>, Arc<Route>>>,
+struct RouteTable {
+    groups: Vec<Arc<ConsumerGroup>>,
+    known: RwLock<HashMap<Arc<str>, Arc<TopicRoute>>>,
 }
 
 /// The way of a topic.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct TopicRoute {
     pub(super) topic: Arc<str>,
-    pub(super) groups: Vec<Arc<Group>>,
+    pub(super) groups: Vec<Arc<ConsumerGroup>>,
     pub(super) meters: Arc<PublishMeters>,
 }
 
 impl Routes {
     /// Replaces the subscriptions. They are asked in this order.
-    pub(super) fn replace(&self, groups: Vec<Arc<Group>>) {
-        self.table.store(Arc::new(Table {
+    pub(super) fn replace(&self, groups: Vec<Arc<ConsumerGroup>>) {
+        self.table.store(Arc::new(RouteTable {
             groups,
             known: RwLock::default(),
         }));
@@ -48,7 +48,7 @@ impl Routes {
     /// # Errors
     ///
     /// Fails when it is not a topic.
-    pub(super) fn find(&self, topic: &str) -> Result<Arc<Route>, TopicError> {
+    pub(super) fn find(&self, topic: &str) -> Result<Arc<TopicRoute>, TopicError> {
         let table = self.table.load();
         // The map is whole at every moment, so a panic elsewhere cannot have left it half changed.
         if let Some(route) = table.known.read().unwrap_or_else(PoisonError::into_inner).get(topic) {
@@ -70,8 +70,8 @@ impl Routes {
     }
 }
 
-impl Table {
-    fn resolve(&self, topic: &str, meters: &MeterBook<PublishMeters>) -> Route {
+impl RouteTable {
+    fn resolve(&self, topic: &str, meters: &MeterBook<PublishMeters>) -> TopicRoute {
         let groups = self.groups.iter().filter(|group| group.matches(topic));
         let groups: Vec<_> = groups.cloned().collect();
         let destination = match groups.iter().all(|group| group.is_ephemeral()) {
@@ -79,7 +79,7 @@ impl Table {
             true if groups.is_empty() => NOBODY,
             true => TEMPORARY,
         };
-        Route {
+        TopicRoute {
             topic: topic.into(),
             groups,
             meters: meters.of(destination, PublishMeters::new),

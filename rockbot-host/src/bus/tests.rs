@@ -261,7 +261,7 @@ async fn dead_letters_are_bounded_and_the_forgotten_ones_counted() {
         .map(|letter| body(&letter.envelope))
         .collect();
     assert_eq!(
-        (kept, bus.forgotten_dead_letters()),
+        (kept, bus.evicted_dead_letters()),
         (vec!["2".to_owned(), "3".to_owned()], 1)
     );
 }

@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 
 /// The messages of a request, as `gen_ai.input.messages`.
 pub(super) fn input(request: &ChatRequest) -> String {
-    let messages = request.messages.iter().map(|message| said(message));
+    let messages = request.messages.iter().map(|message| message_json(message));
     Value::from_iter(messages).to_string()
 }
 
 /// An answer, as `gen_ai.output.messages`.
 pub(super) fn output(response: &ChatResponse) -> String {
-    let mut message = said(&response.to_message());
+    let mut message = message_json(&response.to_message());
     message["finish_reason"] = response.finish.name().into();
     json!([message]).to_string()
 }
 
-fn said(message: &ChatMessage) -> Value {
+fn message_json(message: &ChatMessage) -> Value {
     let text = message.text();
     let parts: Vec<_> = match &message.tool_call_id {
         Some(call) => vec![json!({ "type": "tool_call_response", "id": call, "response": text })],

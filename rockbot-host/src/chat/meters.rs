@@ -14,13 +14,13 @@ const MAX_SERIES: usize = 64;
 /// The meters of all model calls of a host.
 #[derive(Debug, Default)]
 pub(super) struct ChatMeters {
-    answers: Mutex<Vec<(Model, Arc<Answers>)>>,
+    answers: Mutex<Vec<(ModelIds, Arc<ModelMeters>)>>,
     contexts: [OnceLock<Histogram>; SESSION_KINDS.len()],
 }
 
 /// Who was asked, and who answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Model {
+pub(super) struct ModelIds {
     pub(super) provider: Option<Arc<str>>,
     pub(super) asked: Option<Arc<str>>,
     pub(super) answered: Option<Arc<str>>,
@@ -28,7 +28,7 @@ pub(super) struct Model {
 
 /// The meters of one model's answers.
 #[derive(Debug)]
-struct Answers {
+struct ModelMeters {
     duration: Histogram,
     input: Histogram,
     output: Histogram,
@@ -40,7 +40,7 @@ const DURATION: &str = "gen_ai.client.operation.duration";
 
 impl ChatMeters {
     /// Measures an answer.
-    pub(super) fn answered(&self, model: Model, took: Duration, usage: Option<Usage>) {
+    pub(super) fn answered(&self, model: ModelIds, took: Duration, usage: Option<Usage>) {
         let answers = self.of(model);
         answers.duration.record(took.as_secs_f64());
         if let Some(usage) = usage {
@@ -50,7 +50,7 @@ impl ChatMeters {
     }
 
     /// Measures a call without an answer.
-    pub(super) fn failed(model: &Model, took: Duration, error: &'static str) {
+    pub(super) fn failed(model: &ModelIds, took: Duration, error: &'static str) {
         let error = Label::from_static_parts("error.type", error);
         let labels: Vec<_> = model.labels().chain([error]).collect();
         histogram!(DURATION, labels).record(took.as_secs_f64());
@@ -68,7 +68,7 @@ impl ChatMeters {
         self.contexts[kind].get_or_init(new).record(tokens as f64);
     }
 
-    fn of(&self, mut model: Model) -> Arc<Answers> {
+    fn of(&self, mut model: ModelIds) -> Arc<ModelMeters> {
         // Whole at every moment: a panic of a recorder cannot have left it half changed.
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if !answers.iter().any(|(known, _)| *known == model) && answers.len() >= MAX_SERIES {
@@ -77,13 +77,13 @@ impl ChatMeters {
         if let Some((_, known)) = answers.iter().find(|(known, _)| *known == model) {
             return known.clone();
         }
-        let new = Arc::new(Answers::new(&model));
+        let new = Arc::new(ModelMeters::new(&model));
         answers.push((model, new.clone()));
         new
     }
 }
 
-impl Model {
+impl ModelIds {
     fn labels(&self) -> impl Iterator<Item = Label> {
         let names = ["gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model"];
         let values = [&self.provider, &self.asked, &self.answered];
@@ -93,8 +93,8 @@ impl Model {
     }
 }
 
-impl Answers {
-    fn new(model: &Model) -> Self {
+impl ModelMeters {
+    fn new(model: &ModelIds) -> Self {
         let tokens = |kind| {
             let kind = Label::from_static_parts("gen_ai.token.type", kind);
             let labels: Vec<_> = model.labels().chain([kind]).collect();

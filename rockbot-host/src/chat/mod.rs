@@ -18,26 +18,26 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRes
 pub(crate) use background_client::BackgroundClient;
 
 use crate::layer::{Layers, Stack, call};
-use meters::{ChatMeters, Model};
-use span::Watched;
+use meters::{ChatMeters, ModelIds};
+use span::ObservedCall;
 
 /// The one way to a model.
-pub(crate) struct ChatDoor {
+pub(crate) struct GuardedChat {
     client: Arc<dyn ChatClient>,
     stack: Option<Stack<ChatCall, ChatResponse>>,
     meters: ChatMeters,
     captures_content: bool,
 }
 
-impl fmt::Debug for ChatDoor {
+impl fmt::Debug for GuardedChat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatDoor")
+        f.debug_struct("GuardedChat")
             .field("layered", &self.stack.is_some())
             .finish_non_exhaustive()
     }
 }
 
-impl ChatDoor {
+impl GuardedChat {
     pub(crate) fn new(client: Arc<dyn ChatClient>, layers: Layers<ChatCall, ChatResponse>) -> Self {
         let stack = layers.around(&Arc::new(client.clone()), |client, call: ChatCall| async move {
             client.chat(call).await.map_err(BoxError::from)
@@ -74,16 +74,16 @@ impl ChatDoor {
     /// Asks once, however often layers and gateways try. A panic of theirs is an error like any other.
     pub(crate) async fn ask(&self, mut request: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = request.request.tier.unwrap_or_default();
-        let model = Model {
+        let model = ModelIds {
             provider: self.client.provider_of(tier),
             asked: self.client.model_of(tier),
             answered: None,
         };
-        let watched = Watched::begin(&self.meters, self.captures_content, model, &mut request);
+        let observed = ObservedCall::begin(&self.meters, self.captures_content, model, &mut request);
         let mut asking = pin!(self.isolated(request));
         // Entered by hand: moving the call into a span would double what every turn has to carry.
-        let answer = poll_fn(|cx| watched.span.in_scope(|| asking.as_mut().poll(cx))).await;
-        watched.end(&answer);
+        let answer = poll_fn(|cx| observed.span.in_scope(|| asking.as_mut().poll(cx))).await;
+        observed.end(&answer);
         answer
     }
 

@@ -11,13 +11,13 @@ use tracing::Span;
 use tracing::field::{Empty, display};
 
 use super::content;
-use super::meters::{ChatMeters, Model};
+use super::meters::{ChatMeters, ModelIds};
 
-/// A model call that is watched. One that is dropped counts as cancelled.
-pub(super) struct Watched<'a> {
+/// A model call that is observed. One that is dropped counts as cancelled.
+pub(super) struct ObservedCall<'a> {
     meters: &'a ChatMeters,
     captures_content: bool,
-    model: Model,
+    model: ModelIds,
     origin: Origin,
     pub(super) span: Span,
     began: Instant,
@@ -25,11 +25,11 @@ pub(super) struct Watched<'a> {
     has_ended: bool,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> ObservedCall<'a> {
     /// Begins to watch `call` of `model`.
-    pub(super) fn begin(meters: &'a ChatMeters, captures_content: bool, model: Model, call: &mut ChatCall) -> Self {
+    pub(super) fn begin(meters: &'a ChatMeters, captures_content: bool, model: ModelIds, call: &mut ChatCall) -> Self {
         let span = span(&model, call);
-        let mut watched = Self {
+        let mut observed = Self {
             meters,
             captures_content,
             model,
@@ -40,19 +40,19 @@ impl<'a> Watched<'a> {
             has_ended: false,
         };
         // Nobody sees what is not recorded: then pieces of answers go their way undisturbed.
-        if !watched.span.is_disabled() {
-            watched.first_chunk = call.deltas.take().map(|deltas| {
+        if !observed.span.is_disabled() {
+            observed.first_chunk = call.deltas.take().map(|deltas| {
                 let (first, deltas) = FirstChunk::watch(deltas);
                 call.deltas = Some(deltas);
                 first
             });
             if captures_content {
-                watched
+                observed
                     .span
                     .record("gen_ai.input.messages", content::input(&call.request));
             }
         }
-        watched
+        observed
     }
 
     /// The call has ended.
@@ -65,7 +65,7 @@ impl<'a> Watched<'a> {
     }
 
     fn answered(&mut self, response: &ChatResponse) {
-        let model = Model {
+        let model = ModelIds {
             // A fallback may have answered.
             provider: response.provider.as_ref().or(self.model.provider.as_ref()).cloned(),
             asked: self.model.asked.clone(),
@@ -80,7 +80,7 @@ impl<'a> Watched<'a> {
         self.meters.answered(model, self.began.elapsed(), response.usage);
     }
 
-    fn describe(&self, model: &Model, response: &ChatResponse) {
+    fn describe(&self, model: &ModelIds, response: &ChatResponse) {
         let span = &self.span;
         let note = |field: &'static str, text: Option<&str>| {
             if let Some(text) = text {
@@ -109,7 +109,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for ObservedCall<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
             self.failed("cancelled");
@@ -118,7 +118,7 @@ impl Drop for Watched<'_> {
 }
 
 /// The span of a call, without what only its end knows. It has a name of its own besides the one that is fixed.
-fn span(model: &Model, call: &ChatCall) -> Span {
+fn span(model: &ModelIds, call: &ChatCall) -> Span {
     let asked = model.asked.as_deref();
     tracing::info_span!(
         "chat",
@@ -154,12 +154,12 @@ fn note_usage(span: &Span, usage: Usage) {
 struct FirstChunk(Arc<Mutex<Option<Instant>>>);
 
 impl FirstChunk {
-    /// The same sink, watched.
+    /// The same sink, observed.
     fn watch(deltas: DeltaSink) -> (Self, DeltaSink) {
         let first = Self(Arc::default());
-        let watched = Self(first.0.clone());
+        let observed = Self(first.0.clone());
         let sink = DeltaSink::new(move |delta| {
-            watched.saw(&delta);
+            observed.saw(&delta);
             deltas.send(delta);
         });
         (first, sink)

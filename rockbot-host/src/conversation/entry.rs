@@ -9,18 +9,18 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-/// What was said, and what another program wrote beside it.
+/// What was message, and what another program wrote beside it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) said: ConversationTurn,
-    /// Members that we do not know. They are kept, and decide nothing.
+pub(super) struct StoredEntry {
+    pub(super) message: ConversationTurn,
+    /// EntryVisitor that we do not know. They are kept, and decide nothing.
     other: Map<String, Value>,
 }
 
-impl From<ConversationTurn> for Entry {
-    fn from(said: ConversationTurn) -> Self {
+impl From<ConversationTurn> for StoredEntry {
+    fn from(message: ConversationTurn) -> Self {
         Self {
-            said,
+            message,
             other: Map::new(),
         }
     }
@@ -28,20 +28,20 @@ impl From<ConversationTurn> for Entry {
 
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
-struct Moment(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
+struct Rfc3339(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
 
-impl Serialize for Entry {
+impl Serialize for StoredEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ConversationTurn {
             role,
             content,
             timestamp,
             turn,
-        } = &self.said;
+        } = &self.message;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("role", role)?;
         map.serialize_entry("content", content)?;
-        map.serialize_entry("timestamp", &Moment(*timestamp))?;
+        map.serialize_entry("timestamp", &Rfc3339(*timestamp))?;
         map.serialize_entry("turn", turn)?;
         self.other
             .iter()
@@ -51,57 +51,57 @@ impl Serialize for Entry {
 }
 
 /// Reads the entries of a document or of a line. Those without a turn get one by their position.
-pub(super) fn parse(json: &[u8]) -> serde_json::Result<Vec<Entry>> {
-    let mut entries: Vec<Entry> = serde_json::from_slice(json)?;
+pub(super) fn parse(json: &[u8]) -> serde_json::Result<Vec<StoredEntry>> {
+    let mut entries: Vec<StoredEntry> = serde_json::from_slice(json)?;
     for (at, entry) in entries.iter_mut().enumerate() {
-        if entry.said.turn == "" {
-            entry.said.turn = format!("imported-{at}").into();
+        if entry.message.turn == "" {
+            entry.message.turn = format!("imported-{at}").into();
         }
     }
     Ok(entries)
 }
 
-impl<'de> Deserialize<'de> for Entry {
+impl<'de> Deserialize<'de> for StoredEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(EntryVisitor)
     }
 }
 
 /// By hand, since a derived reader that keeps unknown members first copies all of them.
-struct Members;
+struct EntryVisitor;
 
-impl<'de> Visitor<'de> for Members {
-    type Value = Entry;
+impl<'de> Visitor<'de> for EntryVisitor {
+    type Value = StoredEntry;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an entry with role, content and timestamp")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredEntry, A::Error> {
         let (mut role, mut content, mut timestamp, mut turn) = (None, None, None, None);
         let mut other = Map::new();
-        while let Some(name) = map.next_key::<Name>()? {
+        while let Some(name) = map.next_key::<MemberName>()? {
             match name {
-                Name::Role => role = Some(map.next_value::<Role>()?),
-                Name::Content => content = Some(map.next_value::<String>()?),
-                Name::Timestamp => timestamp = Some(map.next_value::<Moment>()?.0),
-                Name::Turn => turn = Some(map.next_value::<String>()?),
-                Name::Other(name) => {
+                MemberName::Role => role = Some(map.next_value::<Role>()?),
+                MemberName::Content => content = Some(map.next_value::<String>()?),
+                MemberName::Timestamp => timestamp = Some(map.next_value::<Rfc3339>()?.0),
+                MemberName::Turn => turn = Some(map.next_value::<String>()?),
+                MemberName::Other(name) => {
                     other.insert(name, map.next_value()?);
                 }
             }
         }
-        let said = ConversationTurn {
+        let message = ConversationTurn {
             role: role.ok_or_else(|| de::Error::missing_field("role"))?,
             content: content.ok_or_else(|| de::Error::missing_field("content"))?,
             timestamp: timestamp.ok_or_else(|| de::Error::missing_field("timestamp"))?,
             turn: turn.unwrap_or_default().into(),
         };
-        Ok(Entry { said, other })
+        Ok(StoredEntry { message, other })
     }
 }
 
-enum Name {
+enum MemberName {
     Role,
     Content,
     Timestamp,
@@ -109,24 +109,24 @@ enum Name {
     Other(String),
 }
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for MemberName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
 
         impl Visitor<'_> for Text {
-            type Value = Name;
+            type Value = MemberName;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a member")
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Name, E> {
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<MemberName, E> {
                 Ok(match name {
-                    "role" => Name::Role,
-                    "content" => Name::Content,
-                    "timestamp" => Name::Timestamp,
-                    "turn" => Name::Turn,
-                    other => Name::Other(other.to_owned()),
+                    "role" => MemberName::Role,
+                    "content" => MemberName::Content,
+                    "timestamp" => MemberName::Timestamp,
+                    "turn" => MemberName::Turn,
+                    other => MemberName::Other(other.to_owned()),
                 })
             }
         }

@@ -4,26 +4,26 @@ use rockbot_core::files::{self, IdTooLong};
 use rockbot_core::{Principal, SessionId};
 
 /// A session of a principal.
-pub(super) type Key = (Principal, SessionId);
+pub(super) type SessionKey = (Principal, SessionId);
 
 /// What a file of a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Document,
     Log,
 }
 
 /// A file of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) key: Key,
-    pub(super) kind: Kind,
+pub(super) struct SessionFile {
+    pub(super) key: SessionKey,
+    pub(super) kind: FileKind,
     /// Whether the name is the one that we give it.
     pub(super) is_ours: bool,
 }
 
 /// The name of a session's files, without their endings.
-pub(super) fn stem((principal, session): &Key) -> Result<String, IdTooLong> {
+pub(super) fn stem((principal, session): &SessionKey) -> Result<String, IdTooLong> {
     files::name_of(principal, &files::encode(session.as_str())?)
 }
 
@@ -41,18 +41,18 @@ pub(super) fn log(stem: &str) -> String {
 }
 
 /// What the file `name` is, unless it is none of a session.
-pub(super) fn place(name: &str) -> Option<Place> {
+pub(super) fn place(name: &str) -> Option<SessionFile> {
     let (stem, kind) = match name.strip_suffix(".json") {
-        Some(stem) => (stem, Kind::Document),
-        None => (name.strip_suffix(".jsonl")?, Kind::Log),
+        Some(stem) => (stem, FileKind::Document),
+        None => (name.strip_suffix(".jsonl")?, FileKind::Log),
     };
     let (principal, session) = files::owner_of(stem)?;
     let ours = files::decode(session).map(SessionId::from);
     let is_ours = ours.is_some();
     // Only other programs' documents have other names, and they know one principal only.
-    let may_be_theirs = kind == Kind::Document && is_local(&principal) && !session.is_empty();
-    let session = ours.or_else(|| may_be_theirs.then(|| session.into()))?;
-    Some(Place {
+    let may_be_foreign = kind == FileKind::Document && is_local(&principal) && !session.is_empty();
+    let session = ours.or_else(|| may_be_foreign.then(|| session.into()))?;
+    Some(SessionFile {
         key: (principal, session),
         kind,
         is_ours,
@@ -67,8 +67,8 @@ mod tests {
         let key = (principal.into(), session.into());
         let stem = stem(&key).unwrap();
         assert_eq!(stem, name);
-        for (name, kind) in [(document(&stem), Kind::Document), (log(&stem), Kind::Log)] {
-            let place = Place {
+        for (name, kind) in [(document(&stem), FileKind::Document), (log(&stem), FileKind::Log)] {
+            let place = SessionFile {
                 key: key.clone(),
                 kind,
                 is_ours: true,

@@ -9,15 +9,15 @@ use rockbot_core::files::DataFolder;
 use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::{Principal, SessionId};
 
-use super::fold;
-use super::fold_thread::FoldThread;
-use super::folder::{Shelf, failed};
-use super::layout::{self, Key};
-use super::open;
+use super::compaction;
+use super::compaction_thread::CompactionThread;
+use super::folder::{ConversationFolder, failed};
+use super::layout::{self, SessionKey};
 use super::open_logs::OpenLogs;
 use super::options::ConversationOptions;
-use super::resident::{Resident, Slot};
+use super::preload;
 use super::session::Session;
+use super::session_cache::{SessionCache, Slot};
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
@@ -46,15 +46,15 @@ use super::session::Session;
 #[derive(Debug)]
 pub struct FileConversationMemory {
     /// First, so that its thread has ended when the folder is let go.
-    folding: FoldThread,
+    compaction: CompactionThread,
     sessions: Arc<Sessions>,
 }
 
 /// What the thread that folds shares with the callers.
 #[derive(Debug)]
 struct Sessions {
-    shelf: Arc<Shelf>,
-    resident: Resident,
+    folder: Arc<ConversationFolder>,
+    cache: SessionCache,
     open_logs: OpenLogs,
 }
 
@@ -76,24 +76,24 @@ impl FileConversationMemory {
     /// Fails as [`FileConversationMemory::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: ConversationOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder).map_err(|error| failed("conversations cannot be opened", error))?;
-        let resident = Resident::new(options.resident_sessions, options.idle_timeout);
+        let cache = SessionCache::new(options.max_cached_sessions, options.idle_timeout);
         let sessions = Sessions {
-            shelf: Arc::new(Shelf::new(folder, options)),
-            resident,
+            folder: Arc::new(ConversationFolder::new(folder, options)),
+            cache,
             open_logs: OpenLogs::default(),
         };
-        open::load_fresh(&sessions.shelf, &sessions.resident)?;
-        let folding = FoldThread::start(sessions.shelf.clone())
-            .map_err(|error| StoreError::caused_by("the thread that folds conversations cannot be started", error))?;
+        preload::load_recent(&sessions.folder, &sessions.cache)?;
+        let compaction = CompactionThread::start(sessions.folder.clone())
+            .map_err(|error| StoreError::caused_by("the thread that compacts conversations cannot be started", error))?;
         Ok(Self {
-            folding,
+            compaction,
             sessions: Arc::new(sessions),
         })
     }
 
     /// How many documents were set aside, and how many lines skipped, since they could not be read.
     pub fn damaged(&self) -> u64 {
-        self.sessions.shelf.damaged()
+        self.sessions.folder.damaged()
     }
 }
 
@@ -112,8 +112,8 @@ impl ConversationMemory for FileConversationMemory {
         if appended.opened_log {
             self.sessions.open_logs.opened(&slot);
         }
-        if appended.wants_fold {
-            self.folding.fold(slot);
+        if appended.wants_compaction {
+            self.compaction.schedule(slot);
         }
         match appended.to_sync {
             None => Ok(()),
@@ -151,24 +151,24 @@ impl ConversationMemory for FileConversationMemory {
 
     async fn flush(&self) -> Result<(), StoreError> {
         let sessions = self.sessions.clone();
-        self.folding.run(move || sessions.fold_all()).await
+        self.compaction.run(move || sessions.compact_all()).await
     }
 }
 
 impl Sessions {
     fn append(
         &self,
-        key: &Key,
+        key: &SessionKey,
         entries: Vec<ConversationTurn>,
     ) -> Result<Option<(Slot, super::session::Appended)>, StoreError> {
-        let (slot, appended) = self.with(key, |session| session.append(&self.shelf, entries))?;
+        let (slot, appended) = self.with(key, |session| session.append(&self.folder, entries))?;
         Ok(appended.map(|appended| (slot, appended)))
     }
 
     /// Works on a session, which is read first if it must be.
     fn with<R>(
         &self,
-        key: &Key,
+        key: &SessionKey,
         work: impl FnOnce(&mut Session) -> Result<R, StoreError>,
     ) -> Result<(Slot, R), StoreError> {
         let slot = self.slot(key);
@@ -176,18 +176,18 @@ impl Sessions {
             let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
             let session = match session.as_mut() {
                 Some(session) => session,
-                None => session.insert(Session::load(&self.shelf, key)?),
+                None => session.insert(Session::load(&self.folder, key)?),
             };
             work(session)?
         };
         Ok((slot, result))
     }
 
-    fn slot(&self, key: &Key) -> Slot {
-        self.resident.slot(key.clone(), self.shelf.options.clock.now())
+    fn slot(&self, key: &SessionKey) -> Slot {
+        self.cache.slot(key.clone(), self.folder.options.clock.now())
     }
 
-    fn clear(&self, key: &Key) -> Result<(), StoreError> {
+    fn clear(&self, key: &SessionKey) -> Result<(), StoreError> {
         let failed = |error| failed("a conversation cannot be removed", error);
         let stem = layout::stem(key).map_err(|error| StoreError::caused_by("the session has no file", error))?;
         let slot = self.slot(key);
@@ -195,12 +195,12 @@ impl Sessions {
         // Whatever is removed before an error, the next look is at what is left.
         let loaded = session.take();
         // The other program's first: alone it would come back in the place of ours.
-        let theirs = self.shelf.theirs_of(&key.0, &key.1);
-        for name in theirs.into_iter().chain([layout::document(&stem), layout::log(&stem)]) {
-            self.shelf.folder.remove(&name).map_err(failed)?;
+        let foreign = self.folder.foreign_of(&key.0, &key.1);
+        for name in foreign.into_iter().chain([layout::document(&stem), layout::log(&stem)]) {
+            self.folder.files.remove(&name).map_err(failed)?;
         }
         *session = loaded.map(|mut loaded| {
-            loaded.forget(&self.shelf);
+            loaded.forget(&self.folder);
             loaded
         });
         Ok(())
@@ -209,7 +209,7 @@ impl Sessions {
     /// The sessions of `principal` that have files.
     fn list(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
-        let found = self.shelf.folder.list_of(principal).map_err(failed)?;
+        let found = self.folder.files.list_of(principal).map_err(failed)?;
         let places = found.iter().filter_map(|found| layout::place(&found.name));
         let own = places.filter(|place| place.key.0 == *principal);
         Ok(own
@@ -220,16 +220,16 @@ impl Sessions {
     }
 
     /// Folds every session that has a log.
-    fn fold_all(&self) -> Result<(), StoreError> {
+    fn compact_all(&self) -> Result<(), StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
         let mut result = Ok(());
-        for found in self.shelf.folder.list("").map_err(failed)? {
-            let Some(place) = layout::place(&found.name).filter(|place| place.kind == layout::Kind::Log) else {
+        for found in self.folder.files.list("").map_err(failed)? {
+            let Some(place) = layout::place(&found.name).filter(|place| place.kind == layout::FileKind::Log) else {
                 continue;
             };
             let folded = self
                 .with(&place.key, |_| Ok(()))
-                .and_then(|(slot, ())| fold::fold(&self.shelf, &slot));
+                .and_then(|(slot, ())| compaction::compact(&self.folder, &slot));
             result = result.and(folded);
         }
         result

@@ -12,22 +12,22 @@
 //!   the memory is opened.
 //! * **Folding** notes `{"folded": digest of the new document}` in the log before the document is replaced. After a
 //!   crash in between, the digest tells whether the lines before it are in the document already.
-//! * **Members of an entry that we do not know** are kept when a document is written again. A document without `turn`
+//! * **EntryVisitor of an entry that we do not know** are kept when a document is written again. A document without `turn`
 //!   gets ids like `imported-0`, by position.
 //! * **Damage**: a document that cannot be read as such an array is set aside as `{session}.json.damaged`, with a
 //!   warning; lines that cannot be read are skipped, and the log is copied aside before it is shortened.
 
+mod compaction;
+mod compaction_thread;
 mod entry;
-mod fold;
-mod fold_thread;
 mod folder;
 mod layout;
 mod memory;
-mod open;
 mod open_logs;
 mod options;
-mod resident;
+mod preload;
 mod session;
+mod session_cache;
 
 pub use memory::FileConversationMemory;
 pub use options::ConversationOptions;

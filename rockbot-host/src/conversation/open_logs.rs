@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::resident::Slot;
 use super::session::Session;
+use super::session_cache::Slot;
 
 /// The most logs that are kept open; systems often allow a process 1024 files.
 const LIMIT: usize = 128;

@@ -17,7 +17,7 @@ pub struct ConversationOptions {
     pub idle_timeout: Duration,
     /// How many sessions are held in memory at most: 10 000 by default. Those that were not used for the longest time
     /// give way to others; nothing of them is lost.
-    pub resident_sessions: usize,
+    pub max_cached_sessions: usize,
     /// What an append survives. Default [`Durability::Process`]; [`Durability::Synced`] waits for the disk at each
     /// append.
     pub durability: Durability,
@@ -30,7 +30,7 @@ impl Default for ConversationOptions {
         Self {
             window: 50,
             idle_timeout: Duration::from_secs(3600),
-            resident_sessions: 10_000,
+            max_cached_sessions: 10_000,
             durability: Durability::Process,
             clock: Arc::new(SystemClock),
         }

@@ -27,7 +27,7 @@ pub(crate) use context_windows::Windows;
 pub(crate) use large::LargeResults;
 
 use crate::answer::AnswerFilter;
-use crate::chat::ChatDoor;
+use crate::chat::GuardedChat;
 use crate::engine::LiveTurn;
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
@@ -36,7 +36,7 @@ use crate::turn::{Turn, TurnEvent, TurnStep, record};
 /// What performing steps needs.
 #[derive(Debug)]
 pub(crate) struct TurnDriver {
-    pub(crate) chat: ChatDoor,
+    pub(crate) chat: GuardedChat,
     pub(crate) tools: ToolDispatcher,
     pub(crate) large: LargeResults,
     pub(crate) windows: Windows,

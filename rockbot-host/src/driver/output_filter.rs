@@ -8,7 +8,7 @@ use rockbot_core::chat::{ChatDelta, DeltaSink};
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
 
 use super::TurnDriver;
-use crate::answer::{AnswerFilter, FilteredAnswer, filtered};
+use crate::answer::{AnswerFilter, FilteredAnswer, filter_answer};
 use crate::turn::Turn;
 
 /// What people read of an answer whose filter broke down.
@@ -25,7 +25,7 @@ impl TurnDriver {
         let Some(filter) = self.filter_of(turn) else {
             return outcome;
         };
-        let filter = AssertUnwindSafe(|| filtered(&**filter, &said(turn), &outcome.text));
+        let filter = AssertUnwindSafe(|| filter_answer(&**filter, &said(turn), &outcome.text));
         let text = match catch_unwind(filter) {
             Ok(text) if text.trim().is_empty() => "The answer held nothing that may be shown.".to_owned(),
             Ok(text) => text,

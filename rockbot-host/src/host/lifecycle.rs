@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::{Resumed, TurnError, TurnService};
-use crate::isolate::message;
+use crate::isolate::panic_message;
 
 /// How long a host that cannot start may take to stop what had started.
 const UNDO: Duration = Duration::from_secs(10);
@@ -177,7 +177,8 @@ impl Lifecycle {
         for subsystem in waiting {
             let name = subsystem.name().to_owned();
             let started = AssertUnwindSafe(subsystem.start(&self.parts)).catch_unwind().await;
-            let started = started.unwrap_or_else(|panic| Err(format!("it panicked: {}", message(&*panic)).into()));
+            let started =
+                started.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)).into()));
             match started {
                 Ok(running) => lock(&self.works).subsystems.push((name, running.into())),
                 Err(source) => return Err(StartError::Subsystem { name, source }),

@@ -14,9 +14,9 @@ use rockbot_core::{BoxError, Clock, Digest, SystemClock, TurnId};
 use serde_json::value::RawValue;
 
 use super::group_commit::GroupCommit;
-use super::index::{EndedRun, Index, Lines};
-use super::line::{Line, LineRef};
-use super::segment::{self, Place, Writer};
+use super::index::{EndedRun, RunIndex, RunLines};
+use super::line::{JournalLine, JournalLineRef};
+use super::segment::{self, RecordLocation, SegmentWriter};
 
 /// What a record survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -58,14 +58,14 @@ impl Default for JournalOptions {
 pub struct FileTurnJournal {
     folder: DataFolder,
     options: JournalOptions,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
     commit: Arc<GroupCommit>,
 }
 
 #[derive(Debug)]
-struct State {
-    writer: Writer,
-    index: Index,
+struct JournalState {
+    writer: SegmentWriter,
+    index: RunIndex,
     claims: ClaimTable,
     buffer: Vec<u8>,
     /// Counts how often lines moved or went away, for those who read without the lock.
@@ -102,7 +102,7 @@ impl FileTurnJournal {
             .unfinished()
             .into_iter()
             .for_each(|run| claims.restore(run, Fence(0)));
-        let state = State {
+        let state = JournalState {
             writer,
             index,
             claims,
@@ -119,7 +119,7 @@ impl FileTurnJournal {
         Ok(journal)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         // Between a write and its entry in the index there is nothing that can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,9 +127,9 @@ impl FileTurnJournal {
     /// Appends the lines that `write` puts into the buffer.
     fn append(
         &self,
-        state: &mut State,
+        state: &mut JournalState,
         write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
-    ) -> Result<Place, JournalError> {
+    ) -> Result<RecordLocation, JournalError> {
         state.buffer.clear();
         write(&mut state.buffer).map_err(|error| failed("a record cannot be written as JSON", &self.folder, error))?;
         let written = state.writer.append(&state.buffer);
@@ -153,11 +153,11 @@ impl FileTurnJournal {
     }
 
     /// Begins the next segment when this one is full, and removes those that nobody needs.
-    fn rotate(&self, state: &mut State) {
+    fn rotate(&self, state: &mut JournalState) {
         if state.writer.len() < self.options.segment_bytes {
             return;
         }
-        match Writer::open(&self.folder, state.writer.number() + 1) {
+        match SegmentWriter::open(&self.folder, state.writer.number() + 1) {
             Ok(writer) => {
                 if let Ok(full) = state.writer.handle() {
                     let _ = full.sync_data();
@@ -171,7 +171,7 @@ impl FileTurnJournal {
 
     /// Removes what only tells of runs that ended long ago, up to the first segment that holds a line of one that
     /// ended within the day. The lines of unfinished runs stay where they are.
-    fn compact(&self, state: &mut State) {
+    fn compact(&self, state: &mut JournalState) {
         let needed = state.index.expire(self.options.clock.now());
         let numbers = segment::numbers(&self.folder).unwrap_or_default();
         let end = needed.map_or(state.writer.number(), |needed| needed.min(state.writer.number()));
@@ -183,37 +183,39 @@ impl FileTurnJournal {
     }
 
     /// Leaves only the lines of unfinished runs in a segment, or removes it.
-    fn shrink(&self, state: &mut State, number: u32) -> io::Result<()> {
-        let places = state.index.open_in(number);
+    fn shrink(&self, state: &mut JournalState, number: u32) -> io::Result<()> {
+        let locations = state.index.open_in(number);
         state.compactions += 1;
-        if places.is_empty() {
+        if locations.is_empty() {
             return Ok(segment::remove(&self.folder, number)?);
         }
-        if segment::count(&self.folder, number)? > places.len() {
-            let moved = segment::rewrite(&self.folder, number, &places)?;
-            state.index.relocate(&places, &moved);
+        if segment::count(&self.folder, number)? > locations.len() {
+            let moved = segment::rewrite(&self.folder, number, &locations)?;
+            state.index.relocate(&locations, &moved);
         }
         Ok(())
     }
 
     fn outcome(&self, ended: EndedRun) -> io::Result<Box<RawValue>> {
         match parse(&segment::read_line(&self.folder, ended.finished)?)? {
-            Line::Finished { outcome, .. } => Ok(outcome),
-            Line::Accepted(_) | Line::Record { .. } => Err(io::Error::other("the index points at another line")),
+            JournalLine::Finished { outcome, .. } => Ok(outcome),
+            JournalLine::Accepted(_) | JournalLine::Record { .. } => {
+                Err(io::Error::other("the index points at another line"))
+            }
         }
     }
 
     /// The lines of an unfinished run.
-    fn read_open(&self, places: &[Place]) -> io::Result<StoredRun> {
-        let mut lines = places
+    fn read_open(&self, locations: &[RecordLocation]) -> io::Result<StoredRun> {
+        let mut lines = locations
             .iter()
-            .map(|place| parse(&segment::read_line(&self.folder, *place)?));
-        let Some(Line::Accepted(accepted)) = lines.next().transpose()? else {
+            .map(|location| parse(&segment::read_line(&self.folder, *location)?));
+        let Some(JournalLine::Accepted(accepted)) = lines.next().transpose()? else {
             return Err(io::Error::other("the index points at another line"));
         };
         let records = lines.filter_map(|line| match line {
-            Ok(Line::Record { record, .. }) => Some(Ok(record)),
-            Ok(Line::Accepted(_) | Line::Finished { .. }) => None,
+            Ok(JournalLine::Record { record, .. }) => Some(Ok(record)),
+            Ok(JournalLine::Accepted(_) | JournalLine::Finished { .. }) => None,
             Err(error) => Some(Err(error)),
         });
         Ok(StoredRun {
@@ -237,13 +239,15 @@ impl FileTurnJournal {
             } else {
                 0
             };
-            segment::read(&self.folder, number, from, |place, line| {
+            segment::read(&self.folder, number, from, |location, line| {
                 match parse(line) {
-                    Ok(Line::Accepted(found)) if found.run == *run && accepted.is_none() => accepted = Some(found),
-                    Ok(Line::Record { run: of, record }) if of == *run => records.push(record),
+                    Ok(JournalLine::Accepted(found)) if found.run == *run && accepted.is_none() => {
+                        accepted = Some(found)
+                    }
+                    Ok(JournalLine::Record { run: of, record }) if of == *run => records.push(record),
                     _ => {}
                 }
-                place < ended.finished
+                location < ended.finished
             })?;
         }
         let state = RunState::Finished(self.outcome(ended)?);
@@ -263,7 +267,7 @@ impl FileTurnJournal {
     /// found may move meanwhile: then it is read once more, with everybody waiting.
     fn look_up<P, T>(
         &self,
-        find: impl Fn(&Index) -> Option<P>,
+        find: impl Fn(&RunIndex) -> Option<P>,
         read: impl Fn(&P) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         let (found, compactions) = {
@@ -282,14 +286,14 @@ impl FileTurnJournal {
     /// Writes that a run is accepted, and gives it to `owner`.
     fn begin(
         &self,
-        state: &mut State,
+        state: &mut JournalState,
         accepted: &RunAccepted,
         owner: &str,
         lease: Duration,
     ) -> Result<Claim, JournalError> {
         self.rotate(state);
-        let place = self.append(state, |buffer| LineRef::Accepted(accepted).write_to(buffer))?;
-        state.index.accept(&accepted.run, accepted.digest, place);
+        let location = self.append(state, |buffer| JournalLineRef::Accepted(accepted).write_to(buffer))?;
+        state.index.accept(&accepted.run, accepted.digest, location);
         let now = self.options.clock.now();
         Ok(state.claims.accept(accepted.run.clone(), owner, lease, now))
     }
@@ -325,17 +329,17 @@ impl TurnJournal for FileTurnJournal {
             let mut state = self.lock();
             state.claims.check(claim, self.options.clock.now())?;
             let mut lens = Vec::with_capacity(records.len());
-            let mut place = self.append(&mut state, |buffer| {
+            let mut location = self.append(&mut state, |buffer| {
                 records.iter().try_for_each(|record| {
                     let before = buffer.len();
-                    LineRef::Record { run, record }.write_to(buffer)?;
+                    JournalLineRef::Record { run, record }.write_to(buffer)?;
                     lens.push((buffer.len() - before) as u64);
                     Ok(())
                 })
             })?;
             for len in lens {
-                state.index.record(run, place);
-                place.offset += len;
+                state.index.record(run, location);
+                location.offset += len;
             }
         }
         self.settle(records.iter().any(|record| record.critical)).await
@@ -349,8 +353,8 @@ impl TurnJournal for FileTurnJournal {
             .index
             .open(run)
             .map_or_else(|| Digest::of([""]), |open| open.digest);
-        let place = self.append(&mut state, |buffer| {
-            LineRef::Finished {
+        let location = self.append(&mut state, |buffer| {
+            JournalLineRef::Finished {
                 run,
                 digest,
                 at,
@@ -358,7 +362,7 @@ impl TurnJournal for FileTurnJournal {
             }
             .write_to(buffer)
         })?;
-        state.index.finish(run, digest, at, place);
+        state.index.finish(run, digest, at, location);
         state.claims.forget(run);
         Ok(())
     }
@@ -376,9 +380,9 @@ impl TurnJournal for FileTurnJournal {
     }
 
     async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
-        let read = |lines: &Lines| match lines {
-            Lines::Open(places) => self.read_open(places).map(Some),
-            Lines::Ended(ended) => self.read_ended(run, *ended),
+        let read = |lines: &RunLines| match lines {
+            RunLines::Open(locations) => self.read_open(locations).map(Some),
+            RunLines::Ended(ended) => self.read_ended(run, *ended),
         };
         let stored = self.look_up(|index| index.lines(run), read);
         let stored = stored.map_err(|error| failed("a turn cannot be read", &self.folder, error))?;
@@ -391,13 +395,13 @@ impl TurnJournal for FileTurnJournal {
 }
 
 /// Reads all segments. A line that cannot be read is left where it is, with a warning.
-fn load(folder: &DataFolder) -> io::Result<(Writer, Index)> {
+fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)> {
     let numbers = segment::numbers(folder)?;
-    let (mut index, mut unreadable) = (Index::default(), 0_u64);
+    let (mut index, mut unreadable) = (RunIndex::default(), 0_u64);
     for number in &numbers {
-        segment::read(folder, *number, 0, |place, line| {
+        segment::read(folder, *number, 0, |location, line| {
             match parse(line) {
-                Ok(line) => index.take_in(place, &line),
+                Ok(line) => index.apply(location, &line),
                 Err(_) => unreadable += u64::from(!line.trim_ascii().is_empty()),
             }
             true
@@ -406,10 +410,13 @@ fn load(folder: &DataFolder) -> io::Result<(Writer, Index)> {
     if unreadable > 0 {
         tracing::warn!(lines = unreadable, folder = %folder.path().display(), "the turn journal has lines that cannot be read");
     }
-    Ok((Writer::open(folder, numbers.last().copied().unwrap_or(1))?, index))
+    Ok((
+        SegmentWriter::open(folder, numbers.last().copied().unwrap_or(1))?,
+        index,
+    ))
 }
 
-fn parse(line: &[u8]) -> io::Result<Line> {
+fn parse(line: &[u8]) -> io::Result<JournalLine> {
     serde_json::from_slice(line).map_err(io::Error::from)
 }
 

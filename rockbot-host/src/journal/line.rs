@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 /// What a line says, as it is read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum JournalLine {
     /// A run was accepted.
     Accepted(RunAccepted),
     /// Something happened to a run.
@@ -25,7 +25,7 @@ pub(super) enum Line {
 /// The same, as it is written.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum LineRef<'a> {
+pub(super) enum JournalLineRef<'a> {
     Accepted(&'a RunAccepted),
     Record {
         run: &'a TurnId,
@@ -39,7 +39,7 @@ pub(super) enum LineRef<'a> {
     },
 }
 
-impl LineRef<'_> {
+impl JournalLineRef<'_> {
     /// Appends the line, newline included.
     pub(super) fn write_to(&self, buffer: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(&mut *buffer, self)?;

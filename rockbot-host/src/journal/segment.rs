@@ -7,19 +7,19 @@ use rockbot_core::files::{DataFolder, FileError, LineFile};
 
 /// Where a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct RecordLocation {
     pub(super) segment: u32,
     pub(super) offset: u64,
 }
 
 /// The segment that is written to.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct SegmentWriter {
     file: LineFile,
     number: u32,
 }
 
-impl Writer {
+impl SegmentWriter {
     /// Opens segment `number` for appending.
     pub(super) fn open(folder: &DataFolder, number: u32) -> Result<Self, FileError> {
         let name = name(number);
@@ -30,8 +30,8 @@ impl Writer {
     }
 
     /// Appends `lines`, all in one write. Returns where they begin.
-    pub(super) fn append(&mut self, lines: &[u8]) -> Result<Place, FileError> {
-        Ok(Place {
+    pub(super) fn append(&mut self, lines: &[u8]) -> Result<RecordLocation, FileError> {
+        Ok(RecordLocation {
             segment: self.number,
             offset: self.file.append(lines)?,
         })
@@ -51,16 +51,20 @@ impl Writer {
     }
 }
 
-/// Writes a segment again with only the lines at `places`, in one step that a crash cannot leave half done.
+/// Writes a segment again with only the lines at `locations`, in one step that a crash cannot leave half done.
 /// Returns where they are now.
-pub(super) fn rewrite(folder: &DataFolder, number: u32, places: &[Place]) -> io::Result<Vec<Place>> {
-    let (mut lines, mut moved) = (Vec::new(), Vec::with_capacity(places.len()));
-    for place in places {
-        moved.push(Place {
+pub(super) fn rewrite(
+    folder: &DataFolder,
+    number: u32,
+    locations: &[RecordLocation],
+) -> io::Result<Vec<RecordLocation>> {
+    let (mut lines, mut moved) = (Vec::new(), Vec::with_capacity(locations.len()));
+    for location in locations {
+        moved.push(RecordLocation {
             segment: number,
             offset: lines.len() as u64,
         });
-        lines.extend(read_line(folder, *place)?);
+        lines.extend(read_line(folder, *location)?);
     }
     folder.replace(&name(number), &lines)?;
     Ok(moved)
@@ -85,12 +89,12 @@ pub(super) fn numbers(folder: &DataFolder) -> Result<Vec<u32>, FileError> {
     Ok(numbers)
 }
 
-/// Reads the lines of a segment, each with its place.
+/// Reads the lines of a segment, each with its location.
 pub(super) fn read(
     folder: &DataFolder,
     number: u32,
     from: u64,
-    mut each: impl FnMut(Place, &[u8]) -> bool,
+    mut each: impl FnMut(RecordLocation, &[u8]) -> bool,
 ) -> io::Result<()> {
     let file = folder.file(&name(number))?;
     let mut file = file.ok_or(io::ErrorKind::NotFound)?;
@@ -102,7 +106,7 @@ pub(super) fn read(
         let read = reader.read_until(b'\n', &mut line)?;
         if read == 0
             || !each(
-                Place {
+                RecordLocation {
                     segment: number,
                     offset,
                 },
@@ -115,10 +119,10 @@ pub(super) fn read(
     }
 }
 
-/// Reads the one line at `place`.
-pub(super) fn read_line(folder: &DataFolder, place: Place) -> io::Result<Vec<u8>> {
+/// Reads the one line at `location`.
+pub(super) fn read_line(folder: &DataFolder, location: RecordLocation) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
-    read(folder, place.segment, place.offset, |_, line| {
+    read(folder, location.segment, location.offset, |_, line| {
         found = line.to_vec();
         false
     })?;

@@ -1,4 +1,4 @@
-//! The messages of the last while: a bus delivers at least once, a handler runs once.
+//! A deduplicating window over message ids: a bus delivers at least once, a handler runs once.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -8,117 +8,134 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rockbot_core::messaging::{Disposition, MessageEnvelope};
 use tokio::sync::watch;
 
-/// How many messages are remembered at least, and half of how many at most.
-const REMEMBERED: usize = 10_000;
+/// Number of handled messages in one generation of the window. The window holds at least this many of the latest
+/// messages and at most twice as many.
+///
+/// A redelivery comes seconds or minutes after the original, so the window has to outlast the messages of some minutes.
+/// Larger windows cost 16 bytes and a slower lookup per message; a redelivery that comes later is handled again.
+const GENERATION: usize = 10_000;
 
-/// Which messages were dealt with lately, and which are being dealt with.
+/// A deduplicating window over the messages that were handled lately and those that are being handled.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
-    /// What keys are made with: secret, so that nobody can give two messages the same one.
+pub(super) struct DedupWindow {
+    /// Hash keys, random and secret: a sender that knew them could craft a message whose key equals that of another
+    /// sender's message, which would then be dropped as a duplicate.
     secrets: [RandomState; 2],
-    state: Mutex<State>,
+    state: Mutex<DedupState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The messages that are being handled. Whoever waits for one is told when it is over.
-    running: HashMap<Key, Option<watch::Sender<()>>>,
-    /// The latest messages that were dealt with.
-    done: HashSet<Key>,
-    /// Those before, forgotten all at once: one by one, each would be looked for in cold memory.
-    done_before: HashSet<Key>,
+struct DedupState {
+    /// The messages that are being handled. The channel is created by the first copy that has to wait.
+    in_flight: HashMap<MessageKey, Option<watch::Sender<()>>>,
+    /// The current generation of handled messages.
+    handled: HashSet<MessageKey>,
+    /// The previous generation, dropped as a whole: evicting keys one by one in order would need a queue beside the
+    /// set, and each eviction a lookup of memory that is no longer in the cache.
+    handled_before: HashSet<MessageKey>,
 }
 
-/// 128 bits that stand for what makes two messages the same.
-type Key = [u64; 2];
+/// A 128-bit hash of the members that identify a message.
+type MessageKey = [u64; 2];
 
-/// What is to be done with a message.
+/// The outcome of admitting a message to the window.
 pub(super) enum Admission<'a> {
-    /// It was dealt with.
-    Done,
-    /// It is to be handled, and nobody else handles it meanwhile.
-    Mine(Ticket<'a>),
+    /// The message was handled before.
+    Duplicate,
+    /// The message is new; further copies wait until the guard is dropped.
+    New(InFlightGuard<'a>),
 }
 
-/// A message that is being handled. Dropped without a verdict, it is as if it had never come.
-pub(super) struct Ticket<'a> {
-    recent: &'a Recent,
-    key: Key,
-    is_done: bool,
+/// A guard of a message that is being handled. Dropped without [`settle`](Self::settle), as on cancellation, it leaves
+/// no trace of the message, so that a redelivery is handled.
+pub(super) struct InFlightGuard<'a> {
+    window: &'a DedupWindow,
+    key: MessageKey,
+    is_handled: bool,
 }
 
-impl Recent {
-    /// Who sent a message and what they called it; with `whole`, also what it says and by which question, for handlers
-    /// that know repetitions themselves: the sender who asks again, or says something else under the same id, gets
-    /// their answer.
-    pub(super) fn key(&self, envelope: &MessageEnvelope, whole: bool) -> Key {
+impl DedupWindow {
+    /// Returns the key of a message: its source and its id and, with `whole`, its body and the question that it is.
+    ///
+    /// `whole` is for idempotent handlers. Only exact copies are duplicates for them: a sender that asks again under a
+    /// new correlation id, or sends another text under the same id, gets the handler's answer.
+    pub(super) fn key(&self, envelope: &MessageEnvelope, whole: bool) -> MessageKey {
         let question = || (&envelope.correlation_id, &envelope.reply_to, &envelope.body);
-        let name = (&envelope.source, &envelope.message_id, whole.then(question));
-        self.secrets.each_ref().map(|secret| secret.hash_one(name))
+        let identity = (&envelope.source, &envelope.message_id, whole.then(question));
+        self.secrets.each_ref().map(|secret| secret.hash_one(identity))
     }
 
-    /// Takes up a message; waits while somebody else handles the same one.
-    pub(super) async fn enter(&self, key: Key) -> Admission<'_> {
+    /// Admits a message, after waiting for another copy of it that is being handled.
+    ///
+    /// The copy that waits is handled if the first one fails, and is a duplicate if the first one succeeds.
+    /// Cancellation-safe: a caller that stops waiting has changed nothing.
+    pub(super) async fn enter(&self, key: MessageKey) -> Admission<'_> {
         loop {
-            let mut over = match self.take(key) {
-                Ok(turn) => return turn,
-                Err(over) => over,
+            let mut finished = match self.try_enter(key) {
+                Ok(admission) => return admission,
+                Err(finished) => finished,
             };
-            // The sender is dropped when it is over.
-            let _ = over.changed().await;
+            // The guard drops the sender, which ends the wait with an error; that is the signal. Only one of the
+            // waiting copies wins the next round; the others wait for it in turn.
+            let _ = finished.changed().await;
         }
     }
 
-    fn take(&self, key: Key) -> Result<Admission<'_>, watch::Receiver<()>> {
+    fn try_enter(&self, key: MessageKey) -> Result<Admission<'_>, watch::Receiver<()>> {
         let mut state = self.lock();
-        if state.done.contains(&key) || state.done_before.contains(&key) {
-            return Ok(Admission::Done);
+        if state.handled.contains(&key) || state.handled_before.contains(&key) {
+            return Ok(Admission::Duplicate);
         }
-        match state.running.entry(key) {
-            Entry::Occupied(mut over) => {
-                let over = over.get_mut().get_or_insert_with(|| watch::Sender::new(()));
-                Err(over.subscribe())
+        match state.in_flight.entry(key) {
+            Entry::Occupied(mut running) => {
+                // Most messages have no second copy in flight, so the channel is not created before one comes.
+                let finished = running.get_mut().get_or_insert_with(|| watch::Sender::new(()));
+                Err(finished.subscribe())
             }
             Entry::Vacant(free) => {
                 free.insert(None);
-                Ok(Admission::Mine(Ticket {
-                    recent: self,
+                Ok(Admission::New(InFlightGuard {
+                    window: self,
                     key,
-                    is_done: false,
+                    is_handled: false,
                 }))
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DedupState> {
         // No code that can panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ticket<'_> {
-    /// The message was handled; unless it is to be delivered again, it is not handled again.
+impl InFlightGuard<'_> {
+    /// Records the verdict. Only an acknowledged message enters the window: one that is to be retried must be handled
+    /// again, and one that became a dead letter may be sent again by its operator.
     pub(super) fn settle(mut self, verdict: &Disposition) {
-        self.is_done = *verdict == Disposition::Ack;
+        self.is_handled = *verdict == Disposition::Ack;
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.recent.lock();
-        if self.is_done {
-            state.remember(self.key);
+        // Both changes happen under one lock. If the key left `in_flight` first, a waiting copy could be admitted as
+        // new before the key stands in `handled`.
+        let mut state = self.window.lock();
+        if self.is_handled {
+            state.insert(self.key);
         }
-        state.running.remove(&self.key);
+        state.in_flight.remove(&self.key);
     }
 }
 
-impl State {
-    fn remember(&mut self, key: Key) {
-        if self.done.len() == REMEMBERED {
-            std::mem::swap(&mut self.done, &mut self.done_before);
-            self.done.clear();
+impl DedupState {
+    fn insert(&mut self, key: MessageKey) {
+        if self.handled.len() == GENERATION {
+            // Swapping keeps the allocations of both sets.
+            std::mem::swap(&mut self.handled, &mut self.handled_before);
+            self.handled.clear();
         }
-        self.done.insert(key);
+        self.handled.insert(key);
     }
 }

@@ -1,4 +1,4 @@
-//! Counting and timing messages under the original's metric names.
+//! Metrics of message dispatch.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -6,16 +6,18 @@ use std::time::Duration;
 use metrics::{Histogram, histogram};
 use rockbot_core::messaging::Disposition;
 
-/// The meters of one message type, one for each result.
+/// The duration histograms of one message type, one for each result.
 #[derive(Debug)]
-pub(super) struct Meters {
+pub(super) struct DispatchMeters {
     message_type: Arc<str>,
+    /// Registered at the first use, so that results that never occur have no series.
     results: [OnceLock<Histogram>; RESULTS.len()],
 }
 
 const RESULTS: [&str; 3] = ["ack", "retry", "deadletter"];
 
-impl Meters {
+impl DispatchMeters {
+    /// Creates the meters of `message_type`.
     pub(super) fn new(message_type: Arc<str>) -> Self {
         Self {
             message_type,
@@ -23,7 +25,7 @@ impl Meters {
         }
     }
 
-    /// Counts one message that ended so after `duration`.
+    /// Records a message that ended with `verdict` after `duration`.
     pub(super) fn record(&self, verdict: &Disposition, duration: Duration) {
         let result = match verdict {
             Disposition::Ack => 0,

@@ -1,9 +1,16 @@
-//! The pipeline: from a delivery to its handler, and to what becomes of the message.
+//! The message pipeline: from a delivery to its handler, and from the handler's result to the verdict on the message.
 //!
-//! A delivery goes through the user's layers to the handler of its message type. Around all of them stands one fused
-//! guard: a message that was dealt with before is not handled again, panics and errors become a [`Disposition`], and
-//! each message has a span, a metric, and a line in the log. Inside stands the handlers' time limit. Concurrency is
-//! set for each subscription; stock tower layers limit it further.
+//! A delivery passes, from the outside in:
+//!
+//! 1. one fused guard, which deduplicates redelivered messages, turns panics and errors into a [`Disposition`], and gives
+//!    each message a span, a metric and a line in the log (this file and `dedup`);
+//! 2. the check of the reply topic (`replies`);
+//! 3. the user's tower layers;
+//! 4. the handler of the message type within its time limit (`router`).
+//!
+//! The guard is one future and not a stack of layers, because its parts share the [`Route`] of the message, which is
+//! looked up once per delivery. The pipeline has no queue and no limit of its own: the subscription sets the concurrency,
+//! and stock tower layers limit it further.
 
 mod dedup;
 mod meters;
@@ -25,26 +32,29 @@ use tracing::{Instrument as _, Span};
 pub(crate) use replies::ReplyTopics;
 pub(crate) use router::{HostRoute, Router};
 
-use crate::isolate::message;
+use crate::isolate::panic_message;
 use crate::layer::{Layers, Stack, call};
-use dedup::{Admission, Recent};
+use dedup::{Admission, DedupWindow};
+use router::Route;
 
-/// How long a handler may take unless the host says otherwise.
+/// Maximum duration of a handler's call unless the host sets another one.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Hands messages to their handlers.
+/// The delivery handler of a host, which dispatches messages to the handlers of their types.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     contexts: MessageContexts,
     router: Arc<Router>,
+    /// `None` without user layers: then handlers are called directly.
     stack: Option<Stack<MessageContext, Disposition>>,
     reply_topics: ReplyTopics,
-    recent: Recent,
-    /// Fires when the host has ended: the bus may go on without it.
+    dedup: DedupWindow,
+    /// Cancelled when the host has ended. A shared bus outlives its host and must get a verdict on each message.
     abort: CancellationToken,
 }
 
 impl Pipeline {
+    /// Creates a pipeline that calls the handlers of `router` through `layers`.
     pub(crate) fn new(
         contexts: MessageContexts,
         router: Router,
@@ -54,46 +64,48 @@ impl Pipeline {
     ) -> Self {
         let router = Arc::new(router);
         let stack = layers.around(&router, |router, cx: MessageContext| async move {
-            Ok::<_, BoxError>(router.handle(&cx).await)
+            // Not the route of the delivery: a layer may pass on another message, of another type.
+            let route = router.route(&cx.envelope().message_type);
+            Ok::<_, BoxError>(route.handle(&cx).await)
         });
         Self {
             contexts,
             router,
             stack,
             reply_topics,
-            recent: Recent::default(),
+            dedup: DedupWindow::default(),
             abort,
         }
     }
 
-    /// Handles a message, unless that was done before.
-    async fn once(&self, cx: &MessageContext) -> Disposition {
-        let is_idempotent = self.router.is_idempotent(&cx.envelope().message_type);
-        match self.recent.enter(self.recent.key(cx.envelope(), is_idempotent)).await {
-            Admission::Done => {
+    /// Dispatches a message unless it is a duplicate, which is acknowledged without being handled.
+    async fn dispatch_once(&self, route: &Route, cx: &MessageContext) -> Disposition {
+        let key = self.dedup.key(cx.envelope(), route.is_idempotent());
+        match self.dedup.enter(key).await {
+            Admission::Duplicate => {
                 metrics::counter!("rockbot.pipeline.duplicates").increment(1);
                 Disposition::Ack
             }
-            Admission::Mine(ticket) => {
-                let verdict = self.dispatch(cx).await;
-                ticket.settle(&verdict);
+            Admission::New(guard) => {
+                let verdict = self.dispatch(route, cx).await;
+                guard.settle(&verdict);
                 verdict
             }
         }
     }
 
-    async fn dispatch(&self, cx: &MessageContext) -> Disposition {
+    async fn dispatch(&self, route: &Route, cx: &MessageContext) -> Disposition {
         if let Err(reason) = self.reply_topics.check(cx.envelope()) {
             return Disposition::dead_letter(reason);
         }
         let Some(stack) = &self.stack else {
-            return self.router.handle(cx).await;
+            return route.handle(cx).await;
         };
-        // A layer is a user's code as much as a handler is.
+        // Layers are user code as handlers are. The route isolates the handler; this isolates the layers around it.
         match AssertUnwindSafe(call(stack, cx.clone())).catch_unwind().await {
             Ok(Ok(verdict)) => verdict,
             Ok(Err(error)) => Disposition::retry(format_args!("a message layer failed: {error}")),
-            Err(panic) => Disposition::retry(format_args!("a message layer panicked: {}", message(&*panic))),
+            Err(panic) => Disposition::retry(format_args!("a message layer panicked: {}", panic_message(&*panic))),
         }
     }
 }
@@ -102,19 +114,20 @@ impl Pipeline {
 impl DeliveryHandler for Pipeline {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         let cx = self.contexts.of(delivery);
+        let route = self.router.route(&cx.envelope().message_type);
         let span = span(&cx);
-        let handling = self.once(&cx).instrument(span.clone());
+        let handling = self.dispatch_once(route, &cx).instrument(span.clone());
+        // Cancel point: if the host ends here, the handler is dropped at its current await and the dedup guard with it,
+        // so a redelivery is handled by the next host.
         let verdict = self.abort.run_until_cancelled(handling).await;
-        let verdict = verdict.unwrap_or_else(|| self.router.interrupted(&cx.envelope().message_type));
-        self.router
-            .meters(&cx.envelope().message_type)
-            .record(&verdict, cx.received().elapsed());
+        let verdict = verdict.unwrap_or_else(|| route.interrupted());
+        route.meters().record(&verdict, cx.received().elapsed());
         span.in_scope(|| log(&verdict));
         verdict
     }
 }
 
-/// The span of one delivery. `traceparent` is the sender's, for a subscriber that joins traces.
+/// Creates the span of one delivery. `traceparent` is the sender's, for a tracing subscriber that joins traces.
 fn span(cx: &MessageContext) -> Span {
     let (envelope, delivery) = (cx.envelope(), cx.delivery());
     tracing::info_span!(
@@ -132,7 +145,11 @@ fn span(cx: &MessageContext) -> Span {
 fn log(verdict: &Disposition) {
     match verdict {
         Disposition::Ack => tracing::debug!("message handled"),
-        Disposition::Retry { reason } => tracing::warn!(reason = %loggable(reason), "message to be delivered again"),
-        Disposition::DeadLetter { reason } => tracing::warn!(reason = %loggable(reason), "message given up"),
+        Disposition::Retry { reason } => {
+            tracing::warn!(reason = %loggable(reason), "message failed; it will be retried")
+        }
+        Disposition::DeadLetter { reason } => {
+            tracing::warn!(reason = %loggable(reason), "message rejected as a dead letter")
+        }
     }
 }

@@ -1,19 +1,26 @@
-//! Where a sender may have its answer put.
+//! Validation of reply topics.
 
 use rockbot_core::messaging::{MessageEnvelope, TopicPattern, check_topic};
 
-/// Which reply topics a host accepts. A reply topic is the sender's own choice, and must not turn the host's answer
-/// into a message to somebody who believes the host.
+/// The reply topics that a host accepts.
+///
+/// The sender chooses the reply topic, so it is untrusted input: it must not redirect the host's answer to a topic whose
+/// subscribers take the host's word for it, the host itself included.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyTopics {
-    /// What the host itself subscribes to: an answer there would be work for itself.
+    /// The topics that the host itself subscribes to. An answer there would be a new message for the host, and could
+    /// loop.
     pub(crate) own: Vec<TopicPattern>,
-    /// The only topics that are accepted; all others are when this is empty.
+    /// The allow-list. If it is empty, all topics but the host's own are accepted.
     pub(crate) allowed: Vec<TopicPattern>,
 }
 
 impl ReplyTopics {
-    /// Says what is wrong with the reply topic, if anything.
+    /// Checks the reply topic of a message; a message without one passes.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the topic is invalid, one of the host's own, or not in the allow-list.
     pub(super) fn check(&self, envelope: &MessageEnvelope) -> Result<(), String> {
         let Some(topic) = envelope.reply_to.as_deref() else {
             return Ok(());
@@ -28,7 +35,7 @@ impl ReplyTopics {
         match self.allowed.is_empty() || matches(&self.allowed) {
             true => Ok(()),
             false => Err(format!(
-                "its reply topic `{topic}` is none that this agent may answer under"
+                "its reply topic `{topic}` is not in the list of topics that this agent may reply to"
             )),
         }
     }

@@ -20,31 +20,31 @@ use super::{AgentProfile, AgentProfileOptions, ProfileError, SystemPromptBuilder
 /// ```
 #[derive(Debug)]
 pub struct SystemPrompt {
-    current: ArcSwap<Built>,
-    origin: Option<Origin>,
+    current: ArcSwap<BuiltPrompt>,
+    source: Option<PromptSource>,
     /// Held while files are read: of two reloads the one that read last is the one that stays.
     reloading: Mutex<()>,
 }
 
 /// A prompt and the profile that it was made of.
 #[derive(Debug)]
-struct Built {
+struct BuiltPrompt {
     text: Arc<str>,
     profile: Option<Arc<AgentProfile>>,
 }
 
 /// Where a prompt comes from.
 #[derive(Debug)]
-struct Origin {
+struct PromptSource {
     options: AgentProfileOptions,
     builder: Arc<dyn SystemPromptBuilder>,
     identity: AgentIdentity,
 }
 
-impl Origin {
-    fn build(&self) -> Result<Built, ProfileError> {
+impl PromptSource {
+    fn build(&self) -> Result<BuiltPrompt, ProfileError> {
         let profile = AgentProfile::load(&self.options)?;
-        Ok(Built {
+        Ok(BuiltPrompt {
             text: self.builder.build(&profile, &self.identity).into(),
             profile: Some(Arc::new(profile)),
         })
@@ -54,7 +54,7 @@ impl Origin {
 impl SystemPrompt {
     /// This text, for ever.
     pub fn fixed(text: impl Into<Arc<str>>) -> Self {
-        let built = Built {
+        let built = BuiltPrompt {
             text: text.into(),
             profile: None,
         };
@@ -71,12 +71,12 @@ impl SystemPrompt {
         builder: Arc<dyn SystemPromptBuilder>,
         identity: AgentIdentity,
     ) -> Result<Self, ProfileError> {
-        let origin = Origin {
+        let source = PromptSource {
             options,
             builder,
             identity,
         };
-        Ok(Self::new(origin.build()?, Some(origin)))
+        Ok(Self::new(source.build()?, Some(source)))
     }
 
     /// The text as it is now. Whoever holds it keeps it, whatever is reloaded.
@@ -96,21 +96,21 @@ impl SystemPrompt {
     ///
     /// Fails as [`AgentProfile::load`] does; text and profile then stay as they were.
     pub fn reload(&self) -> Result<bool, ProfileError> {
-        let Some(origin) = &self.origin else {
+        let Some(source) = &self.source else {
             return Ok(false);
         };
         // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
         let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let built = origin.build()?;
+        let built = source.build()?;
         let has_changed = built.text != self.current.load().text;
         self.current.store(Arc::new(built));
         Ok(has_changed)
     }
 
-    fn new(built: Built, origin: Option<Origin>) -> Self {
+    fn new(built: BuiltPrompt, source: Option<PromptSource>) -> Self {
         Self {
             current: ArcSwap::from_pointee(built),
-            origin,
+            source,
             reloading: Mutex::default(),
         }
     }

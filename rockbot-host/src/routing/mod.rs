@@ -81,16 +81,16 @@ impl TierRouter {
                 decision.unwrap_or(&forgotten),
             )
         };
-        self.log.gather(entry).unwrap_or_else(|error| unwritten(&error))
+        self.log.buffer(entry).unwrap_or_else(|error| warn_unwritten(&error))
     }
 
     /// Writes what was noted. A few short lines, as the journal writes its own: another thread would cost more.
     pub(crate) fn write(&self) {
-        self.log.write().unwrap_or_else(|error| unwritten(&error));
+        self.log.write().unwrap_or_else(|error| warn_unwritten(&error));
     }
 }
 
-fn unwritten<T: Default>(error: &io::Error) -> T {
+fn warn_unwritten<T: Default>(error: &io::Error) -> T {
     tracing::warn!(%error, "the log of tiers cannot be written");
     T::default()
 }

@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 use super::meters::Meters;
 use super::span::{Watched, span};
 use super::tasks::task_tools;
-use crate::isolate::{Isolate, Isolated, message};
+use crate::isolate::{Isolate, Isolated, panic_message};
 use crate::layer::{Layers, Stack, call};
 use crate::telemetry::MeterBook;
 use crate::turn::CallFacts;
@@ -139,7 +139,7 @@ impl ToolDispatcher {
         let error = match AssertUnwindSafe(call(stack, invocation)).catch_unwind().await {
             Ok(Ok(response)) => return response,
             Ok(Err(error)) => layer_error(error, effect),
-            Err(panic) => broke_down(&request.tool_name, &message(&*panic)),
+            Err(panic) => broke_down(&request.tool_name, &panic_message(&*panic)),
         };
         request.fail(&error)
     }
@@ -375,7 +375,7 @@ async fn isolate(
     let start = AssertUnwindSafe(|| executor.execute(request, cx));
     match catch_unwind(start) {
         Ok(running) => Isolate::new(running, started, limit).await,
-        Err(panic) => Isolated::Panicked(message(&*panic)),
+        Err(panic) => Isolated::Panicked(panic_message(&*panic)),
     }
 }
 

@@ -21,7 +21,7 @@ use super::AgentHostBuilder;
 use super::collect::Patterns;
 use crate::agent::Agent;
 use crate::behavior::ModelBehaviorClient;
-use crate::chat::{BackgroundClient, ChatDoor};
+use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{Knowledge, LargeResults, TurnDriver, Windows};
 use crate::engine::{Briefer, EngineDeps, ReplySender, TurnEngine, TurnService};
@@ -292,7 +292,7 @@ impl AgentHostBuilder {
         };
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
         TurnDriver {
-            chat: ChatDoor::new(chat, chat_layers).capture_content(self.captures_content),
+            chat: GuardedChat::new(chat, chat_layers).capture_content(self.captures_content),
             tools: ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers)
                 .capture_content(self.captures_content),
             large: LargeResults {

@@ -5,16 +5,16 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use super::{KEPT, RoutingEntry, lock};
+use super::{MAX_ENTRIES, RoutingEntry, lock};
 
 /// When a file has so many lines it is rewritten. Not sooner: to replace a file costs as much as hundreds of lines.
-const FULL: usize = 5 * KEPT;
+const REWRITE_AT: usize = 5 * MAX_ENTRIES;
 
 /// As much of a file is read; the newest end of it.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// So many lines at most wait to be written.
-const PENDING: usize = 32;
+const MAX_PENDING: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct LogFile {
@@ -39,13 +39,13 @@ impl LogFile {
     }
 
     /// Takes one decision in, and writes those that wait when they are many. Returns whether it is the first that waits.
-    pub(super) fn gather(&self, entry: &RoutingEntry) -> io::Result<bool> {
+    pub(super) fn buffer(&self, entry: &RoutingEntry) -> io::Result<bool> {
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
         // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
         let mut state = lock(&self.state);
         state.pending.push(line);
-        if state.pending.len() >= PENDING {
+        if state.pending.len() >= MAX_PENDING {
             self.write_all(&mut state)?;
         }
         Ok(state.pending.len() == 1)
@@ -66,7 +66,7 @@ impl LogFile {
             Some(count) => count,
             None => self.read()?.lines().count(),
         };
-        if count + pending.len() < FULL {
+        if count + pending.len() < REWRITE_AT {
             private(OpenOptions::new().append(true))
                 .open(&self.path)?
                 .write_all(pending.concat().as_bytes())?;
@@ -85,14 +85,14 @@ impl LogFile {
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        Ok(all[all.len().saturating_sub(KEPT)..].to_vec())
+        Ok(all[all.len().saturating_sub(MAX_ENTRIES)..].to_vec())
     }
 
     /// Keeps the newest lines and adds `new` ones; says how many there are then.
     fn rewrite(&self, new: &[String]) -> io::Result<usize> {
         let text = self.read()?;
         let all: Vec<_> = text.lines().collect();
-        let kept = &all[all.len().saturating_sub(KEPT - new.len())..];
+        let kept = &all[all.len().saturating_sub(MAX_ENTRIES - new.len())..];
         let mut text = kept.join("\n");
         if !kept.is_empty() {
             text.push('\n');

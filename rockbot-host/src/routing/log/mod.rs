@@ -16,7 +16,7 @@ use file::LogFile;
 use preview::preview;
 
 /// How many decisions are kept.
-const KEPT: usize = 200;
+const MAX_ENTRIES: usize = 200;
 
 /// The newest 200 decisions, in memory or in a file such as `tier-routing-log.jsonl`, one JSON line for each.
 ///
@@ -45,12 +45,12 @@ const KEPT: usize = 200;
 /// ```
 #[derive(Debug)]
 pub struct RoutingLog {
-    place: Place,
+    storage: LogStorage,
     previews: bool,
 }
 
 #[derive(Debug)]
-enum Place {
+enum LogStorage {
     Memory(Mutex<VecDeque<RoutingEntry>>),
     File(LogFile),
 }
@@ -123,7 +123,7 @@ impl RoutingLog {
     /// The log in the file `path`, which is made when it is not there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
-            place: Place::File(LogFile::new(path.into())),
+            storage: LogStorage::File(LogFile::new(path.into())),
             previews: true,
         }
     }
@@ -131,7 +131,7 @@ impl RoutingLog {
     /// A log that ends with the process.
     pub fn in_memory() -> Self {
         Self {
-            place: Place::Memory(Mutex::default()),
+            storage: LogStorage::Memory(Mutex::default()),
             previews: true,
         }
     }
@@ -149,29 +149,29 @@ impl RoutingLog {
     ///
     /// Fails when the file cannot be written.
     pub fn append(&self, entry: RoutingEntry) -> io::Result<()> {
-        self.gather(entry)?;
+        self.buffer(entry)?;
         self.write()
     }
 
     /// Writes the decisions that wait.
     pub(super) fn write(&self) -> io::Result<()> {
-        match &self.place {
-            Place::File(file) => file.write(),
-            Place::Memory(_) => Ok(()),
+        match &self.storage {
+            LogStorage::File(file) => file.write(),
+            LogStorage::Memory(_) => Ok(()),
         }
     }
 
     /// Takes one decision in, to be written together with others. Returns whether it is the first one that waits: then they
     /// should be written soon.
-    pub(super) fn gather(&self, mut entry: RoutingEntry) -> io::Result<bool> {
+    pub(super) fn buffer(&self, mut entry: RoutingEntry) -> io::Result<bool> {
         if !self.previews {
             entry.prompt_preview.clear();
         }
-        match &self.place {
-            Place::File(file) => file.gather(&entry),
-            Place::Memory(entries) => {
+        match &self.storage {
+            LogStorage::File(file) => file.buffer(&entry),
+            LogStorage::Memory(entries) => {
                 let mut entries = lock(entries);
-                if entries.len() == KEPT {
+                if entries.len() == MAX_ENTRIES {
                     entries.pop_front();
                 }
                 entries.push_back(entry);
@@ -186,9 +186,9 @@ impl RoutingLog {
     ///
     /// Fails when the file cannot be read; one that is not there is empty.
     pub fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
-        match &self.place {
-            Place::File(file) => file.entries(),
-            Place::Memory(entries) => Ok(lock(entries).iter().cloned().collect()),
+        match &self.storage {
+            LogStorage::File(file) => file.entries(),
+            LogStorage::Memory(entries) => Ok(lock(entries).iter().cloned().collect()),
         }
     }
 }
@@ -287,28 +287,28 @@ mod tests {
         let path = folder.path().join("log.jsonl");
         let written = || std::fs::read_to_string(&path).map_or(0, |text| text.lines().count());
         let log = RoutingLog::new(&path);
-        let gather = |count: usize| {
+        let buffer = |count: usize| {
             for number in 0..count {
-                log.gather(entry(&number.to_string())).unwrap();
+                log.buffer(entry(&number.to_string())).unwrap();
             }
         };
-        assert!(log.gather(entry("the first")).unwrap());
-        assert!(!log.gather(entry("one more")).unwrap());
+        assert!(log.buffer(entry("the first")).unwrap());
+        assert!(!log.buffer(entry("one more")).unwrap());
         log.write().unwrap();
         assert_eq!(written(), 2);
-        gather(31);
+        buffer(31);
         assert_eq!(written(), 2);
-        gather(1);
+        buffer(1);
         assert_eq!(written(), 34);
-        gather(5);
+        buffer(5);
         log.append(entry("at once")).unwrap();
         assert_eq!(written(), 40);
-        gather(5);
+        buffer(5);
         assert_eq!(previews(&log).len(), 45);
         // Files that are full are rewritten with all of them.
-        gather(1_000);
+        buffer(1_000);
         assert_eq!(previews(&log).len(), 200);
-        gather(5);
+        buffer(5);
         drop(log);
         assert_eq!(previews(&RoutingLog::new(&path))[195..], ["0", "1", "2", "3", "4"]);
     }

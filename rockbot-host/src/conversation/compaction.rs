@@ -1,6 +1,6 @@
 //! Folding: the window becomes the document, and the log begins again.
 //!
-//! Nobody who appends waits for the disk meanwhile: the session is locked only to take its picture, to put the
+//! Nobody who appends waits for the disk meanwhile: the session is locked only to take its snapshot, to put the
 //! document in place, and to shorten the log.
 
 use std::sync::PoisonError;
@@ -9,14 +9,14 @@ use rockbot_core::Digest;
 use rockbot_core::files::{Draft, LineFile};
 use rockbot_core::store::{StoreError, StoreErrorKind};
 
-use super::folder::{Shelf, failed};
+use super::folder::{ConversationFolder, failed};
 use super::layout;
-use super::resident::Slot;
-use super::session::{FOLD_BYTES, Folded, Session};
+use super::session::{COMPACT_AFTER_BYTES, Folded, Session};
+use super::session_cache::Slot;
 use crate::journal::Durability;
 
 /// A fold that has begun.
-struct Picture {
+struct WindowSnapshot {
     stem: String,
     epoch: u64,
     document: Vec<u8>,
@@ -25,32 +25,32 @@ struct Picture {
 }
 
 /// Folds a session that is in memory, unless there is nothing to fold.
-pub(super) fn fold(shelf: &Shelf, slot: &Slot) -> Result<(), StoreError> {
-    let folded = fold_steps(shelf, slot);
+pub(super) fn compact(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreError> {
+    let folded = compact_steps(folder, slot);
     let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(session) = session.as_mut() {
-        session.is_folding = false;
+        session.is_compacting = false;
         session.is_ahead |= folded.is_err();
         // Also after a failure, not before it has grown as much again.
-        let without_log = if folded.is_err() { session.fold_at } else { 0 };
-        session.fold_at = session.log.as_ref().map_or(without_log, LineFile::len) + FOLD_BYTES;
+        let without_log = if folded.is_err() { session.compact_at } else { 0 };
+        session.compact_at = session.log.as_ref().map_or(without_log, LineFile::len) + COMPACT_AFTER_BYTES;
         // Whoever appends opens it again, and is counted.
         session.log = None;
     }
     folded
 }
 
-fn fold_steps(shelf: &Shelf, slot: &Slot) -> Result<(), StoreError> {
-    let Some(picture) = locked(slot, None, |session| begin(shelf, session))?.flatten() else {
+fn compact_steps(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreError> {
+    let Some(snapshot) = locked(slot, None, |session| begin(folder, session))?.flatten() else {
         return Ok(());
     };
-    let name = layout::document(&picture.stem);
+    let name = layout::document(&snapshot.stem);
     let failed = |error| failed("a conversation cannot be folded", error);
-    let draft = shelf.folder.draft(&name, &picture.document).map_err(failed)?;
-    let published = locked(slot, Some(picture.epoch), |_| Draft::publish(draft).map_err(failed))?;
+    let draft = folder.files.draft(&name, &snapshot.document).map_err(failed)?;
+    let published = locked(slot, Some(snapshot.epoch), |_| Draft::publish(draft).map_err(failed))?;
     if published.is_some() {
-        shelf.folder.sync(&name).map_err(failed)?;
-        locked(slot, Some(picture.epoch), |session| finish(shelf, session, &picture))?;
+        folder.files.sync(&name).map_err(failed)?;
+        locked(slot, Some(snapshot.epoch), |session| finish(folder, session, &snapshot))?;
     }
     Ok(())
 }
@@ -68,8 +68,8 @@ fn locked<R>(
     session.map(work).transpose()
 }
 
-/// Takes the picture, and notes in the log what it will be.
-fn begin(shelf: &Shelf, session: &mut Session) -> Result<Option<Picture>, StoreError> {
+/// Takes the snapshot, and notes in the log what it will be.
+fn begin(folder: &ConversationFolder, session: &mut Session) -> Result<Option<WindowSnapshot>, StoreError> {
     if !session.is_ahead {
         return Ok(None);
     }
@@ -80,12 +80,12 @@ fn begin(shelf: &Shelf, session: &mut Session) -> Result<Option<Picture>, StoreE
     let folded = Digest::of([&document]);
     let mut line = serde_json::to_vec(&Folded { folded }).map_err(json)?;
     line.push(b'\n');
-    let log = session.open_log(shelf)?;
+    let log = session.open_log(folder)?;
     log.append(&line)
         .map_err(|error| failed("a conversation cannot be written", error))?;
     let offset = log.len();
     session.is_ahead = false;
-    Ok(Some(Picture {
+    Ok(Some(WindowSnapshot {
         stem: session.stem.clone(),
         epoch: session.epoch,
         document,
@@ -94,18 +94,18 @@ fn begin(shelf: &Shelf, session: &mut Session) -> Result<Option<Picture>, StoreE
 }
 
 /// Shortens the log by what the document has.
-fn finish(shelf: &Shelf, session: &mut Session, picture: &Picture) -> Result<(), StoreError> {
+fn finish(folder: &ConversationFolder, session: &mut Session, snapshot: &WindowSnapshot) -> Result<(), StoreError> {
     let failed = |error| failed("the log of a conversation cannot be shortened", error);
-    let name = layout::log(&picture.stem);
+    let name = layout::log(&snapshot.stem);
     if std::mem::take(&mut session.is_damaged) {
-        shelf.folder.copy_aside(&name).map_err(failed)?;
+        folder.files.copy_aside(&name).map_err(failed)?;
     }
-    let sync = shelf.options.durability == Durability::Synced;
-    let log = session.open_log(shelf)?;
-    log.keep_from(picture.offset, sync).map_err(failed)?;
+    let sync = folder.options.durability == Durability::Synced;
+    let log = session.open_log(folder)?;
+    log.keep_from(snapshot.offset, sync).map_err(failed)?;
     if log.is_empty() {
         session.log = None;
-        shelf.folder.remove(&name).map_err(failed)?;
+        folder.files.remove(&name).map_err(failed)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rockbot_core::Timestamp;
 
-use super::layout::Key;
+use super::layout::SessionKey;
 use super::session::Session;
 
 /// A session, once it was read.
@@ -14,20 +14,20 @@ pub(super) type Slot = Arc<Mutex<Option<Session>>>;
 
 /// Every session has one slot at most: it is only taken away while nobody else holds it.
 #[derive(Debug)]
-pub(super) struct Resident {
-    state: Mutex<State>,
+pub(super) struct SessionCache {
+    state: Mutex<CacheState>,
     limit: usize,
     idle_timeout: Duration,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    slots: HashMap<Key, (Slot, Timestamp)>,
+struct CacheState {
+    slots: HashMap<SessionKey, (Slot, Timestamp)>,
     /// How many there may be before somebody looks who can go.
     sweep_at: usize,
 }
 
-impl Resident {
+impl SessionCache {
     /// Holds about `limit` sessions: more only while they are all in use.
     pub(super) fn new(limit: usize, idle_timeout: Duration) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Resident {
     }
 
     /// The slot of a session, which may have to be read first.
-    pub(super) fn slot(&self, key: Key, now: Timestamp) -> Slot {
+    pub(super) fn slot(&self, key: SessionKey, now: Timestamp) -> Slot {
         let mut state = self.lock();
         if let Some((slot, used)) = state.slots.get_mut(&key) {
             *used = now;
@@ -54,7 +54,7 @@ impl Resident {
     }
 
     /// Takes in a session that was read.
-    pub(super) fn insert(&self, key: Key, session: Session, used: Timestamp) {
+    pub(super) fn insert(&self, key: SessionKey, session: Session, used: Timestamp) {
         self.lock()
             .slots
             .insert(key, (Arc::new(Mutex::new(Some(session))), used));
@@ -62,7 +62,7 @@ impl Resident {
 
     /// Lets go of idle sessions, and of those that were not used for the longest time, an eighth at once, so that
     /// looking for them costs little for each that comes.
-    fn make_room(&self, state: &mut State, now: Timestamp) {
+    fn make_room(&self, state: &mut CacheState, now: Timestamp) {
         if state.slots.len() < state.sweep_at.clamp(1, self.limit) {
             return;
         }
@@ -83,7 +83,7 @@ impl Resident {
         state.sweep_at = (state.slots.len() * 2).max(64);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         // Nothing that can panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,34 +7,34 @@ use std::thread::JoinHandle;
 use rockbot_core::BoxError;
 use rockbot_core::store::{StoreError, StoreErrorKind};
 
-use super::fold;
-use super::folder::Shelf;
-use super::resident::Slot;
+use super::compaction;
+use super::folder::ConversationFolder;
+use super::session_cache::Slot;
 
 /// What there is to do. A session is asked for once until it is folded, so there are at most as many as are in memory.
-enum Job {
-    Fold(Slot),
-    FoldAll(
+enum CompactionJob {
+    Compact(Slot),
+    RunAfterAll(
         Box<dyn FnOnce() -> Result<(), StoreError> + Send>,
         mpsc::SyncSender<Result<(), StoreError>>,
     ),
 }
 
 #[derive(Debug)]
-pub(super) struct FoldThread {
+pub(super) struct CompactionThread {
     /// Gone when the thread should end.
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Option<mpsc::Sender<CompactionJob>>,
     thread: Option<JoinHandle<()>>,
     ends: Arc<AtomicBool>,
 }
 
-impl FoldThread {
-    pub(super) fn start(shelf: Arc<Shelf>) -> std::io::Result<Self> {
+impl CompactionThread {
+    pub(super) fn start(folder: Arc<ConversationFolder>) -> std::io::Result<Self> {
         let (jobs, receiver) = mpsc::channel();
         let ends = Arc::new(AtomicBool::new(false));
         let stop = ends.clone();
         let thread = std::thread::Builder::new().name("conversations".into());
-        let thread = thread.spawn(move || run(&shelf, &receiver, &stop))?;
+        let thread = thread.spawn(move || run(&folder, &receiver, &stop))?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
@@ -43,8 +43,8 @@ impl FoldThread {
     }
 
     /// Asks for a session to be folded some time.
-    pub(super) fn fold(&self, slot: Slot) {
-        self.send(Job::Fold(slot));
+    pub(super) fn schedule(&self, slot: Slot) {
+        self.send(CompactionJob::Compact(slot));
     }
 
     /// Runs `work` behind everything that was asked for before.
@@ -53,7 +53,7 @@ impl FoldThread {
         work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.send(Job::FoldAll(Box::new(work), sender));
+        self.send(CompactionJob::RunAfterAll(Box::new(work), sender));
         // The runtime must know that somebody works: a paused clock would run to every time limit meanwhile.
         let waiting = tokio::task::spawn_blocking(move || receiver.recv());
         let error: BoxError = match waiting.await {
@@ -65,7 +65,7 @@ impl FoldThread {
         Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
     }
 
-    fn send(&self, job: Job) {
+    fn send(&self, job: CompactionJob) {
         if let Some(jobs) = &self.jobs {
             // Without its thread nothing is folded; the logs have everything.
             let _ = jobs.send(job);
@@ -73,7 +73,7 @@ impl FoldThread {
     }
 }
 
-impl Drop for FoldThread {
+impl Drop for CompactionThread {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.jobs = None;
@@ -83,18 +83,18 @@ impl Drop for FoldThread {
     }
 }
 
-fn run(shelf: &Shelf, jobs: &mpsc::Receiver<Job>, ends: &AtomicBool) {
+fn run(folder: &ConversationFolder, jobs: &mpsc::Receiver<CompactionJob>, ends: &AtomicBool) {
     // What is still asked for at the end stays in the logs.
     while let Ok(job) = jobs.recv()
         && !ends.load(Ordering::Relaxed)
     {
         match job {
-            Job::Fold(slot) => {
-                if let Err(error) = fold::fold(shelf, &slot) {
+            CompactionJob::Compact(slot) => {
+                if let Err(error) = compaction::compact(folder, &slot) {
                     tracing::warn!(%error, "a conversation cannot be folded; its log grows on");
                 }
             }
-            Job::FoldAll(work, done) => {
+            CompactionJob::RunAfterAll(work, done) => {
                 let _ = done.send(work());
             }
         }

@@ -185,7 +185,7 @@ impl Subsystem for Tutor {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        parts.need::<dyn FeedbackStore>()?;
+        parts.require::<dyn FeedbackStore>()?;
         Ok(Box::new(rockbot_core::subsystem::Idle))
     }
 }
@@ -424,7 +424,10 @@ async fn a_host_that_is_stopped_while_it_starts_takes_no_messages() {
     host.shutdown(SECOND).await;
     gate.notify_one();
     assert!(matches!(starting.await.unwrap(), Err(StartError::Again)));
-    assert_eq!((host.state(), send(&bus, 1).await), (HostState::Stopped, Reach::Nobody));
+    assert_eq!(
+        (host.state(), send(&bus, 1).await),
+        (HostState::Stopped, Reach::NoSubscribers)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -573,7 +576,10 @@ async fn no_subscription_takes_new_work_while_another_one_is_stuck() {
     });
     settle().await;
     let late = MessageEnvelope::of(&Job { n: 1 }).unwrap();
-    assert_eq!(bus.publish("more.work", Arc::new(late)).await.unwrap(), Reach::Nobody);
+    assert_eq!(
+        bus.publish("more.work", Arc::new(late)).await.unwrap(),
+        Reach::NoSubscribers
+    );
     stopping.await.unwrap();
     assert_eq!(notes.all(), ["0"]);
 }
@@ -650,7 +656,7 @@ async fn a_host_that_is_dropped_ends_its_tasks() {
     drop(host);
     settle().await;
     assert_eq!(Arc::strong_count(&token), 1);
-    assert_eq!(send(&bus, 2).await, Reach::Nobody);
+    assert_eq!(send(&bus, 2).await, Reach::NoSubscribers);
     let metrics = tokio::runtime::Handle::current().metrics();
     assert_eq!(metrics.num_alive_tasks(), 0);
 }

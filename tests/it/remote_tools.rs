@@ -326,7 +326,7 @@ async fn without_a_service_the_call_says_what_to_start() {
         .executor(Effect::Mutating)
         .execute(request("1", "book", "{}"), &cx())
         .await;
-    let text = "nobody listens to `tool.invoke`: start the service that does".to_owned();
+    let text = "no subscriber listens to `tool.invoke`: start the service that does".to_owned();
     assert_eq!(ending(ended), (Some(ToolErrorCode::ExecutionFailed), text, false));
     assert_eq!(line.counts(), (0, 0));
 }

@@ -864,7 +864,7 @@ async fn a_proxy_gives_up_in_time_and_counts_the_late_reply() {
     settle().await;
     assert_eq!(proxy.stray_replies(), 1);
     let nobody = self::proxy(&InProcessBus::new(), "test").send("s", "Hi!").await;
-    assert!(matches!(nobody, Err(RequestError::NobodyListens(topic)) if topic == "user.message"));
+    assert!(matches!(nobody, Err(RequestError::NoSubscribers(topic)) if topic == "user.message"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,7 +29,7 @@ pub enum Reach {
     /// At least one subscription.
     Subscribers,
     /// No subscription: nobody will ever see it.
-    Nobody,
+    NoSubscribers,
     /// The bus has it, and cannot tell who subscribes.
     Unknown,
 }
@@ -101,7 +101,7 @@ pub trait MessagePublisherExt: MessagePublisher {
     /// serves strangers checks it first.
     async fn reply(&self, request: &MessageEnvelope, reply: MessageEnvelope) -> Result<Reach, BusError> {
         let Some(topic) = &request.reply_to else {
-            return Ok(Reach::Nobody);
+            return Ok(Reach::NoSubscribers);
         };
         self.publish(topic, Arc::new(reply.in_reply_to(request))).await
     }

@@ -169,7 +169,7 @@ mod tests {
     #[async_trait]
     impl MessagePublisher for Nowhere {
         async fn publish(&self, _: &str, _: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
-            Ok(Reach::Nobody)
+            Ok(Reach::NoSubscribers)
         }
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::undeliverable::undeliverable;
+use super::json_error::describe_json_error;
 use super::{Headers, headers};
 use crate::id::random_id;
 use crate::{CallContext, Clock as _, MessageId, SystemClock, Timestamp};
@@ -210,7 +210,10 @@ pub enum PayloadError {
         found: String,
     },
     /// The body does not fit its type.
-    #[error("the body of a `{message_type}` message cannot be read: {}", undeliverable(source))]
+    #[error(
+        "the body of a `{message_type}` message cannot be read: {}",
+        describe_json_error(source)
+    )]
     Malformed {
         /// The type on the envelope.
         message_type: &'static str,

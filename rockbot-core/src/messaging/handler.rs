@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 
-use super::undeliverable::undeliverable;
+use super::json_error::describe_json_error;
 use super::{Disposition, Message, MessageContext, PayloadError};
 
 /// Handles the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
@@ -180,7 +180,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// What an error says; reasons are logged, so one of JSON does not quote what it read.
 fn said(error: &(dyn Error + 'static)) -> String {
-    let of_json = error.downcast_ref().map(undeliverable);
+    let of_json = error.downcast_ref().map(describe_json_error);
     of_json.unwrap_or_else(|| error.to_string())
 }
 
@@ -267,7 +267,7 @@ impl<M: DeserializeOwned + Send + 'static, H: MessageHandler<M>> Handles for Typ
             let message_type = &cx.envelope().message_type;
             HandlerError::dead_letter(format_args!(
                 "the body does not fit `{message_type}`: {}",
-                undeliverable(&error)
+                describe_json_error(&error)
             ))
         })?;
         self.handler.handle(message, cx).await

@@ -17,11 +17,11 @@ mod envelope;
 mod error;
 mod handler;
 pub mod headers;
+mod json_error;
 mod options;
 mod request;
 mod subscription;
 mod topic;
-mod undeliverable;
 
 pub use bus::{
     Bus, CloseReport, MessagePublisher, MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach,

@@ -162,8 +162,8 @@ impl RequestClient {
     ) -> Result<Arc<MessageEnvelope>, RequestError> {
         self.subscription.get_or_try_init(|| self.listen()).await?;
         let waiter = Waiter::new(&self.waiting, correlation, is_answer);
-        if self.bus.publish(topic, Arc::new(question)).await? == Reach::Nobody {
-            return Err(RequestError::NobodyListens(topic.to_owned()));
+        if self.bus.publish(topic, Arc::new(question)).await? == Reach::NoSubscribers {
+            return Err(RequestError::NoSubscribers(topic.to_owned()));
         }
         let answer = waiter.answer().await.ok_or(BusError::Closed)?;
         if answer.message_type == ErrorReply::TYPE {
@@ -208,8 +208,8 @@ impl fmt::Display for ErrorReply {
 #[non_exhaustive]
 pub enum RequestError {
     /// Nobody subscribes to the topic.
-    #[error("nobody listens to `{0}`: start the service that does")]
-    NobodyListens(String),
+    #[error("no subscriber listens to `{0}`: start the service that does")]
+    NoSubscribers(String),
     /// The answer did not come in time. Whether the question was dealt with is not known.
     #[error("no answer from `{topic}` within {} ms", after.as_millis())]
     TimedOut {

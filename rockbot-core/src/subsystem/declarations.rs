@@ -1,4 +1,4 @@
-//! What a subsystem declares.
+//! The declarations of subsystems: what they provide, require and handle.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -12,11 +12,35 @@ use crate::recall::ContextSource;
 use crate::tool::{Tool, ToolGuide};
 use crate::turn::TurnObserver;
 
-/// What the subsystems of a host declare: what they give and need, their tools, handlers and subscriptions.
+/// The collector that every subsystem of a host declares to, one after the other.
+///
+/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare): [`provide`](Self::provide) for the
+/// parts that other subsystems use, [`require`](Self::require) for those that it cannot do without, and one method for
+/// each kind of thing that the host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle). Requirements are
+/// checked after the last declaration, so the order of subsystems does not matter.
+///
+/// A test of a subsystem creates one itself:
+///
+/// ```
+/// use std::sync::Arc;
+/// use rockbot_core::store::FeedbackStore;
+/// use rockbot_core::subsystem::{Declarations, Parts};
+/// use rockbot_core::{AgentIdentity, SystemClock};
+///
+/// let parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
+/// let mut declarations = Declarations::new(parts);
+/// declarations.begin("reports");
+/// declarations.require::<dyn FeedbackStore>("add a memory subsystem");
+///
+/// let merged = declarations.merge();
+/// assert_eq!(merged.missing[0].by, "reports");
+/// assert_eq!(merged.missing[0].advice, "add a memory subsystem");
+/// ```
 pub struct Declarations {
     parts: Parts,
+    /// The name of the subsystem that declares now.
     declaring: String,
-    wants: Vec<MissingPart>,
+    requirements: Vec<MissingPart>,
     tools: Vec<Tool>,
     guides: Vec<Arc<dyn ToolGuide>>,
     sources: Vec<Arc<dyn ContextSource>>,
@@ -26,26 +50,26 @@ pub struct Declarations {
     conflicts: Vec<String>,
 }
 
-/// A need, and what to do about it.
+/// An error for a part that a subsystem requires and no subsystem provides, with the advice what to add.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{by}` needs a `{part}`: {advice}")]
 pub struct MissingPart {
     slot: TypeId,
-    /// Which subsystem needs it.
+    /// The name of the subsystem that requires the part.
     pub by: String,
-    /// What it needs.
+    /// The type of the part.
     pub part: &'static str,
-    /// What to add.
+    /// What to add to the host, in words for the user.
     pub advice: String,
 }
 
 impl Declarations {
-    /// Nothing declared yet; `parts` are there already.
+    /// Creates a collector without declarations. The host has `parts` already, such as those that its builder was given.
     pub fn new(parts: Parts) -> Self {
         Self {
             parts,
             declaring: String::new(),
-            wants: Vec::new(),
+            requirements: Vec::new(),
             tools: Vec::new(),
             guides: Vec::new(),
             sources: Vec::new(),
@@ -56,29 +80,36 @@ impl Declarations {
         }
     }
 
-    /// What is said from now on, the subsystem `name` says. For hosts.
-    pub fn declaring(&mut self, name: &str) {
+    /// Begins the declarations of the subsystem `name`, which errors then name. Called by the host, not by subsystems.
+    pub fn begin(&mut self, name: &str) {
         name.clone_into(&mut self.declaring);
     }
 
-    /// The identity, clock and folder of the host, and the parts that were given so far. Others may follow: what a
-    /// subsystem needs it takes when it starts.
+    /// Returns the identity, clock and data directory of the host, and the parts provided so far.
+    ///
+    /// Subsystems that declare later may provide more: take a required part in
+    /// [`Subsystem::start`](super::Subsystem::start), when all parts are there.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Gives the others the part of type `T`. Two of one type are an error.
+    /// Provides the part of type `T` to the other subsystems.
+    ///
+    /// A host has one part of a type. Providing a second one is a conflict, which keeps the host from being built.
     pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) {
         if !self.parts.provide(part) {
             let (by, part) = (&self.declaring, type_name::<T>());
-            let conflicts = format!("`{by}` gives a `{part}`, and the host has one already: add only one of them");
-            self.conflicts.push(conflicts);
+            let conflict = format!("`{by}` gives a `{part}`, and the host has one already: add only one of them");
+            self.conflicts.push(conflict);
         }
     }
 
-    /// Declarations somebody to give the part of type `T`; `advice` says what to add when nobody does.
+    /// Requires the part of type `T`.
+    ///
+    /// If neither the builder nor a subsystem provides it, building the host fails with a [`MissingPart`], and `advice`
+    /// tells the user what to add.
     pub fn require<T: ?Sized + 'static>(&mut self, advice: impl Into<String>) {
-        self.wants.push(MissingPart {
+        self.requirements.push(MissingPart {
             slot: TypeId::of::<T>(),
             by: self.declaring.clone(),
             part: type_name::<T>(),
@@ -86,27 +117,27 @@ impl Declarations {
         });
     }
 
-    /// A tool that the agent can call.
+    /// Adds a tool that the agent can call.
     pub fn tool(&mut self, tool: Tool) {
         self.tools.push(tool);
     }
 
-    /// A guide to tools, for the model to read.
+    /// Adds a guide to a group of tools, which the model reads on demand.
     pub fn guide(&mut self, guide: impl ToolGuide) {
         self.guides.push(Arc::new(guide));
     }
 
-    /// Knows something that may help with a message.
-    pub fn context(&mut self, source: impl ContextSource) {
+    /// Adds a source of context, which the host asks before each turn.
+    pub fn context_source(&mut self, source: impl ContextSource) {
         self.sources.push(Arc::new(source));
     }
 
-    /// Looks at turns that have ended.
+    /// Adds an observer of turns that have ended.
     pub fn observe(&mut self, observer: impl TurnObserver) {
         self.observers.push(Arc::new(observer));
     }
 
-    /// Handles messages of type `M`.
+    /// Adds the handler of messages of type `M`. A message type has one handler.
     pub fn handle<M, H>(&mut self, handler: H)
     where
         M: Message + DeserializeOwned + Send + 'static,
@@ -115,15 +146,15 @@ impl Declarations {
         self.routes.push(MessageRoute::of::<M, H>(handler));
     }
 
-    /// Takes the messages of all topics that match `pattern`.
+    /// Subscribes the host to the topics that match `pattern`. Messages go to the handler of their type.
     pub fn subscribe_to(&mut self, pattern: impl Into<String>, options: SubscribeOptions) {
         self.subscriptions.push((pattern.into(), options));
     }
 
-    /// What everybody said.
-    pub fn into_declared(self) -> Declared {
-        let missing = self.wants.into_iter().filter(|want| !self.parts.has(want.slot));
-        Declared {
+    /// Merges the declarations of all subsystems and reports missing parts and conflicts.
+    pub fn merge(self) -> MergedDeclarations {
+        let missing = self.requirements.into_iter().filter(|part| !self.parts.has(part.slot));
+        MergedDeclarations {
             missing: missing.collect(),
             conflicts: self.conflicts,
             parts: self.parts,
@@ -137,26 +168,26 @@ impl Declarations {
     }
 }
 
-/// What all subsystems of a host declared together.
+/// The declarations of all subsystems of a host, in the order in which they were made. The host is built from them.
 #[derive(Debug)]
-pub struct Declared {
-    /// What somebody needs and nobody gives.
+pub struct MergedDeclarations {
+    /// The parts that a subsystem requires and none provides.
     pub missing: Vec<MissingPart>,
-    /// What more than one of them gives.
+    /// The parts that were provided twice, as error messages.
     pub conflicts: Vec<String>,
-    /// What they give.
+    /// The parts that subsystems and the builder provide.
     pub parts: Parts,
-    /// Their tools.
+    /// The tools.
     pub tools: Vec<Tool>,
-    /// Their guides to them.
+    /// The guides to tools.
     pub guides: Vec<Arc<dyn ToolGuide>>,
-    /// What they know that may help with messages.
+    /// The sources of context.
     pub sources: Vec<Arc<dyn ContextSource>>,
-    /// Those of them who look at turns that have ended.
+    /// The observers of turns that have ended.
     pub observers: Vec<Arc<dyn TurnObserver>>,
-    /// Their handlers.
+    /// The message handlers with their types.
     pub routes: Vec<MessageRoute>,
-    /// Their subscriptions: patterns, and how they are served.
+    /// The topic patterns to subscribe to, with the options of each subscription.
     pub subscriptions: Vec<(String, SubscribeOptions)>,
 }
 
@@ -164,7 +195,7 @@ impl fmt::Debug for Declarations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Declarations")
             .field("parts", &self.parts)
-            .field("wants", &self.wants)
+            .field("requirements", &self.requirements)
             .field("routes", &self.routes)
             .finish_non_exhaustive()
     }

@@ -1,9 +1,9 @@
-//! Parts of a host: what they need of each other, and how they start and stop.
+//! The parts that a host is composed of: what they provide to each other, and how they start and stop.
 //!
-//! A host is built in two phases. First every [`Subsystem`] declares: what it gives the others, what it needs of
-//! them, its tools and its message handlers. Only when all have spoken does the host look whether somebody needs what
-//! nobody gives, so the order in which they were added does not matter. Then, when the host starts, each subsystem is
-//! started, in the order of their [`Stage`]s, and stopped in reverse.
+//! A host is built in two phases. First every [`Subsystem`] declares to one collector, the [`Declarations`]: the
+//! [`Parts`] that it provides and requires, its tools and its message handlers. When all have declared, the host reports
+//! every required part that is missing, so the order in which subsystems are added does not matter. Then
+//! the host starts the subsystems in the order of their [`Stage`]s, and stops them in reverse order.
 
 mod declarations;
 mod parts;
@@ -12,21 +12,24 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-pub use declarations::{Declarations, Declared, MissingPart};
+pub use declarations::{Declarations, MergedDeclarations, MissingPart};
 pub use parts::Parts;
 
 use crate::BoxError;
 
-/// A part of a host that somebody adds to it: stores, tools, connections, work in the background.
+/// A part of a host with a lifecycle: stores, families of tools, connections, background work.
+///
+/// Implement it for whatever must be opened when the host is built, started with it, or stopped with it. A single tool
+/// needs none: the host's builder takes it.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use async_trait::async_trait;
 /// use rockbot_core::BoxError;
 /// use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
-/// use rockbot_core::subsystem::{Idle, Declarations, Parts, Running, Subsystem};
+/// use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 ///
-/// /// Gives the host a feedback store.
+/// /// Provides a feedback store.
 /// #[derive(Debug)]
 /// struct Feedback;
 ///
@@ -36,8 +39,8 @@ use crate::BoxError;
 ///         "feedback"
 ///     }
 ///
-///     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
-///         needs.provide::<dyn FeedbackStore>(Arc::new(InMemoryFeedbackStore::new()));
+///     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
+///         declarations.provide::<dyn FeedbackStore>(Arc::new(InMemoryFeedbackStore::new()));
 ///         Ok(())
 ///     }
 ///
@@ -48,68 +51,77 @@ use crate::BoxError;
 /// ```
 #[async_trait]
 pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
-    /// What it is called, in errors and in logs.
+    /// Returns the name, for errors and logs.
     fn name(&self) -> &str;
 
-    /// When it starts.
+    /// Returns the stage in which the subsystem starts. Default [`Stage::Services`].
     fn stage(&self) -> Stage {
         Stage::Services
     }
 
-    /// Says what it gives, needs and handles. Opens what it must have, and runs nothing yet.
+    /// Declares what the subsystem provides, requires and handles.
+    ///
+    /// It may open what it must have, such as a file, but it must not spawn tasks yet: the host may still fail to build.
     ///
     /// # Errors
     ///
-    /// An error keeps the host from being built, together with everybody else's.
-    fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError>;
+    /// Returns an error if the subsystem cannot work, for example because a setting is wrong. The host is then not built;
+    /// it reports the errors of all subsystems together.
+    fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError>;
 
-    /// Begins its work. Everything that it needs is in `parts`.
+    /// Starts the work of the subsystem. `parts` holds all parts that it requires.
     ///
     /// # Errors
     ///
-    /// An error keeps the host from starting; what had started is stopped again.
+    /// Returns an error if the work cannot start. The host then stops the subsystems that have started, and does not
+    /// start itself.
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError>;
 }
 
-/// A subsystem at work. Its tasks are its own: they end in [`Running::stop`], or when it is dropped.
+/// The handle of a subsystem that has started.
+///
+/// It owns the tasks of the subsystem: they end in [`Running::stop`], or when the handle is dropped.
 #[async_trait]
 pub trait Running: Send + Sync + 'static {
-    /// Ends its work and writes down what must not be lost. The host waits for it until its own time is up, and then
-    /// drops it.
+    /// Stops the work and flushes what must not be lost.
+    ///
+    /// The host waits for it until the deadline of its own shutdown, and then drops the handle. Does nothing by default.
     async fn stop(&self) {}
 
-    /// Whether it can do its work. Must not block.
+    /// Checks whether the subsystem can do its work. It is called often and must not block.
     ///
     /// # Errors
     ///
-    /// Says what is wrong; the host is then not ready.
+    /// Returns a description of what is wrong. The host then reports that it is not ready. Succeeds by default.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// A subsystem that has no work of its own: what it gave lives without it.
+/// The handle of a subsystem without work of its own: the parts that it provides work by themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct Idle;
 
 impl Running for Idle {}
 
-/// When a subsystem starts: in this order, those of one stage in the order in which they were added. The host's
-/// subscriptions come after all of them.
+/// A stage of a host's start.
+///
+/// Stages start in the order of the variants, the subsystems of one stage in the order in which they were added. The host
+/// opens its own subscriptions after the last stage, so no message comes before all subsystems have started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Seeds skills.
+    /// Seeding of skills.
     Skills,
-    /// Connects to servers.
+    /// Connections to other servers.
     Bridges,
-    /// Opens what the agent remembers.
+    /// Stores of what the agent remembers.
     Memory,
-    /// Looks at sessions that have ended.
+    /// Evaluation of sessions that have ended.
     Evaluation,
-    /// Tends memory while nobody waits.
+    /// Background care of memory while no turn runs.
     Dreams,
-    /// Everything else.
+    /// All other subsystems; the default.
     #[default]
     Services,
 }

@@ -1,4 +1,4 @@
-//! What the parts of a host give each other.
+//! The parts that subsystems of a host provide to each other, found by their type.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::{AgentIdentity, BoxError, Clock};
 
-/// What a host has: its identity, its folder, and one slot for each type of part.
+/// The parts of a host: its identity, clock and data directory, and one slot for each type of part.
 ///
-/// When subsystems start, these are there besides what they and the builder gave: the way to the host's models
-/// (`dyn ChatClient`, with its layers, meters and ledger; it is idle when no turn works), its conversations
-/// (`dyn ConversationMemory`) and its guides to tools ([`ToolGuides`](crate::tool::ToolGuides)). Nobody has to declare a
-/// need of them. The settings of a host that was given some (`Config`) are there before: a subsystem reads the sections that
-/// are its own while it declares.
+/// Besides the parts that subsystems and the builder provide, a subsystem that starts finds these, without requiring them:
+/// the client of the host's models with its layers, metrics and ledger (`dyn ChatClient`; it is idle while no turn
+/// runs), the conversations (`dyn ConversationMemory`) and the guides to tools
+/// ([`ToolGuides`](crate::tool::ToolGuides)). The configuration of a host that was given one (`Config`) is there earlier, while
+/// subsystems declare, so that each can read its own sections.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Slot {
 }
 
 impl Parts {
-    /// The parts of the agent `identity`, none yet.
+    /// Creates the parts of the agent `identity`, with all slots empty.
     pub fn new(identity: AgentIdentity, clock: Arc<dyn Clock>, data_dir: Option<PathBuf>) -> Self {
         Self {
             identity,
@@ -52,22 +52,22 @@ impl Parts {
         }
     }
 
-    /// The agent.
+    /// Returns the identity of the agent.
     pub fn identity(&self) -> &AgentIdentity {
         &self.identity
     }
 
-    /// The host's wall clock.
+    /// Returns the host's wall clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// The folder for everything that must outlive the process; `None` when nothing must.
+    /// Returns the directory for data that must outlive the process, or `None` if the host keeps everything in memory.
     pub fn data_dir(&self) -> Option<&Path> {
         self.data_dir.as_deref()
     }
 
-    /// Gives the part of type `T`; returns whether there was none yet. The first one stays.
+    /// Provides the part of type `T`. Returns `false` if the slot is taken; the first part then stays.
     pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) -> bool {
         let is_free = !self.slots.contains_key(&TypeId::of::<T>());
         self.slots.entry(TypeId::of::<T>()).or_insert_with(|| Slot {
@@ -77,22 +77,24 @@ impl Parts {
         is_free
     }
 
-    /// The part of type `T`, if the host has one.
+    /// Returns the part of type `T`, if the host has one.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let slot = self.slots.get(&TypeId::of::<T>())?;
         slot.part.downcast_ref::<Arc<T>>().cloned()
     }
 
-    /// The part of type `T`.
+    /// Returns the part of type `T`.
     ///
     /// # Errors
     ///
-    /// Fails when the host has none: a subsystem that declared its need never sees that.
-    pub fn need<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, BoxError> {
+    /// Returns an error if the host has none. A subsystem that required the part in its declarations never gets the
+    /// error, because the host is not built without the part.
+    pub fn require<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, BoxError> {
         let missing = || format!("the host has no `{}`", type_name::<T>()).into();
         self.get::<T>().ok_or_else(missing)
     }
 
+    /// Returns `true` if the slot of this type is taken.
     pub(super) fn has(&self, slot: TypeId) -> bool {
         self.slots.contains_key(&slot)
     }

@@ -211,7 +211,7 @@ impl ToolExecutor for RemoteToolExecutor {
 /// Whether the call reached nobody for sure.
 fn was_never_sent(error: &RequestError) -> bool {
     match error {
-        RequestError::NobodyListens(_) | RequestError::Payload(PayloadError::Unwritable { .. }) => true,
+        RequestError::NoSubscribers(_) | RequestError::Payload(PayloadError::Unwritable { .. }) => true,
         RequestError::Bus(error) => !matches!(error, BusError::Closed | BusError::Provider { .. }),
         RequestError::TimedOut { .. } | RequestError::Refused(_) | RequestError::Payload(_) => false,
     }

@@ -139,7 +139,7 @@ impl MessagePublisher for InProcessBus {
         let (options, began) = (&self.shared.options, time::Instant::now());
         self.shared.check(&envelope)?;
         let route = self.shared.routes.find(topic)?;
-        let mut reach = Reach::Nobody;
+        let mut reach = Reach::NoSubscribers;
         for (group, seat) in reservation::reserve(&route, options.publish_wait).await? {
             let delivery = Delivery {
                 topic: Arc::clone(&route.topic),
@@ -151,7 +151,7 @@ impl MessagePublisher for InProcessBus {
                 reach = Reach::Subscribers;
             }
         }
-        if reach == Reach::Nobody && self.shared.is_closed() {
+        if reach == Reach::NoSubscribers && self.shared.is_closed() {
             return Err(BusError::Closed);
         }
         route.meters.record(began.elapsed());

@@ -25,7 +25,7 @@ async fn conforms_on_several_threads() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_nobody_subscribes_to_reaches_nobody() {
     let bus = InProcessBus::new();
-    assert_eq!(publish(&bus, "t", "1").await.unwrap(), Reach::Nobody);
+    assert_eq!(publish(&bus, "t", "1").await.unwrap(), Reach::NoSubscribers);
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,7 +35,7 @@ async fn routes_follow_the_subscriptions() {
     let subscription = bus.on("t", "s", ack).await.unwrap();
     assert_eq!(publish(&bus, "t", "during").await.unwrap(), Reach::Subscribers);
     drop(subscription);
-    assert_eq!(publish(&bus, "t", "after").await.unwrap(), Reach::Nobody);
+    assert_eq!(publish(&bus, "t", "after").await.unwrap(), Reach::NoSubscribers);
 }
 
 #[tokio::test(start_paused = true)]
@@ -337,7 +337,7 @@ async fn a_question_that_nobody_hears_fails_at_once() {
     let client = client(&bus);
     let start = Instant::now();
     let unheard = client.call("q", MessageEnvelope::new("q", "")).await;
-    assert!(matches!(unheard, Err(RequestError::NobodyListens(topic)) if topic == "q"));
+    assert!(matches!(unheard, Err(RequestError::NoSubscribers(topic)) if topic == "q"));
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 

@@ -29,7 +29,7 @@ impl ReplySender for Replies {
         let envelope = self.envelope(request, outcome)?;
         let error = match publish_patiently(&*self.publisher, topic, &envelope).await {
             Ok(reach) => {
-                tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::Nobody, "reply sent");
+                tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::NoSubscribers, "reply sent");
                 return Ok(());
             }
             Err(error) => error,

@@ -103,9 +103,9 @@ impl Subsystem for SessionEvaluation {
         let directive = parts.data_dir().map(|folder| folder.join(&options.directive));
         let service = Service {
             evaluator: Evaluator {
-                chat: parts.need::<dyn ChatClient>()?,
-                conversations: parts.need::<dyn ConversationMemory>()?,
-                feedback: parts.need::<dyn FeedbackStore>()?,
+                chat: parts.require::<dyn ChatClient>()?,
+                conversations: parts.require::<dyn ConversationMemory>()?,
+                feedback: parts.require::<dyn FeedbackStore>()?,
                 clock: parts.clock().clone(),
                 directive,
                 idle_threshold: options.idle_threshold,

@@ -109,7 +109,7 @@ impl World {
         let mut needs = Declarations::new(parts);
         let mut evaluation = Box::new(SessionEvaluation::default());
         evaluation.declare(&mut needs).unwrap();
-        let declared = needs.into_declared();
+        let declared = needs.merge();
         Process {
             observers: declared.observers,
             running: evaluation.start(&declared.parts).await.unwrap(),

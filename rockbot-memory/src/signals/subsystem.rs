@@ -59,7 +59,7 @@ impl Subsystem for FeedbackSignals {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let store = parts.need::<dyn FeedbackStore>()?;
+        let store = parts.require::<dyn FeedbackStore>()?;
         let mut queued = self.queued;
         Ok(Box::new(BackgroundTask::spawn(async move |stop| {
             while let Some(Some((principal, entry))) = stop.run_until_cancelled(queued.recv()).await {

@@ -147,7 +147,7 @@ impl Memory {
             .into_iter()
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::memory());
-        needs.context(MemoryRecall::new(memory.clone(), shared.common.clock.clone()));
+        needs.context_source(MemoryRecall::new(memory.clone(), shared.common.clock.clone()));
         let expander = Expander {
             memory,
             clock: shared.common.clock.clone(),
@@ -185,7 +185,7 @@ impl Memory {
             .into_iter()
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::skills());
-        needs.context(SkillRecall::new(skills));
+        needs.context_source(SkillRecall::new(skills));
         Ok(Some(service))
     }
 
@@ -204,7 +204,7 @@ impl Memory {
         };
         if let Some(memory) = self.working.settle(needs, open)? {
             let common = shared.common.clone();
-            needs.context(NoteRecall::new(memory.clone(), common.clock.clone()));
+            needs.context_source(NoteRecall::new(memory.clone(), common.clock.clone()));
             tools::working::tools(&Working { memory, common })
                 .into_iter()
                 .for_each(|tool| needs.tool(tool));
@@ -222,7 +222,7 @@ impl Memory {
         };
         if let Some(rules) = self.rules.settle(needs, open)? {
             let common = shared.common.clone();
-            needs.context(RuleRecall::new(rules.clone()));
+            needs.context_source(RuleRecall::new(rules.clone()));
             tools::rules::tools(&Rules { rules, common })
                 .into_iter()
                 .for_each(|tool| needs.tool(tool));

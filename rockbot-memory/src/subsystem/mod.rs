@@ -63,7 +63,7 @@ use seeding::Seeding;
 /// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
 /// let mut needs = Declarations::new(parts);
 /// memory.declare(&mut needs)?;
-/// let names: Vec<_> = needs.into_declared().tools.into_iter().map(|tool| tool.registration.name).collect();
+/// let names: Vec<_> = needs.merge().tools.into_iter().map(|tool| tool.registration.name).collect();
 /// assert!(names.contains(&"save_memory".into()));
 /// assert!(!names.contains(&"add_rule".into()));
 /// # Ok::<(), rockbot_core::BoxError>(())

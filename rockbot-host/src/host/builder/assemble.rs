@@ -11,7 +11,7 @@ use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, InMemoryConversationMemory, RulesStore, StoreError, WorkingMemory,
 };
-use rockbot_core::subsystem::{Declarations, Declared, Parts};
+use rockbot_core::subsystem::{Declarations, MergedDeclarations, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
@@ -192,7 +192,7 @@ impl AgentHostBuilder {
         identity: &AgentIdentity,
         registry: &Arc<dyn ToolRegistry>,
         problems: &mut Vec<BoxError>,
-    ) -> Declared {
+    ) -> MergedDeclarations {
         let mut parts = Parts::new(identity.clone(), self.clock.clone(), self.data_dir.clone());
         parts.provide::<dyn ToolRegistry>(registry.clone());
         parts.provide::<dyn IdSource>(self.ids.clone());
@@ -203,25 +203,25 @@ impl AgentHostBuilder {
             parts.provide::<dyn Bus>(bus.clone());
         }
         let mut needs = Declarations::new(parts);
-        needs.declaring("the builder");
+        needs.begin("the builder");
         for give in std::mem::take(&mut self.given) {
             give(&mut needs);
         }
         for subsystem in &mut self.subsystems {
             let name = subsystem.name().to_owned();
-            needs.declaring(&name);
+            needs.begin(&name);
             if let Err(error) = subsystem.declare(&mut needs) {
                 problems.push(format!("`{name}`: {error}").into());
             }
         }
-        let mut declared = needs.into_declared();
+        let mut declared = needs.merge();
         problems.extend(declared.missing.drain(..).map(BoxError::from));
         problems.extend(declared.conflicts.drain(..).map(BoxError::from));
         declared
     }
 
     /// The guides, and the tools to read them when there are any.
-    fn guides(&mut self, declared: &mut Declared, problems: &mut Vec<BoxError>) -> Vec<Tool> {
+    fn guides(&mut self, declared: &mut MergedDeclarations, problems: &mut Vec<BoxError>) -> Vec<Tool> {
         let guides = ToolGuides::new();
         for guide in self.guides.drain(..).chain(declared.guides.drain(..)) {
             note(guides.add(guide), problems);

@@ -7,7 +7,7 @@ use rockbot_core::messaging::{
     Bus, Disposition, MessageContext, MessageContexts, MessageRoute, SubscribeOptions, TopicPattern,
 };
 use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
-use rockbot_core::subsystem::{Declared, Parts};
+use rockbot_core::subsystem::{MergedDeclarations, Parts};
 use rockbot_core::tool::ToolInvokeRequest;
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ impl MessageSettings {
     pub(super) fn patterns(
         &mut self,
         identity: &AgentIdentity,
-        declared: &mut Declared,
+        declared: &mut MergedDeclarations,
         problems: &mut Vec<BoxError>,
     ) -> Patterns {
         self.routes.append(&mut declared.routes);

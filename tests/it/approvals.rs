@@ -195,7 +195,7 @@ async fn a_question_that_nobody_answers_expires() {
     assert_eq!(ending(&outcome), (&TurnStatus::Answered, "nobody answered"));
     assert!(paid.all().is_empty());
     let told = &results(&model.requests()[1])[0];
-    assert!(told.contains("nobody approved this call in time"), "{told}");
+    assert!(told.contains("no user approved this call in time"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ impl Drive<'_> {
     }
 
     fn chat_call(&mut self, purpose: &Purpose, deltas: Option<DeltaSink>) -> ChatCall {
-        if let Some(aside) = self.turn.aside(purpose) {
+        if let Some(aside) = self.turn.out_of_band(purpose) {
             let request = ChatRequest {
                 tier: Some(self.turn.tier_of(true)),
                 output: Some(aside.shape),

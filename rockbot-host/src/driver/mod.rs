@@ -156,7 +156,7 @@ impl<'a> Drive<'a> {
     /// Tells the turn what happened, after what other messages said meanwhile: unless it will never ask the model
     /// what they want, then they find out and become turns of their own.
     fn feed(&mut self, event: &TurnEvent) -> Result<(), JournalError> {
-        if !self.turn.hears(event) {
+        if !self.turn.can_join_before(event) {
             self.live.close_mailbox();
         }
         for said in self.live.take_said() {

@@ -15,7 +15,7 @@ impl Drive<'_> {
     /// Keeps the originals, all or none of them, and has the turn leave out what it decided to leave out.
     pub(super) async fn compact(&mut self) -> Result<(), JournalError> {
         self.flush().await?;
-        let losing = self.turn.losing();
+        let losing = self.turn.offload_candidates();
         let kept = match &self.driver.large.memory {
             Some(memory) if !losing.is_empty() => self.keep(&**memory, &losing).await,
             _ => Vec::new(),

@@ -1,42 +1,57 @@
-//! A tool call within a turn, from the model's wish to its result.
+//! A tool call within a turn, from the model's request to its result.
 
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
 use rockbot_core::turn::{ApprovalRequest, FinishedCall};
 use rockbot_core::{Digest, SessionId, TurnId, context::Grant};
+use serde::{Deserialize, Serialize};
 
-use super::CallFacts;
+/// The registry's facts about a call at the time when the model requested it.
+///
+/// They are recorded with the model's answer, so a resume decides on the same facts even when the tool has changed
+/// meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallFacts {
+    /// The effect of the call on the world.
+    pub effect: Effect,
+    /// `true` when a user must approve the call. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
+    /// `true` when the result stays in the conversation unchanged, whatever its length. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_result_whole: bool,
+}
 
-/// A call and how far it is.
+/// A call and its progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallState {
-    /// What the model asked for.
+    /// The call as the model requested it, with an id that is unique within the turn.
     pub call: ToolCall,
-    /// What is known of it.
+    /// The facts on which decisions about the call rest.
     pub facts: CallFacts,
-    /// How far it is.
+    /// The progress of the call.
     pub status: CallStatus,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallStatus {
-    /// It has not run. `granted` once a person said yes.
+    /// The call has not run.
     Waiting {
-        /// Whether a person approved it.
+        /// `true` once a user approved the call.
         granted: bool,
     },
-    /// It may have run: its started-record was written.
+    /// The call may have run: the record of its start is in the journal.
     Started {
-        /// Whether a person approved it.
+        /// `true` when a user approved the call.
         granted: bool,
     },
-    /// It ended.
+    /// The call ended.
     Finished(ToolInvokeResponse),
 }
 
 impl CallState {
-    /// A call that has not run.
+    /// Creates the state of a call that has not run.
     pub fn new(call: ToolCall, facts: CallFacts) -> Self {
         Self {
             call,
@@ -45,31 +60,32 @@ impl CallState {
         }
     }
 
-    /// Whether it ended.
+    /// Returns `true` if the call ended.
     pub fn is_finished(&self) -> bool {
         matches!(self.status, CallStatus::Finished(_))
     }
 
-    /// Whether it may have run without having ended.
+    /// Returns `true` if the call may have run and has not ended.
     pub fn is_started(&self) -> bool {
         matches!(self.status, CallStatus::Started { .. })
     }
 
-    /// Whether it took too long.
+    /// Returns `true` if the call ended because its time limit passed.
     pub fn timed_out(&self) -> bool {
         let code = match &self.status {
             CallStatus::Finished(response) => response.code,
             _ => None,
         };
+        // A mutating call that exceeds its limit has an unknown outcome, not a time-out.
         matches!(code, Some(ToolErrorCode::Timeout | ToolErrorCode::OutcomeUnknown))
     }
 
-    /// Whether a person must still decide about it.
+    /// Returns `true` if a user must still decide about the call.
     pub fn is_undecided(&self) -> bool {
         self.facts.needs_approval && self.status == CallStatus::Waiting { granted: false }
     }
 
-    /// The permission that a person gave, if one did.
+    /// Returns the permission that a user gave; `None` when no user did.
     pub fn grant(&self) -> Option<Grant> {
         let granted = matches!(
             self.status,
@@ -81,7 +97,7 @@ impl CallState {
         })
     }
 
-    /// The request to the tool.
+    /// Returns the request to the tool.
     pub fn request(&self, session: &SessionId) -> ToolInvokeRequest {
         ToolInvokeRequest {
             tool_call_id: self.call.id.clone(),
@@ -91,7 +107,7 @@ impl CallState {
         }
     }
 
-    /// The question to a person.
+    /// Returns the request for a user's approval.
     pub fn ask(&self, turn: &TurnId) -> ApprovalRequest {
         ApprovalRequest {
             turn: turn.clone(),
@@ -102,7 +118,9 @@ impl CallState {
         }
     }
 
-    /// Takes in that the process ended: a call that may run again waits once more.
+    /// Applies the end of the process: a call that may run again waits again.
+    ///
+    /// A mutating call stays started, since running it twice could do harm.
     pub(super) fn interrupt(&mut self) {
         if let CallStatus::Started { granted } = self.status
             && self.facts.effect != Effect::Mutating
@@ -111,13 +129,13 @@ impl CallState {
         }
     }
 
-    /// Ends a call that did not run; the model reads `message`.
+    /// Ends a call that did not run; the model reads `message` as its result.
     pub fn refuse(&mut self, code: ToolErrorCode, message: &str, session: &SessionId) {
         let response = self.request(session).fail(&ToolError::new(code, message));
         self.status = CallStatus::Finished(response);
     }
 
-    /// The call as the outcome lists it, once it ended.
+    /// Returns the call as the outcome lists it; `None` until it ended.
     pub fn finished(&self) -> Option<FinishedCall> {
         let CallStatus::Finished(response) = &self.status else {
             return None;

@@ -1,26 +1,36 @@
-//! The turn: a pure state machine that decides, and never does, what an agent does next.
+//! The turn: a pure state machine that decides, and never performs, the next step of an agent.
 //!
-//! [`Turn::on`] takes what happened and returns what to do. It knows no clock, no randomness and no I/O, so
-//! every decision can be tested without a model and replayed from a journal. Each rule is a file under
-//! `policy/`; the driver in `driver/` is the only code that performs steps.
+//! [`Turn::on`] takes an event and returns the steps to perform. It uses no clock, no randomness and no I/O, so every
+//! decision can be tested without a model, and a journal can be replayed to the same state. The driver (`driver/`)
+//! performs the steps and reports their results as further events.
+//!
+//! The modules depend on each other in one direction only:
+//!
+//! - the vocabulary: `event` ([`TurnEvent`]), `step` ([`TurnStep`], [`Purpose`]), `call` ([`CallState`]), `compaction`
+//!   ([`Compaction`]) and `settings` ([`PolicySnapshot`]). Plain data without rules; its serialized form is the form of the journal;
+//! - `policy/`: the rules of the loop, one file each, pure functions over the vocabulary. The table in `policy/mod.rs`
+//!   lists them with the event that each listens to, the step that it decides, and its setting;
+//! - `machine/`: [`Turn`], the state of one turn, which applies events and asks the policies;
+//! - `record`: the form in which events and steps are written to a journal, and the replay of a journal.
 
 mod call;
-mod economy;
+mod compaction;
 mod event;
 mod machine;
 pub(crate) mod policy;
 mod record;
-mod self_evaluation;
+mod settings;
+mod step;
 #[cfg(test)]
 mod tests;
-mod view;
 
-pub use call::{CallState, CallStatus};
-pub(crate) use economy::OffloadCandidate;
-pub use economy::{ContextEconomy, OffloadedMessage};
-pub use event::{CallFacts, CancelReason, PolicySnapshot, Purpose, Recalled, TurnCounter, TurnEvent, TurnStep};
+pub use call::{CallFacts, CallState, CallStatus};
+pub use compaction::{Compaction, Elision, OffloadedMessage};
+pub use event::{CancelReason, Recalled, TurnEvent};
+pub(crate) use machine::OffloadCandidate;
 pub use machine::Turn;
 pub(crate) use policy::tasks;
-pub use policy::{Compaction, Elision, Evaluation, Nudge, Nudges, Trigger};
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};
+pub use settings::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
+pub use step::{Nudge, Purpose, Trigger, TurnCounter, TurnStep};

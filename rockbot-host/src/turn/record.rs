@@ -1,8 +1,8 @@
-//! The form in which a turn stands in a journal.
+//! The form of a turn in a journal, and its replay.
 //!
-//! The accepted record says what is asked and under which settings; each further record holds an event *and*
-//! the steps decided then. A replay repeats decisions and never makes them, so a newer version of this crate
-//! can go on with a turn that an older one began.
+//! The accepted record has the request and the settings; each further record has an event *and* the steps that were
+//! decided then. A replay repeats decisions and never makes them, so a newer version of this crate can continue a turn
+//! that an older one began.
 
 use std::sync::Arc;
 
@@ -11,43 +11,46 @@ use rockbot_core::turn::{JournalError, RunAccepted, RunKey, RunRecord, StoredRun
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
-use super::{PolicySnapshot, Turn, TurnEvent, TurnStep};
+use super::event::TurnEvent;
+use super::machine::Turn;
+use super::settings::PolicySnapshot;
+use super::step::TurnStep;
 
-/// The version of the form. A journal with another one ends its turn with an honest reply.
+/// The version of the form. A turn whose journal has another version ends with a reply that states so.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// A turn as it is accepted.
+/// The accepted record of a turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AcceptedTurn {
-    /// [`FORMAT_VERSION`] of whoever wrote it.
+    /// The [`FORMAT_VERSION`] of the writer.
     pub version: u32,
-    /// What is asked.
+    /// The request.
     pub request: Arc<TurnRequest>,
-    /// Under which settings.
+    /// The settings under which it was accepted.
     pub policy: PolicySnapshot,
 }
 
-/// An event and the steps that were decided then.
+/// A record of an event, and of the steps that were decided then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvent {
-    /// What happened.
+    /// The event.
     pub event: TurnEvent,
-    /// What was decided.
+    /// The steps, in the order in which they are performed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<TurnStep>,
 }
 
-/// A turn in a journal that cannot be read.
+/// The error for a turn whose journal has an unknown form.
 #[derive(Debug, thiserror::Error)]
 #[error("the journal of this turn has a form that this version cannot read")]
 pub struct UnknownVersion(#[source] Option<serde_json::Error>);
 
 impl AcceptedTurn {
-    /// The form in which a journal accepts the turn.
+    /// Converts the record to the form in which a journal stores it.
     ///
     /// # Errors
     ///
-    /// Fails when the request cannot be written as JSON.
+    /// Returns an error if the request cannot be serialized as JSON.
     pub fn to_run(&self, at: Timestamp) -> Result<RunAccepted, serde_json::Error> {
         let request = &self.request;
         let key = RunKey {
@@ -66,13 +69,15 @@ impl AcceptedTurn {
     }
 }
 
-/// The record of an event and the steps decided then. It is critical when a mutating call is about to start.
+/// Creates the record of an event and the steps decided then. `critical` is `true` when a mutating call is about to
+/// start: then a journal with synced durability waits for the disk.
 pub(crate) fn record(
     event: &TurnEvent,
     steps: &[TurnStep],
     at: Timestamp,
     critical: bool,
 ) -> Result<RunRecord, JournalError> {
+    // Serializes as `RecordedEvent` does, without a clone of the event: an answer or a result may be long.
     #[derive(Serialize)]
     struct Borrowed<'a> {
         event: &'a TurnEvent,
@@ -87,11 +92,11 @@ pub(crate) fn record(
 }
 
 impl Turn {
-    /// The turn that `run` tells of, as far as it got.
+    /// Replays the records of `run`, and returns the turn as it was after the last one.
     ///
     /// # Errors
     ///
-    /// Fails when another version wrote it.
+    /// Returns an error if a record has another version, or an event that this version does not know.
     pub fn from_run(run: &StoredRun) -> Result<Self, UnknownVersion> {
         let parse = |error| UnknownVersion(Some(error));
         let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).map_err(parse)?;

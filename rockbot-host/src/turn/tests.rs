@@ -1,4 +1,5 @@
-//! The machine through random lives: what every conversation looks like, and that a replay leads to the same turn.
+//! The machine through random lives: every conversation has the form that providers accept, and every replay leads to
+//! the same turn.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use rockbot_core::{CallId, Timestamp, TurnId};
 use super::policy::{outcome_unknown, uncertain};
 use super::*;
 
-/// What happens next, whatever the turn waits for.
+/// The next event of a random life, whatever the turn waits for.
 #[derive(Debug, Clone)]
 enum Chance {
     Answer,
@@ -32,7 +33,7 @@ enum Chance {
     CancelFirst,
     Spend,
     Say,
-    /// A judge finds something missing, or something more to do; said to a user it announces a step.
+    /// A judge finds something missing, or something more to do; as an answer it announces a step.
     More,
 }
 
@@ -87,7 +88,7 @@ fn at(seconds: usize) -> Timestamp {
     Timestamp::from_millis(seconds as u64 * 1_000)
 }
 
-/// A turn, its journal, and what comes next.
+/// A turn, its journal, and the events to come.
 struct Life {
     turn: Turn,
     records: Vec<RunRecord>,
@@ -122,7 +123,7 @@ impl Life {
         steps
     }
 
-    /// Lives from `first` to the end, as a driver would.
+    /// Feeds `first` and performs the steps to the end, as a driver would.
     fn live(&mut self, first: &TurnEvent) -> TurnOutcome {
         let mut steps: VecDeque<_> = self.feed(first).into();
         while let Some(step) = steps.pop_front() {
@@ -160,16 +161,16 @@ impl Life {
         }
     }
 
-    /// Keeps every second original.
+    /// Stores every second original.
     fn keep(&self) -> Vec<OffloadedMessage> {
         let kept = self
             .turn
-            .losing()
+            .offload_candidates()
             .into_iter()
             .step_by(2)
-            .map(|losing| OffloadedMessage {
-                key: StorePath::new(&format!("stash/s/{}", losing.call.id)).unwrap(),
-                call: losing.call.id,
+            .map(|candidate| OffloadedMessage {
+                key: StorePath::new(&format!("stash/s/{}", candidate.call.id)).unwrap(),
+                call: candidate.call.id,
             });
         kept.collect()
     }
@@ -313,7 +314,7 @@ fn request_bytes(turn: &Turn) -> usize {
         .sum()
 }
 
-/// Every call has its result right after it, in call order, before anybody else speaks: providers insist on it.
+/// Every call has its result right after it, in call order, before any other message: providers insist on it.
 fn check_conversation(messages: &[Arc<ChatMessage>]) {
     let mut open: VecDeque<&CallId> = VecDeque::new();
     for message in messages {
@@ -362,7 +363,7 @@ proptest! {
             let mut later = Life::new(turn, chances.iter().rev().cloned().collect());
             later.live(&resumed);
             let cancelled = life.records[..count].iter().any(|record| record.body.get().contains("cancelled"));
-            prop_assert!(!cancelled || later.begun.is_empty(), "{:?} ran although nobody wants it", later.begun);
+            prop_assert!(!cancelled || later.begun.is_empty(), "{:?} ran although the turn was cancelled", later.begun);
             prop_assert!(ended.iter().all(|call| !later.begun.contains(call)), "{ended:?} ran again: {:?}", later.begun);
         }
     }

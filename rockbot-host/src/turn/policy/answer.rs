@@ -1,42 +1,52 @@
-//! When an answer in words ends the turn, and what to do when it has the wrong shape.
+//! The answer as the end of a turn: its shape, the JSON in it, and the instructions that ask for a better one.
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, OutputSchema, Provenance, Role};
 use rockbot_core::tool::ArgumentSchema;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 
+use super::AnswerFacts;
 use crate::turn::{Purpose, TurnStep};
 
-/// The end of the turn, or one more try when the answer must have a shape that it has not.
-pub(in crate::turn) fn settle(response: &ChatResponse, shape: Option<&OutputSchema>, tries_left: u32) -> Vec<TurnStep> {
+/// Examines whether an answer is one at all, and has the requested shape.
+///
+/// An empty answer after a follow-up leaves the first answer standing; any other empty answer fails the turn. A wrong
+/// shape is sent back with the problem until the attempts are used up. An answer to a request without a shape passes.
+pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if response.text.trim().is_empty() {
-        return vec![no_answer(response.finish)];
+        return Some(match facts.progress.has_first_answer() {
+            true => facts.progress.finish_with_first(),
+            false => no_answer(response.finish),
+        });
     }
-    let Some(shape) = shape else {
-        return answered(response);
-    };
+    let shape = facts.request.output.as_ref()?;
     let json = json_of(&response.text);
-    match problem(json, shape) {
-        None => vec![TurnStep::Finish {
-            status: TurnStatus::Answered,
-            text: (json != response.text).then(|| json.to_owned()),
-        }],
-        Some(problem) if tries_left > 0 => vec![TurnStep::AskModel(Purpose::Shape { problem })],
-        Some(problem) => {
-            let text = format!(
-                "The model's answer does not have the shape `{}`: {problem}.",
-                shape.name
-            );
-            vec![TurnStep::Finish {
-                status: TurnStatus::Failed(TurnFailure::Output),
-                text: Some(text),
-            }]
-        }
+    let Some(problem) = problem(json, shape) else {
+        let text = (json != response.text).then(|| json.to_owned());
+        let status = TurnStatus::Answered;
+        return Some(TurnStep::Finish { status, text });
+    };
+    if !facts.is_last && facts.shape_attempts < facts.settings.max_shape_attempts {
+        return Some(TurnStep::AskModel(Purpose::Shape { problem }));
     }
+    let text = format!(
+        "The model's answer does not have the shape `{}`: {problem}.",
+        shape.name
+    );
+    Some(TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Output), text))
 }
 
-/// What the model is told together with its next question, if anything.
+/// Ends the turn with an answer to which no policy objects.
+pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
+    let cut = response.finish == FinishReason::Length;
+    let notice = cut.then(|| TurnStep::Emit("the answer was cut at the model's longest length".to_owned()));
+    let finish = TurnStep::finish_with_answer(TurnStatus::Answered);
+    notice.into_iter().chain([finish]).collect()
+}
+
+/// Returns the host's instruction for a question; `None` when the conversation says enough.
 ///
-/// It is a user's message from the host: not every provider takes system messages this late.
+/// It has the user's role, marked as the host's in its provenance: not every provider accepts system messages after the
+/// first one.
 pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
     let text = match purpose {
         Purpose::Answer | Purpose::Evaluate(_) | Purpose::AssessFollowUp => return None,
@@ -61,22 +71,24 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
     Some(ChatMessage::text_of(Role::User, text, Provenance::HOST))
 }
 
-/// The JSON of an answer: the text itself, what its only code fence holds, or the only object or list among its words.
+/// Returns the JSON of an answer: the text itself, the content of its only code fence, or its only object or list.
+///
+/// Models wrap JSON in words and fences even when they are asked not to. A text without JSON is returned as it is.
 pub(super) fn json_of(text: &str) -> &str {
     let text = text.trim();
-    let found = [Some(text), fenced(text), among_words(text)];
-    let mut json = found.into_iter().flatten().filter(|json| not_json(json).is_none());
+    let candidates = [Some(text), fenced(text), among_words(text)];
+    let mut json = candidates.into_iter().flatten().filter(|json| not_json(json).is_none());
     json.next().unwrap_or(text)
 }
 
-/// What stands between the first fence and the last one; with more than two that is no JSON.
+/// Returns the text between the first fence and the last one; with more than two fences it is not JSON.
 fn fenced(text: &str) -> Option<&str> {
     let (_, inside) = text.split_once("```")?;
     let (inside, _) = inside.rsplit_once("```")?;
     Some(inside.strip_prefix("json").unwrap_or(inside).trim())
 }
 
-/// From where the first object or list begins to where the last one ends; with more than one that is no JSON.
+/// Returns the text from the first opening bracket to the last closing one; with several values it is not JSON.
 fn among_words(text: &str) -> Option<&str> {
     let (begin, end) = (text.find(['{', '['])?, text.rfind(['}', ']'])?);
     text.get(begin..=end)
@@ -87,16 +99,6 @@ fn not_json(text: &str) -> Option<String> {
     parsed.err().map(|error| format!("it is not JSON: {error}"))
 }
 
-fn answered(response: &ChatResponse) -> Vec<TurnStep> {
-    let cut = response.finish == FinishReason::Length;
-    let note = cut.then(|| TurnStep::Emit("the answer was cut at the model's longest length".to_owned()));
-    let finish = TurnStep::Finish {
-        status: TurnStatus::Answered,
-        text: None,
-    };
-    note.into_iter().chain([finish]).collect()
-}
-
 fn no_answer(finish: FinishReason) -> TurnStep {
     let why = match finish {
         FinishReason::Length => "its answer was cut before it said anything",
@@ -104,23 +106,21 @@ fn no_answer(finish: FinishReason) -> TurnStep {
         _ => "it returned an empty answer",
     };
     let text = format!("The model gave no answer: {why}.");
-    TurnStep::Finish {
-        status: TurnStatus::Failed(TurnFailure::NoAnswer),
-        text: Some(text),
-    }
+    TurnStep::finish_with(TurnStatus::Failed(TurnFailure::NoAnswer), text)
 }
 
-/// What keeps `json` from having the shape, if anything.
+/// Returns the reason why `json` does not have the shape.
 fn problem(json: &str, shape: &OutputSchema) -> Option<String> {
     if let Some(problem) = not_json(json) {
         return Some(problem);
     }
-    // A schema beyond our bounds, or not of an object, cannot be checked here; deserializing will tell.
+    // A schema beyond the bounds of the checker, or not of an object, cannot be checked here; the caller finds out when
+    // it deserializes the answer.
     let schema = ArgumentSchema::compile(&shape.schema).ok()?;
     schema.check(json).err().map(|error| of_answer(error.problems()))
 }
 
-/// The problems of arguments as those of an answer.
+/// Rewords the problems of arguments as those of an answer. The checker of tool arguments is used for both.
 fn of_answer(problems: &[String]) -> String {
     let problem = problems.join("; ").replace("the arguments", "the answer");
     problem.replace("a known argument", "a known member")

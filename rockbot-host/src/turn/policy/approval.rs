@@ -1,7 +1,8 @@
-//! Which calls wait for a person, and what a decision means.
+//! Approval of calls by a user.
 //!
-//! A decision counts only for the exact call and arguments that were shown. All calls of an answer wait until
-//! every one that needs a decision has it, so that they still run in the model's order.
+//! A decision counts only for the exact call and arguments that the user was shown: a digest of the arguments is part of
+//! it. All calls of an answer wait until every call that needs a decision has one, so they still run in the model's
+//! order.
 
 use rockbot_core::tool::ToolErrorCode;
 use rockbot_core::turn::{Approval, ApprovalRequest};
@@ -9,7 +10,7 @@ use rockbot_core::{SessionId, TurnId};
 
 use crate::turn::{CallState, CallStatus};
 
-/// The calls that nobody has decided about.
+/// Returns the calls that wait for a decision, as requests to the user.
 pub(in crate::turn) fn asks(turn: &TurnId, calls: &[CallState]) -> Vec<ApprovalRequest> {
     calls
         .iter()
@@ -18,7 +19,7 @@ pub(in crate::turn) fn asks(turn: &TurnId, calls: &[CallState]) -> Vec<ApprovalR
         .collect()
 }
 
-/// Applies a decision; one about other arguments changes nothing.
+/// Applies a decision. One about other arguments, or about a call that does not wait, changes nothing.
 pub(in crate::turn) fn decide(call: &mut CallState, decision: &Approval, session: &SessionId) {
     if !call.is_undecided() || decision.args_hash != call.args_hash() {
         return;
@@ -32,14 +33,14 @@ pub(in crate::turn) fn decide(call: &mut CallState, decision: &Approval, session
     }
 }
 
-/// Refuses every call that nobody decided about in time.
+/// Refuses every call that was not decided before the approval expired.
 pub(in crate::turn) fn expire(calls: &mut [CallState], session: &SessionId) {
-    let message = "nobody approved this call in time. Do not try it again; tell the user that it was not done.";
+    let message = "no user approved this call in time. Do not try it again; tell the user that it was not done.";
     let undecided = calls.iter_mut().filter(|call| call.is_undecided());
     undecided.for_each(|call| call.refuse(ToolErrorCode::Denied, message, session));
 }
 
-/// What a waiting turn says.
+/// Returns the text of a turn that waits for approval.
 pub(in crate::turn) fn waiting_text(asks: &[ApprovalRequest]) -> String {
     let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
     format!("Waiting for approval of {}.", tools.join(", "))

@@ -1,9 +1,13 @@
-//! Limits that a turn counts by itself. Time is not among them: the driver watches the clock.
+//! The limits that the machine counts by itself. Wall-clock time is not among them: the driver watches the clock, and
+//! reports it as an event.
 
 use rockbot_core::chat::Spent;
 use rockbot_core::turn::{Budget, BudgetLimit};
 
-/// The limit that forbids asking the model once more, after `asked` calls that cost `spent`.
+/// Returns the limit that forbids another question to the model, after `asked` questions that cost `spent`.
+///
+/// A limit is checked before a question and not after its answer, so the last answer may exceed it: it is paid for
+/// already. An answer whose price is unknown adds nothing to the cost.
 pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -> Option<BudgetLimit> {
     let limits = [
         (BudgetLimit::ModelCalls, asked >= budget.max_model_calls),
@@ -18,7 +22,9 @@ pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -
         .find_map(|(limit, is_reached)| is_reached.then_some(limit))
 }
 
-/// The limit that forbids `more` tool calls after `called`.
+/// Returns the limit that forbids `more` tool calls after `called`.
+///
+/// A group runs completely or not at all, so that no call of it is left without its neighbours.
 pub(in crate::turn) fn tool_calls(budget: &Budget, called: u32, more: usize) -> Option<BudgetLimit> {
     let wanted = u64::from(called) + more as u64;
     (wanted > u64::from(budget.max_tool_calls)).then_some(BudgetLimit::ToolCalls)
@@ -60,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_up_forbids_asking() {
+    fn a_spent_limit_forbids_asking() {
         check(2, 99, 49, 0, None);
         check(3, 99, 49, 0, Some(BudgetLimit::ModelCalls));
         check(2, 100, 49, 0, Some(BudgetLimit::Tokens));
         check(2, 99, 50, 0, Some(BudgetLimit::Cost));
         check(3, 100, 50, 0, Some(BudgetLimit::ModelCalls));
-        // What nobody knows is not counted.
+        // Unknown prices are not counted.
         check(2, 99, 49, 2, None);
     }
 

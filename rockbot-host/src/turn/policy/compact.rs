@@ -1,106 +1,83 @@
-//! What is left out of a conversation that has become too long, and in which order: long results lose their middle,
-//! those of earlier steps first; then what was said before the turn goes, then the turn's first steps.
+//! The plan of a compaction: the parts that are removed from a conversation that is too long.
+//!
+//! The order goes from the parts that the model misses least to those that it misses most: long tool results lose their
+//! middle, those of earlier steps first; then exchanges from before the turn are removed, then the turn's first steps;
+//! results of reading tools are shortened last, since the model has just asked for them. Instructions, the request and
+//! the newest step always stay.
 
 use rockbot_core::CallId;
-use serde::{Deserialize, Serialize};
 
-/// About what it costs to say that something was left out: the marker in its place and its line in the registry.
+use crate::turn::{Compaction, Elision};
+
+/// Approximate size in bytes of the notice about a removed part: the marker in its place, and its line in the registry.
 pub(in crate::turn) const NOTICE: usize = 400;
 
-/// How much of a result always stays, in bytes.
-const FLOOR: usize = 400;
+/// Minimum number of bytes of a result that stay: enough for the model to recognize it.
+const MIN_KEPT: usize = 400;
 
-/// What is left out of a conversation so that it gets shorter.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Compaction {
-    /// The results that lose their middle.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub elided: Vec<Elision>,
-    /// How many messages from before the turn go, the oldest first.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub past: usize,
-    /// How many of the turn's steps go, the first ones first: a step is what the model wanted and what came of it.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub steps: usize,
-    /// Whether the model refused the conversation as it was.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub after_overflow: bool,
-}
-
-/// A result that loses its middle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elision {
-    /// The call that returned it.
-    pub call: CallId,
-    /// How many bytes of it stay.
-    pub keep: usize,
-}
-
-// serde passes fields by reference.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-/// A message, as far as it matters here.
+/// A message, reduced to its kind and size.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::turn) struct Item<'a> {
-    pub(in crate::turn) part: Part<'a>,
+    pub(in crate::turn) kind: ItemKind<'a>,
     pub(in crate::turn) bytes: usize,
 }
 
-/// What a message is to the conversation.
+/// The role of a message in a compaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::turn) enum Part<'a> {
-    /// It stays: instructions, the request, what is said while the turn runs.
+pub(in crate::turn) enum ItemKind<'a> {
+    /// A message that stays: instructions, the request, texts that joined the turn.
     Fixed,
-    /// It was said before the turn; a user's message begins an exchange.
+    /// A message from before the turn; a user's message begins an exchange.
     Past { by_user: bool },
-    /// The model's calls.
+    /// An answer of the model with tool calls.
     Step,
-    /// What came of a call; `whole` when its tool is there to read long texts with.
+    /// The result of a call; `whole` when its tool reads long texts.
     Result { call: &'a CallId, whole: bool },
 }
 
-/// How to make a conversation `excess` bytes shorter, and no result longer than `longest`, if it can get shorter at all.
+/// Plans how to make a conversation `excess` bytes shorter, and no result longer than `max_result_len`. Returns `None`
+/// when it cannot become shorter by more than the notice takes.
 ///
-/// A result that is only a little longer stays as it is: to say what was left out takes room, too.
-pub(in crate::turn) fn plan(items: &[Item<'_>], excess: usize, longest: Option<usize>) -> Option<Compaction> {
-    let mut cut = Cut {
+/// A result that is only a little too long stays unchanged, for the same reason. The plan may save less than `excess`:
+/// then the model is asked all the same, and its refusal ends the turn with the reason.
+pub(in crate::turn) fn plan(items: &[Item<'_>], excess: usize, max_result_len: Option<usize>) -> Option<Compaction> {
+    let mut planner = Planner {
         items,
         lens: items.iter().map(|item| item.bytes).collect(),
-        // What the registry begins with.
+        // The registry itself takes room, too.
         left: excess.saturating_add(if excess > 0 { NOTICE } else { 0 }),
         saved: 0,
         past: 0,
         steps: 0,
     };
-    let newest = items.iter().rposition(|item| item.part == Part::Step).unwrap_or(0);
-    if let Some(longest) = longest {
-        cut.lower_to(longest.max(FLOOR), |_, whole| !whole);
+    let newest = items.iter().rposition(|item| item.kind == ItemKind::Step).unwrap_or(0);
+    if let Some(max_len) = max_result_len {
+        planner.lower_to(max_len.max(MIN_KEPT), |_, whole| !whole);
     }
-    cut.lower(|index, whole| index < newest && !whole);
-    cut.lower(|_, whole| !whole);
-    cut.forget_past();
-    cut.forget_steps(newest);
-    cut.lower(|_, _| true);
-    (cut.saved > NOTICE).then(|| cut.compaction())
+    planner.lower(|index, whole| index < newest && !whole);
+    planner.lower(|_, whole| !whole);
+    planner.remove_past();
+    planner.remove_steps(newest);
+    planner.lower(|_, _| true);
+    (planner.saved > NOTICE).then(|| planner.compaction())
 }
 
-struct Cut<'a> {
+/// A plan in progress.
+struct Planner<'a> {
     items: &'a [Item<'a>],
-    /// How long each message is by now.
+    /// The present length of each message; 0 once it is removed.
     lens: Vec<usize>,
-    /// How much is still to be saved.
+    /// Number of bytes still to be saved.
     left: usize,
     saved: usize,
     past: usize,
     steps: usize,
 }
 
-impl Cut<'_> {
-    /// Lowers the longest of the chosen results to one level: the highest that saves enough.
+impl Planner<'_> {
+    /// Shortens the longest of the chosen results to one level: the highest that saves enough.
+    ///
+    /// One level for all keeps the most of each; shortening one result to the minimum would lose it.
     fn lower(&mut self, chosen: impl Fn(usize, bool) -> bool) {
         if self.left > 0 {
             let mut lens: Vec<_> = self.results(&chosen).map(|index| self.lens[index]).collect();
@@ -118,58 +95,62 @@ impl Cut<'_> {
         }
     }
 
-    /// The results among which `chosen` chooses, unless their step is gone.
+    /// Returns the chosen results whose step is not removed.
     fn results(&self, chosen: impl Fn(usize, bool) -> bool) -> impl Iterator<Item = usize> {
-        let is_chosen = move |(index, item): &(usize, &Item<'_>)| match item.part {
-            Part::Result { whole, .. } => self.lens[*index] > 0 && chosen(*index, whole),
+        let is_chosen = move |(index, item): &(usize, &Item<'_>)| match item.kind {
+            ItemKind::Result { whole, .. } => self.lens[*index] > 0 && chosen(*index, whole),
             _ => false,
         };
         self.items.iter().enumerate().filter(is_chosen).map(|(index, _)| index)
     }
 
-    /// Forgets whole exchanges from before the turn.
-    fn forget_past(&mut self) {
-        let past: Vec<_> = self.having(|part| matches!(part, Part::Past { .. }));
+    /// Removes exchanges from before the turn, the oldest first.
+    ///
+    /// Only whole exchanges: an answer without its question would mislead the model.
+    fn remove_past(&mut self) {
+        let past: Vec<_> = self.having(|kind| matches!(kind, ItemKind::Past { .. }));
         for (count, index) in past.into_iter().enumerate() {
-            let begins = matches!(self.items[index].part, Part::Past { by_user: true });
+            let begins = matches!(self.items[index].kind, ItemKind::Past { by_user: true });
             if self.left == 0 && begins {
                 break;
             }
             if self.left > 0 || count > 0 {
-                self.forget(index);
+                self.remove(index);
                 self.past += 1;
             }
         }
     }
 
-    /// Forgets the turn's first steps, each with all that came of it, but never the `newest`.
-    fn forget_steps(&mut self, newest: usize) {
-        for step in self.having(|part| *part == Part::Step) {
+    /// Removes the turn's first steps, each with its results, but never the `newest`.
+    ///
+    /// Providers refuse a result without its call, and a call without its result.
+    fn remove_steps(&mut self, newest: usize) {
+        for step in self.having(|kind| *kind == ItemKind::Step) {
             if self.left == 0 || step >= newest {
                 break;
             }
-            self.forget(step);
+            self.remove(step);
             self.steps += 1;
             let results = self.items[step + 1..].iter();
             let count = results
-                .take_while(|item| matches!(item.part, Part::Result { .. }))
+                .take_while(|item| matches!(item.kind, ItemKind::Result { .. }))
                 .count();
-            (step + 1..=step + count).for_each(|result| self.forget(result));
+            (step + 1..=step + count).for_each(|result| self.remove(result));
         }
     }
 
-    fn having(&self, wanted: impl Fn(&Part<'_>) -> bool) -> Vec<usize> {
+    fn having(&self, wanted: impl Fn(&ItemKind<'_>) -> bool) -> Vec<usize> {
         let items = self.items.iter().enumerate();
         items
-            .filter(|(_, item)| wanted(&item.part))
+            .filter(|(_, item)| wanted(&item.kind))
             .map(|(index, _)| index)
             .collect()
     }
 
-    fn forget(&mut self, index: usize) {
-        // The original of a long result is kept, and the registry says so.
-        let notice = match self.items[index].part {
-            Part::Result { .. } if self.lens[index] > NOTICE => NOTICE,
+    fn remove(&mut self, index: usize) {
+        // The original of a long result is offloaded, and the registry has a line about it.
+        let notice = match self.items[index].kind {
+            ItemKind::Result { .. } if self.lens[index] > NOTICE => NOTICE,
             _ => 0,
         };
         self.save(self.lens[index] - notice);
@@ -186,8 +167,8 @@ impl Cut<'_> {
             .items
             .iter()
             .zip(&self.lens)
-            .filter_map(|(item, len)| match item.part {
-                Part::Result { call, .. } if *len > 0 && *len < item.bytes => Some(Elision {
+            .filter_map(|(item, len)| match item.kind {
+                ItemKind::Result { call, .. } if *len > 0 && *len < item.bytes => Some(Elision {
                     call: call.clone(),
                     keep: *len,
                 }),
@@ -202,20 +183,21 @@ impl Cut<'_> {
     }
 }
 
-/// The level to which the longest of `lens` must be lowered to save `wanted` bytes; at least the floor.
+/// Returns the level to which the longest of `lens` must be shortened to save `wanted` bytes; at least [`MIN_KEPT`].
 fn level(lens: &mut [usize], wanted: usize) -> usize {
     lens.sort_unstable_by(|one, other| other.cmp(one));
     let mut sum = 0;
     for (index, len) in lens.iter().enumerate() {
         sum += len;
         let (count, next) = (index + 1, lens.get(index + 1).copied().unwrap_or(0));
-        // With so many of them at `level`, each with its notice.
+        // The level at which the `count` longest, each with its notice, save enough together. It applies when the next
+        // shorter one is not above it.
         let level = sum.saturating_sub(wanted) / count;
-        if level >= next.max(FLOOR + NOTICE) {
+        if level >= next.max(MIN_KEPT + NOTICE) {
             return level - NOTICE;
         }
     }
-    FLOOR
+    MIN_KEPT
 }
 
 #[cfg(test)]
@@ -225,23 +207,23 @@ mod tests {
     use super::*;
 
     fn fixed(bytes: usize) -> Item<'static> {
-        let part = Part::Fixed;
-        Item { part, bytes }
+        let kind = ItemKind::Fixed;
+        Item { kind, bytes }
     }
 
     fn past(bytes: usize, by_user: bool) -> Item<'static> {
-        let part = Part::Past { by_user };
-        Item { part, bytes }
+        let kind = ItemKind::Past { by_user };
+        Item { kind, bytes }
     }
 
     fn step() -> Item<'static> {
-        let part = Part::Step;
-        Item { part, bytes: 60 }
+        let kind = ItemKind::Step;
+        Item { kind, bytes: 60 }
     }
 
     fn result(call: &CallId, bytes: usize) -> Item<'_> {
-        let part = Part::Result { call, whole: false };
-        Item { part, bytes }
+        let kind = ItemKind::Result { call, whole: false };
+        Item { kind, bytes }
     }
 
     fn elided(elided: &[(&str, usize)]) -> Vec<Elision> {
@@ -258,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out_of_what_is_short_enough() {
+    fn nothing_is_removed_from_a_conversation_that_is_short_enough() {
         let a = "a".into();
         check(&[fixed(9_000), step(), result(&a, 9_000)], 0, Some(9_000), None);
     }
@@ -295,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn then_go_old_exchanges_and_then_old_steps() {
+    fn old_exchanges_are_removed_next_and_then_old_steps() {
         let (a, b, c) = ("a".into(), "b".into(), "c".into());
         let items = [
             fixed(500),
@@ -323,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_get_shorter_is_left_alone() {
+    fn a_conversation_that_cannot_become_shorter_is_left_alone() {
         let a = "a".into();
         check(&[fixed(90_000), step(), result(&a, 700)], 50_000, None, None);
     }
@@ -340,7 +322,7 @@ mod tests {
                 _ if has_step => result(id, *len),
                 _ => fixed(*len),
             };
-            has_step |= item.part == Part::Step;
+            has_step |= item.kind == ItemKind::Step;
             items.push(item);
         }
         items
@@ -348,7 +330,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_compaction_is_strictly_shorter_and_keeps_what_must_stay(
+        fn a_compaction_is_strictly_shorter_and_keeps_the_newest_step(
             lens in prop::collection::vec((0..6_u8, 20..20_000_usize), 1..30),
             excess in 0..100_000_usize,
             longest in prop::option::of(500..10_000_usize),
@@ -356,14 +338,14 @@ mod tests {
             let ids: Vec<CallId> = (0..lens.len()).map(|id| CallId::from(id.to_string().as_str())).collect();
             let items = items(&lens, &ids);
             let Some(compaction) = plan(&items, excess, longest) else { return Ok(()) };
-            let count = |wanted: fn(&Part<'_>) -> bool| items.iter().filter(|item| wanted(&item.part)).count();
-            let (steps, past) = (count(|part| *part == Part::Step), count(|part| matches!(part, Part::Past { .. })));
+            let count = |wanted: fn(&ItemKind<'_>) -> bool| items.iter().filter(|item| wanted(&item.kind)).count();
+            let (steps, past) = (count(|kind| *kind == ItemKind::Step), count(|kind| matches!(kind, ItemKind::Past { .. })));
             prop_assert!(compaction.past <= past);
             prop_assert!(steps == 0 || compaction.steps < steps, "the newest step stays");
             for elision in &compaction.elided {
-                let is_it = |item: &&Item<'_>| matches!(item.part, Part::Result { call, .. } if *call == elision.call);
+                let is_it = |item: &&Item<'_>| matches!(item.kind, ItemKind::Result { call, .. } if *call == elision.call);
                 let item = items.iter().find(is_it).unwrap();
-                prop_assert!(elision.keep >= FLOOR && elision.keep + NOTICE < item.bytes);
+                prop_assert!(elision.keep >= MIN_KEPT && elision.keep + NOTICE < item.bytes);
             }
             prop_assert!(compaction.past + compaction.steps + compaction.elided.len() > 0);
         }

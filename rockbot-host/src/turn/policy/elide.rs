@@ -1,9 +1,10 @@
-//! The middle of a long result is left out: its head and its tail say most.
+//! Elision of a long tool result: the head and the tail, which carry most of its meaning, stay.
 
 use rockbot_core::CallId;
 
-/// `text` with about `keep` bytes of it left, `head_percent` of these from its beginning, and a note in between. What
-/// was shortened before is shortened further.
+/// Shortens `text` to about `keep` bytes, `head_percent` of these from its beginning, with a marker in between.
+///
+/// A text that was shortened before is shortened further around its only marker. No character is cut in two.
 pub(in crate::turn) fn elide(text: &str, keep: usize, head_percent: u8, call: &CallId) -> String {
     let marker = format!("\n[content elided to fit context window — id={call}]\n");
     // A text that never had the marker has no tail apart from its head.
@@ -35,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shortened_again_has_one_marker() {
+    fn a_text_shortened_twice_has_one_marker() {
         let once = elide(&"0123456789".repeat(10), 50, 60, &"c1".into());
         check(
             &once,

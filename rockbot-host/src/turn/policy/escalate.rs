@@ -1,24 +1,27 @@
-//! When a turn may go on with a more capable model than the one that was selected for it.
+//! Escalation: a turn may continue with a more capable model than the one that was selected for it.
 //!
-//! Its message looked simple and the work is not. Whether it is hard enough is the selector's business; this says whom
-//! it is asked about. A tier that the message names is kept, and so is the tier of a last answer.
+//! The selector saw only the message; the turn's activity shows how hard the work is. This policy decides in which turns
+//! the selector is asked again, and the driver asks it. A tier that the message names is kept, and so is the tier of a
+//! last answer, which has no tools and needs no more capable model.
 
 use rockbot_core::chat::{ModelTier, TurnSoFar};
 
 use crate::turn::Purpose;
 
-/// Whether the tier may be raised before the model is asked for `purpose`: it was `selected`, the message does not name
-/// it, and the turn did something that the selector did not know of.
+/// Reports whether the tier may be raised before a question for `purpose`.
+///
+/// It may when a selector chose it, the message names none, and the turn has had activity that the selector did not know
+/// of.
 pub(in crate::turn) fn may(
     named: Option<ModelTier>,
     selected: Option<ModelTier>,
-    so_far: TurnSoFar,
+    activity: TurnSoFar,
     purpose: &Purpose,
 ) -> bool {
-    named.is_none() && selected.is_some() && so_far != TurnSoFar::new() && purpose.has_tools()
+    named.is_none() && selected.is_some() && activity != TurnSoFar::new() && purpose.has_tools()
 }
 
-/// The tier to go on with: only a higher one.
+/// Returns the wanted tier if it is higher than the present one. A turn is never lowered.
 pub(crate) fn higher(tier: ModelTier, wanted: Option<ModelTier>) -> Option<ModelTier> {
     wanted.filter(|wanted| *wanted > tier)
 }
@@ -34,8 +37,8 @@ mod tests {
     #[test]
     fn only_a_selected_tier_may_be_raised() {
         let failed = TurnSoFar::new().with_call(false, true);
-        let check = |named, selected, so_far, purpose: Purpose, expected| {
-            assert_eq!(may(named, selected, so_far, &purpose), expected, "{purpose:?}");
+        let check = |named, selected, activity, purpose: Purpose, expected| {
+            assert_eq!(may(named, selected, activity, &purpose), expected, "{purpose:?}");
         };
         check(None, LOW, failed, Purpose::Answer, true);
         check(None, None, failed, Purpose::Answer, false);

@@ -1,79 +1,56 @@
-//! Whether an answer completes its request: when that is asked, what is asked, and what the verdict means.
+//! Evaluation of completeness: when an answer is judged, the question to the judge, and the meaning of its verdict.
 //!
-//! A cheap model judges. Whatever goes wrong with it counts as complete: an answer must not wait for its judge.
+//! The judge is a model of the lowest tier, asked out-of-band. A judge that fails, or whose verdict cannot be read,
+//! counts as satisfied: a good answer must not be lost to a bad judge.
 
 use std::fmt::Write as _;
 
-use rockbot_core::chat::{ChatMessage, OutputSchema, Role};
-use rockbot_core::turn::FinishedCall;
-use serde::{Deserialize, Serialize};
+use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema, Role};
+use serde::Deserialize;
 use serde_json::json;
 
+use super::AnswerFacts;
 use super::answer::json_of;
-use super::tasks;
+use crate::turn::{Purpose, Trigger, TurnStep};
 
-/// How often a turn may look at its own answer again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Evaluation {
-    /// How often an answer that was judged incomplete is sent back. Default 0: nobody judges.
-    pub max_completion_reprompts: u32,
-    /// How often more is done after a complete answer. Default 0: nothing.
-    pub max_follow_up_passes: u32,
-}
-
-impl Evaluation {
-    /// Nobody judges.
-    pub const OFF: Self = Self {
-        max_completion_reprompts: 0,
-        max_follow_up_passes: 0,
-    };
-}
-
-impl Default for Evaluation {
-    fn default() -> Self {
-        Self::OFF
+/// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left.
+pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
+    if facts.progress.reprompts >= facts.settings.evaluation.max_completion_reprompts || !facts.may_ask_judge() {
+        return None;
     }
+    let answer = Answer {
+        asked: &facts.request.text,
+        text: &response.text,
+        has_tools: facts.has_tools,
+        has_calls: facts.work_calls() > 0,
+        has_changes: facts.has_changes,
+    };
+    Some(TurnStep::AskModel(Purpose::Evaluate(trigger(&answer)?)))
 }
 
-/// Why an answer is judged. The first that applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Trigger {
-    /// It promises work, and none was done.
-    PromiseWithoutAction,
-    /// It claims to be done in a word, and nothing was done.
-    BareClaim,
-    /// The user asked for an action, and no tool was called.
-    RequestWithoutTools,
-    /// Something was changed: that deserves a second look.
-    SideEffect,
-    /// It is very short.
-    ShortAnswer,
+/// The part of a turn from which the reasons to judge an answer are told.
+struct Answer<'a> {
+    asked: &'a str,
+    text: &'a str,
+    has_tools: bool,
+    /// `true` when a tool call did work.
+    has_calls: bool,
+    /// `true` when a tool call changed something.
+    has_changes: bool,
 }
 
-/// What decides whether an answer is judged.
-pub(in crate::turn) struct Answer<'a> {
-    pub(in crate::turn) asked: &'a str,
-    pub(in crate::turn) text: &'a str,
-    pub(in crate::turn) has_tools: bool,
-    pub(in crate::turn) called: bool,
-    pub(in crate::turn) changed: bool,
-}
-
-/// How short an answer is that is looked at again, in bytes.
+/// Length in bytes below which an answer is suspicious.
 const SHORT: usize = 20;
 
-/// Why `answer` is to be judged, if it is.
-pub(in crate::turn) fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
+/// Returns the reason to judge `answer`; `None` for most answers, which deserve no judge.
+fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
     let text = answer.text.trim().to_lowercase().replace('’', "'");
-    let idle = answer.has_tools && !answer.called;
+    let idle = answer.has_tools && !answer.has_calls;
     let judged = [
         (Trigger::PromiseWithoutAction, idle && promises(&text)),
         (Trigger::BareClaim, idle && claims(&text)),
         (Trigger::RequestWithoutTools, idle && asks_for_action(answer.asked)),
-        (Trigger::SideEffect, answer.changed),
+        (Trigger::SideEffect, answer.has_changes),
         (
             Trigger::ShortAnswer,
             text.len() < SHORT && !is_smalltalk(answer.asked) && idle,
@@ -82,26 +59,6 @@ pub(in crate::turn) fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
     judged
         .into_iter()
         .find_map(|(trigger, applies)| applies.then_some(trigger))
-}
-
-/// Whether a call was work. Notes that the model keeps for itself, and words to whoever waits, are not.
-pub(in crate::turn) fn is_work(call: &FinishedCall) -> bool {
-    const BOOKKEEPING: [&str; 13] = [
-        tasks::CREATE,
-        tasks::UPDATE,
-        "save_memory",
-        "search_memory",
-        "edit_memory",
-        "delete_memory",
-        "update_memory_importance",
-        "save_to_working_memory",
-        "get_from_working_memory",
-        "search_working_memory",
-        "edit_working_memory",
-        "delete_from_working_memory",
-        "report_progress",
-    ];
-    !BOOKKEEPING.contains(&call.tool.as_str())
 }
 
 fn promises(text: &str) -> bool {
@@ -160,7 +117,7 @@ fn asks_for_action(asked: &str) -> bool {
     verb.is_some_and(|verb| VERBS.contains(&verb))
 }
 
-/// Thanks and greetings, which short answers fit.
+/// Reports whether a message is thanks or a greeting, for which a short answer is complete.
 pub(super) fn is_smalltalk(asked: &str) -> bool {
     const WORDS: [&str; 9] = ["hi", "hello", "hey", "thanks", "thank", "ok", "okay", "bye", "great"];
     let asked = asked.to_lowercase();
@@ -171,18 +128,24 @@ pub(super) fn is_smalltalk(asked: &str) -> bool {
     WORDS.contains(&first) && words.count() <= 2
 }
 
-/// How much of the request, of a call and of the answer the judge reads, in bytes.
-const REQUEST: usize = 6_000;
-const CALL: usize = 200;
-const ANSWER: usize = 8_000;
-/// How many calls the judge reads about.
-const CALLS: usize = 40;
+/// Maximum bytes of the request that the judge reads. The bounds keep its question cheap: the judge is asked often, and
+/// must not cost more than the answer.
+const MAX_REQUEST_BYTES: usize = 6_000;
+/// Maximum bytes of a call's arguments, and of its result, that the judge reads.
+const MAX_CALL_BYTES: usize = 200;
+/// Maximum bytes of the answer that the judge reads.
+const MAX_ANSWER_BYTES: usize = 8_000;
+/// Maximum number of calls that the judge reads.
+const MAX_CALLS: usize = 40;
 
-/// What the judge is asked: about the turn that began after `before` messages.
+/// Returns the question to the judge about the messages of a turn and its answer.
 pub(in crate::turn) fn question(asked: &str, turn: &[impl AsRef<ChatMessage>], answer: &str) -> Vec<ChatMessage> {
-    let mut text = format!("## Original user request\n{}\n\n## Tool calls\n", cut(asked, REQUEST));
+    let mut text = format!(
+        "## Original user request\n{}\n\n## Tool calls\n",
+        cut(asked, MAX_REQUEST_BYTES)
+    );
     let calls = turn.iter().flat_map(|message| &message.as_ref().tool_calls);
-    let lines: Vec<_> = calls.take(CALLS).collect();
+    let lines: Vec<_> = calls.take(MAX_CALLS).collect();
     if lines.is_empty() {
         text.push_str("none\n");
     }
@@ -197,15 +160,15 @@ pub(in crate::turn) fn question(asked: &str, turn: &[impl AsRef<ChatMessage>], a
             text,
             "- {} {} → {}",
             quoted(call.name.as_str()),
-            quoted(cut(&call.arguments, CALL)),
-            quoted(cut(&result, CALL))
+            quoted(cut(&call.arguments, MAX_CALL_BYTES)),
+            quoted(cut(&result, MAX_CALL_BYTES))
         );
     }
-    let _ = write!(text, "\n## Agent response\n{}", cut(answer, ANSWER));
+    let _ = write!(text, "\n## Agent response\n{}", cut(answer, MAX_ANSWER_BYTES));
     vec![ChatMessage::system(JUDGE), ChatMessage::user(text)]
 }
 
-/// As a JSON string: what others wrote stays on its line, and in its quotes.
+/// Quotes a text as a JSON string. Untrusted text stays on its line, and cannot pass for a line of the host.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -217,17 +180,17 @@ const JUDGE: &str = "You judge whether an agent's response completes the user's 
     the tool calls do not show, or leaves out part of the request. \
     Answer with JSON only: {\"complete\": true or false, \"reason\": \"what is missing, in one sentence\"}.";
 
-/// The shape of the verdict.
+/// Returns the shape of the verdict.
 pub(in crate::turn) fn verdict_shape() -> OutputSchema {
     yes_or_no("verdict", "complete", "reason")
 }
 
-/// The shape of a judge's answer: yes or no, and some words.
-pub(super) fn yes_or_no(name: &str, flag: &str, words: &str) -> OutputSchema {
+/// Returns the shape of a judge's answer: a boolean and a text.
+pub(super) fn yes_or_no(name: &str, flag: &str, text: &str) -> OutputSchema {
     let schema = json!({
         "type": "object",
-        "properties": { flag: { "type": "boolean" }, words: { "type": "string" } },
-        "required": [flag, words],
+        "properties": { flag: { "type": "boolean" }, text: { "type": "string" } },
+        "required": [flag, text],
         "additionalProperties": false,
     });
     OutputSchema {
@@ -236,7 +199,7 @@ pub(super) fn yes_or_no(name: &str, flag: &str, words: &str) -> OutputSchema {
     }
 }
 
-/// What is missing, when the judge says so in a form that can be read.
+/// Returns the missing part when the verdict can be read and is negative.
 pub(in crate::turn) fn missing(verdict: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Verdict {
@@ -249,21 +212,22 @@ pub(in crate::turn) fn missing(verdict: &str) -> Option<String> {
     (!verdict.complete).then(reason)
 }
 
-pub(super) fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+/// Returns the first bytes of `text`, at most `max`, without cutting a character.
+pub(super) fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(asked: &str, text: &str, called: bool, changed: bool, expected: Option<Trigger>) {
+    fn check(asked: &str, text: &str, has_calls: bool, has_changes: bool, expected: Option<Trigger>) {
         let answer = Answer {
             asked,
             text,
             has_tools: true,
-            called,
-            changed,
+            has_calls,
+            has_changes,
         };
         assert_eq!(trigger(&answer), expected, "{asked} / {text}");
     }

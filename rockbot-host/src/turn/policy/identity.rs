@@ -1,7 +1,7 @@
-//! Call ids are unique within a turn, whatever the model server hands out.
+//! Unique call ids within a turn, whatever ids the model server sends.
 //!
-//! Some servers count from zero in each answer. The id names the call in the journal and in its idempotency
-//! key, so a repeated one gets a suffix.
+//! Some servers count from zero in each answer. The id identifies the call in the journal and in its idempotency key, so
+//! a repeated id gets a suffix.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,10 @@ use rockbot_core::CallId;
 use rockbot_core::chat::ToolCall;
 use rockbot_core::turn::FinishedCall;
 
-/// `calls` with ids that differ from each other and from those of `finished`.
+/// Returns `calls` with ids that differ from each other and from those of `finished`.
 pub(in crate::turn) fn unique(calls: &[ToolCall], finished: &[FinishedCall]) -> impl Iterator<Item = ToolCall> {
     let mut taken: HashSet<CallId> = HashSet::new();
+    // Most answers of a turn have no calls, and then need no set.
     if !calls.is_empty() {
         taken.extend(finished.iter().map(|call| call.call.clone()));
     }

@@ -1,58 +1,16 @@
-//! When an answer in words is not one yet: the model is told so, once, before the turn ends with it.
+//! Nudges: an answer that shows a known weakness of models is sent back once, with a note, before the turn ends with it.
+//!
+//! The weaknesses are recognized by their wording in English, without a judge: a false alarm costs one more call to the
+//! model, and a missed one costs nothing.
 
+use rockbot_core::chat::ChatResponse;
 use rockbot_core::turn::FinishedCall;
-use serde::{Deserialize, Serialize};
 
-/// Which weaknesses of models are answered with a nudge. Each nudge costs one model call, at most once in a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Nudges {
-    /// The model says what it will do next, and does not do it: its words end in `:` or `...`. Default true.
-    pub on_unfinished_set_up: bool,
-    /// The model claims that it did something, and called no tool. Default false.
-    pub on_hallucinated_calls: bool,
-    /// The model writes the syntax of its tool calls into its words (`to=functions.…`). Default false.
-    pub on_leaked_syntax: bool,
-    /// The model writes Chinese or Japanese where nobody else did. Default false: right for those who speak neither.
-    pub on_unexpected_cjk: bool,
-    /// A tool failed, and the model gives up instead of trying again. Default true.
-    pub on_tool_failure_giveup: bool,
-    /// The model repeats a call whose result does not change. Default true; costs no model call.
-    pub on_repeated_calls: bool,
-}
-
-impl Default for Nudges {
-    fn default() -> Self {
-        Self {
-            on_unfinished_set_up: true,
-            on_hallucinated_calls: false,
-            on_leaked_syntax: false,
-            on_unexpected_cjk: false,
-            on_tool_failure_giveup: true,
-            on_repeated_calls: true,
-        }
-    }
-}
-
-/// What is wrong with an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Nudge {
-    /// It announces a step and does not take it.
-    UnfinishedSetUp,
-    /// It claims an action that never happened.
-    HallucinatedCall,
-    /// It holds the syntax of a tool call.
-    LeakedSyntax,
-    /// It is in a script that nobody else used.
-    UnexpectedCjk,
-    /// It gives up over a tool that failed.
-    ToolFailureGiveup,
-}
+use super::AnswerFacts;
+use crate::turn::{Nudge, Nudges, Purpose, TurnStep};
 
 impl Nudge {
-    /// What the model is told.
+    /// Returns the note to the model.
     pub(in crate::turn) fn text(self) -> &'static str {
         match self {
             Self::UnfinishedSetUp => {
@@ -79,66 +37,89 @@ impl Nudge {
     }
 }
 
-/// What an answer in words is judged by.
-pub(in crate::turn) struct Words<'a> {
-    pub(in crate::turn) text: &'a str,
-    /// What the user said.
-    pub(in crate::turn) asked: &'a str,
-    /// Whether the model could have called a tool.
-    pub(in crate::turn) has_tools: bool,
-    /// The calls of this turn that ended.
-    pub(in crate::turn) calls: &'a [FinishedCall],
+/// Examines an answer for a weakness that deserves a nudge.
+///
+/// Not when it is the last answer that the budget allows, and not when it must have a shape: then its text is data, in
+/// which a colon at the end means nothing.
+pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
+    if facts.is_last || facts.request.output.is_some() {
+        return None;
+    }
+    let answer = Answer {
+        text: &response.text,
+        asked: &facts.request.text,
+        has_tools: facts.has_tools,
+        calls: facts.calls,
+    };
+    let nudge = weakness(&answer, &facts.settings.nudges, &facts.progress.nudged)?;
+    Some(TurnStep::AskModel(Purpose::Retry(nudge)))
 }
 
-/// The nudge that `words` deserve, if any: the first that applies and was not `given` in this turn.
-pub(in crate::turn) fn of(words: &Words<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nudge> {
-    let last_failed = words.calls.last().is_some_and(|call| call.is_error);
+/// The part of a turn from which a weakness is recognized.
+struct Answer<'a> {
+    text: &'a str,
+    /// The user's message.
+    asked: &'a str,
+    /// `true` when the model could have called a tool.
+    has_tools: bool,
+    /// The calls of this turn that ended.
+    calls: &'a [FinishedCall],
+}
+
+/// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in this turn.
+///
+/// The certain ones come first: syntax and script are facts, while the others are guessed from the wording.
+fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nudge> {
+    let last_failed = answer.calls.last().is_some_and(|call| call.is_error);
     let judged = [
-        (Nudge::LeakedSyntax, nudges.on_leaked_syntax && leaks_syntax(words.text)),
+        (
+            Nudge::LeakedSyntax,
+            nudges.on_leaked_syntax && leaks_syntax(answer.text),
+        ),
         (
             Nudge::UnexpectedCjk,
-            nudges.on_unexpected_cjk && has_cjk(words.text) && !has_cjk(words.asked),
+            nudges.on_unexpected_cjk && has_cjk(answer.text) && !has_cjk(answer.asked),
         ),
         (
             Nudge::UnfinishedSetUp,
-            nudges.on_unfinished_set_up && words.has_tools && is_set_up(words.text),
+            nudges.on_unfinished_set_up && answer.has_tools && is_set_up(answer.text),
         ),
         (
             Nudge::HallucinatedCall,
-            nudges.on_hallucinated_calls && words.has_tools && words.calls.is_empty() && claims_action(words.text),
+            nudges.on_hallucinated_calls && answer.has_tools && answer.calls.is_empty() && claims_action(answer.text),
         ),
         (
             Nudge::ToolFailureGiveup,
-            nudges.on_tool_failure_giveup && last_failed && gives_up(words.text),
+            nudges.on_tool_failure_giveup && last_failed && gives_up(answer.text),
         ),
     ];
     let applies = |(nudge, applies): (Nudge, bool)| (applies && !given.contains(&nudge)).then_some(nudge);
     judged.into_iter().find_map(applies)
 }
 
-/// Whether a text ends as if something were to follow.
+/// Reports whether a text ends as if something were to follow.
 fn is_set_up(text: &str) -> bool {
     let text = text.trim_end();
     [":", "...", "…"].iter().any(|end| text.ends_with(end))
 }
 
-/// The syntax that GPT models write when they forget that they call.
+/// Reports whether a text contains the syntax that GPT models use internally for tool calls.
 fn leaks_syntax(text: &str) -> bool {
-    // Every answer is looked at, and hardly any has an equals sign.
+    // Every answer is searched, and few have an equals sign: searching for it is the fastest way to exclude the rest.
     text.match_indices('=').any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + 1..]);
         before.ends_with("to") && (after.starts_with("multi_tool_use.") || after.starts_with("functions."))
     })
 }
 
-/// Three Chinese characters, or kanji, in a row.
+/// Reports whether a text has three Chinese characters or kanji in a row. Fewer may be a quoted name.
 fn has_cjk(text: &str) -> bool {
     let is_cjk = |character: char| matches!(character, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
     let mut runs = text.split(|character| !is_cjk(character));
     !text.is_ascii() && runs.any(|run| run.chars().nth(2).is_some())
 }
 
-/// Whether a text says that something was done, in the words that models use.
+/// Reports whether a text claims an action, in the words that models use.
 fn claims_action(text: &str) -> bool {
     const DONE: [&str; 10] = [
         "cancelled",
@@ -163,7 +144,7 @@ fn claims_action(text: &str) -> bool {
     follows("i've ") || follows("i have ") || text.contains("has been dispatched")
 }
 
-/// Whether a text gives up over a tool, in the words that models use.
+/// Reports whether a text gives up over a tool, in the words that models use.
 fn gives_up(text: &str) -> bool {
     const WORDS: [&str; 8] = [
         "tool failure",
@@ -201,13 +182,13 @@ mod tests {
     }
 
     fn check(text: &str, calls: &[FinishedCall], expected: Option<Nudge>) {
-        let words = Words {
+        let answer = Answer {
             text,
             asked: "What is new?",
             has_tools: true,
             calls,
         };
-        assert_eq!(of(&words, &ALL, &[]), expected, "{text}");
+        assert_eq!(weakness(&answer, &ALL, &[]), expected, "{text}");
     }
 
     #[test]
@@ -251,20 +232,20 @@ mod tests {
 
     #[test]
     fn a_nudge_is_given_once_and_only_where_it_makes_sense() {
-        let words = |has_tools, asked| Words {
+        let answer = |has_tools, asked| Answer {
             text: "Let me see 你好吗:",
             asked,
             has_tools,
             calls: &[],
         };
         assert_eq!(
-            of(&words(true, "hi"), &ALL, &[Nudge::UnexpectedCjk]),
+            weakness(&answer(true, "hi"), &ALL, &[Nudge::UnexpectedCjk]),
             Some(Nudge::UnfinishedSetUp)
         );
-        assert_eq!(of(&words(false, "你好吗?"), &ALL, &[]), None);
+        assert_eq!(weakness(&answer(false, "你好吗?"), &ALL, &[]), None);
         assert_eq!(
-            of(
-                &words(true, "hi"),
+            weakness(
+                &answer(true, "hi"),
                 &ALL,
                 &[Nudge::UnexpectedCjk, Nudge::UnfinishedSetUp]
             ),

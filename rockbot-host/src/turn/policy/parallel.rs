@@ -1,13 +1,14 @@
-//! Which calls of a model's answer run together.
+//! The groups in which the calls of a model's answer run.
 //!
-//! Neighbouring pure and idempotent calls run at once; a mutating call runs alone, in its place in the order.
+//! Neighbouring pure and idempotent calls run concurrently; a mutating call runs alone, at its place in the order. So a
+//! read after a write sees the write, as the model expects.
 
 use rockbot_core::CallId;
 use rockbot_core::tool::Effect;
 
 use crate::turn::CallState;
 
-/// The calls to run next: none when all have ended.
+/// Returns the calls to run next; none when all have ended.
 pub(in crate::turn) fn next_group(calls: &[CallState]) -> Vec<CallId> {
     let mut waiting = calls.iter().skip_while(|call| call.is_finished());
     let Some(first) = waiting.next() else {
@@ -50,7 +51,7 @@ mod tests {
         )
     }
 
-    /// The groups in which the calls run: `p`ure, `i`dempotent, `m`utating, `d`enied before.
+    /// Returns the groups in which the calls run: `p`ure, `i`dempotent, `m`utating, `d`enied before.
     fn groups(effects: &str) -> String {
         let effect = |letter| match letter {
             'p' => Effect::Pure,

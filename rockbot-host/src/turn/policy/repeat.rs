@@ -1,42 +1,43 @@
-//! A model that makes the same call again and again, with the same result, is told that it does.
+//! Detection of repeated calls: a model that makes the same call again with the same result reads a note about it.
 
 use std::sync::Arc;
 
 use rockbot_core::ToolName;
 use rockbot_core::chat::ToolCall;
 
-/// How many times in a row before the model is told.
-const TOLD_AT: u32 = 3;
+/// Number of consecutive equal calls from which on the result carries the note. Twice is common: models check a result
+/// once more before they rely on it.
+const NOTE_FROM: u32 = 3;
 
-/// How much of a result is compared, in bytes.
-const COMPARED: usize = 500;
+/// Number of bytes of a result that are compared. Results that differ do so early, and the copy is kept for each call.
+const COMPARED_BYTES: usize = 500;
 
 const NOTE: &str = "\n[note: you have made this call several times, and its result does not change. Do something else, or answer \
      with what you have.]";
 
-/// The last call, and how many times in a row it was made.
+/// The last call, and the number of times that it was made in a row.
 #[derive(Debug, Clone, Default)]
 pub(in crate::turn) struct Repeats {
-    last: Option<Made>,
+    last: Option<LastCall>,
     times: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Made {
+struct LastCall {
     tool: ToolName,
     arguments: Arc<str>,
     result: String,
 }
 
 impl Repeats {
-    /// Takes in a call that returned `content`; the note that the model needs, if it needs one.
-    pub(in crate::turn) fn note(&mut self, call: &ToolCall, content: &str) -> Option<&'static str> {
+    /// Applies a call that returned `content`, and returns the note for the model if it repeats itself.
+    pub(in crate::turn) fn observe(&mut self, call: &ToolCall, content: &str) -> Option<&'static str> {
         let is_same = self.last.as_ref().is_some_and(|last| {
             last.tool == call.name && last.arguments == call.arguments && last.result == normalized(content)
         });
         if !is_same {
             self.times = 1;
-            self.last = Some(Made {
+            self.last = Some(LastCall {
                 tool: call.name.clone(),
                 arguments: call.arguments.clone(),
                 result: normalized(content),
@@ -44,14 +45,14 @@ impl Repeats {
             return None;
         }
         self.times += 1;
-        (self.times >= TOLD_AT).then_some(NOTE)
+        (self.times >= NOTE_FROM).then_some(NOTE)
     }
 }
 
-/// The beginning of a result without what changes by itself: runs of digits (times, counters) and long hexadecimal
-/// ids become `#`.
+/// Returns the beginning of a result without the parts that differ in each call: runs of digits (times, counters) and
+/// long hexadecimal ids become `#`.
 fn normalized(content: &str) -> String {
-    let beginning = &content[..content.floor_char_boundary(COMPARED)];
+    let beginning = &content[..content.floor_char_boundary(COMPARED_BYTES)];
     let is_word = |character: char| character.is_ascii_alphanumeric();
     let mut text = String::with_capacity(beginning.len());
     let mut rest = beginning;
@@ -79,15 +80,15 @@ mod tests {
             arguments: "{}".into(),
         };
         let mut repeats = Repeats::default();
-        let told: Vec<_> = results
+        let noted: Vec<_> = results
             .iter()
-            .map(|result| repeats.note(&call, result).is_some())
+            .map(|result| repeats.observe(&call, result).is_some())
             .collect();
-        assert_eq!(told, expected, "{results:?}");
+        assert_eq!(noted, expected, "{results:?}");
     }
 
     #[test]
-    fn the_third_same_result_is_told() {
+    fn the_third_equal_result_carries_the_note() {
         check(
             &["a", "a", "a", "a", "b", "a"],
             &[false, false, true, true, false, false],

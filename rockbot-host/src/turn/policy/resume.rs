@@ -1,7 +1,7 @@
-//! Going on after the process ended.
+//! Resume after the process ended.
 //!
-//! Finished calls are not run again. A call that may have run is run again only when that is harmless; what
-//! became of a mutating one is asked of its tool, and otherwise the model is told that nobody knows.
+//! Finished calls are not run again. A call that may have run is run again only when that is harmless. The tool of a
+//! mutating call is asked for its outcome; a tool that cannot answer leaves it unknown, and the model reads so.
 
 use rockbot_core::CallId;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
@@ -10,24 +10,24 @@ use rockbot_core::turn::{FinishedCall, TurnFailure, TurnStatus};
 use super::ending::finished_text;
 use crate::turn::{CallState, TurnStep};
 
-/// What a turn says whose journal this version cannot read.
+/// The reply of a turn whose journal this version cannot read.
 pub(in crate::turn) const UNKNOWN_VERSION: &str =
     "This request was begun by a newer version of this agent, so it could not be finished. Please send it again.";
 
-/// The calls of `group` that have not ended.
+/// Returns the calls of `group` that have not ended.
 pub(in crate::turn) fn unfinished(group: &[CallId], calls: &[CallState]) -> Vec<CallId> {
     let in_group = |call: &&CallState| group.contains(&call.call.id) && !call.is_finished();
     calls.iter().filter(in_group).map(|call| call.call.id.clone()).collect()
 }
 
-/// The mutating calls that may have run: what must be asked of their tools before the turn goes on.
+/// Returns the mutating calls that may have run. Their tools must be asked for the outcome before the turn continues.
 pub(crate) fn uncertain(calls: &[CallState]) -> impl Iterator<Item = &CallState> {
     calls
         .iter()
         .filter(|call| call.is_started() && call.facts.effect == Effect::Mutating)
 }
 
-/// What the model reads about a mutating call whose outcome nobody knows.
+/// Returns the result that the model reads for a mutating call whose outcome is unknown.
 pub(crate) fn outcome_unknown(request: ToolInvokeRequest) -> ToolInvokeResponse {
     let message = "outcome unknown: this call was interrupted and may or may not have taken effect. \
                    Check before you repeat it, and tell the user if you cannot check.";
@@ -35,13 +35,12 @@ pub(crate) fn outcome_unknown(request: ToolInvokeRequest) -> ToolInvokeResponse 
 }
 
 /// Ends a turn that was interrupted too often.
-pub(in crate::turn) fn give_up(resumes: u32, finished: &[FinishedCall]) -> TurnStep {
+///
+/// A turn whose work brings down its process would otherwise bring down every later process, too.
+pub(in crate::turn) fn abandon(resumes: u32, finished: &[FinishedCall]) -> TurnStep {
     let text = format!(
         "This request was interrupted {resumes} times, so it was given up. {}",
         finished_text(finished)
     );
-    TurnStep::Finish {
-        status: TurnStatus::Failed(TurnFailure::Interrupted),
-        text: Some(text),
-    }
+    TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Interrupted), text)
 }

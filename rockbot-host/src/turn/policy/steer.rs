@@ -1,9 +1,10 @@
-//! Messages that join a running turn reach the model at its next call, as what they are: the user speaking.
+//! Steering: messages of the user that join a running turn reach the model with its next request, in the user's role.
 
 use rockbot_core::chat::{ChatMessage, ContextReason};
 
-/// The messages for the model, in the order in which they came.
-pub(in crate::turn) fn messages(said: &mut Vec<String>) -> impl Iterator<Item = ChatMessage> {
-    said.drain(..)
+/// Takes the joined texts, and returns them as messages for the model in the order of their arrival.
+pub(in crate::turn) fn messages(texts: &mut Vec<String>) -> impl Iterator<Item = ChatMessage> {
+    texts
+        .drain(..)
         .map(|text| ChatMessage::user(text).because(ContextReason::Joined))
 }

@@ -1,4 +1,7 @@
-//! The list of tasks that a turn's model keeps for itself: changed by its calls, shown to it with each request.
+//! The task list that the model keeps for itself within a turn: changed by its calls, shown to it with each request.
+//!
+//! The tools check their arguments and answer; the machine derives the list from the calls that succeeded. So the list is
+//! replayed with the journal, and needs no store.
 
 use std::fmt::Write as _;
 
@@ -47,7 +50,7 @@ impl TaskStatus {
     }
 }
 
-/// The tasks of a turn. A task's id is its place, from 1 on.
+/// The tasks of a turn. A task's id is its position, from 1 on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TaskList(Vec<Task>);
 
@@ -58,9 +61,9 @@ struct Task {
 }
 
 impl TaskList {
-    /// Writes the list; returns what the model reads.
+    /// Replaces the list, and returns the confirmation for the model.
     pub(crate) fn create(&mut self, new: &TaskCreate) -> Result<String, ToolError> {
-        // One line each: a title must not look like more of the list than it is.
+        // One line each: a title with line breaks could pass for further tasks of the list.
         let titles = new
             .items
             .iter()
@@ -81,10 +84,10 @@ impl TaskList {
         })
     }
 
-    /// Sets the status of a task; returns what the model reads.
+    /// Sets the status of a task, and returns the confirmation for the model.
     pub(crate) fn update(&mut self, change: &TaskUpdate) -> Result<String, ToolError> {
         let (id, count) = (change.id, self.0.len());
-        let Some(task) = id.checked_sub(1).and_then(|place| self.0.get_mut(place)) else {
+        let Some(task) = id.checked_sub(1).and_then(|index| self.0.get_mut(index)) else {
             let message = match count {
                 0 => format!("there is no task {id}: the list is empty, write it with `{CREATE}` first"),
                 _ => format!("there is no task {id}: the ids are 1 to {count}"),
@@ -95,38 +98,40 @@ impl TaskList {
         Ok(format!("Task {id} is {}.", change.status.name()))
     }
 
-    /// Takes in a call that succeeded; one of another tool, or that cannot be read, changes nothing.
-    pub(in crate::turn) fn take_in(&mut self, call: &ToolCall) {
-        let done = match call.name.as_str() {
+    /// Applies a call that succeeded. A call of another tool, or one that cannot be parsed, changes nothing.
+    pub(in crate::turn) fn apply(&mut self, call: &ToolCall) {
+        let result = match call.name.as_str() {
             CREATE => serde_json::from_str(&call.arguments).ok().map(|new| self.create(&new)),
             UPDATE => serde_json::from_str(&call.arguments)
                 .ok()
                 .map(|change| self.update(&change)),
             _ => None,
         };
-        // The tool has told the model already why it cannot be done.
-        drop(done);
+        // The tool has returned the same error to the model already.
+        drop(result);
     }
 
-    /// As the model reads it, a task a line.
+    /// Returns the list as the model reads it, one line for each task.
     fn shown(&self) -> String {
         let mut text = String::new();
-        for (place, Task { title, status }) in self.0.iter().enumerate() {
-            let line_end = if place == 0 { "" } else { "\n" };
+        for (index, Task { title, status }) in self.0.iter().enumerate() {
+            let line_end = if index == 0 { "" } else { "\n" };
             // Writing to a string cannot fail.
-            let _ = write!(text, "{line_end}{}. [{}] {title}", place + 1, status.name());
+            let _ = write!(text, "{line_end}{}. [{}] {title}", index + 1, status.name());
         }
         text
     }
 }
 
-/// Whether a turn's own list has this tool.
+/// Reports whether a tool belongs to the task list.
 pub(in crate::turn) fn has_tool(name: &str) -> bool {
     matches!(name, CREATE | UPDATE)
 }
 
-/// What stands at the end of each request with tools: the host's reminder, and the tasks. What the model wrote itself
-/// stays marked as its own.
+/// Returns the last message of each request with tools: the host's reminder, and the tasks.
+///
+/// The titles are the model's words and stay marked as such, so text that it copied from an untrusted source does not
+/// become the host's.
 pub(in crate::turn) fn closing(reminder: Option<&str>, tasks: &TaskList) -> Option<ChatMessage> {
     const HEADING: &str = "Current task list:\n";
     let host = match (reminder, tasks.0.is_empty()) {
@@ -154,7 +159,7 @@ mod tests {
     fn after(calls: &[(&str, Value)]) -> TaskList {
         let mut tasks = TaskList::default();
         for (name, arguments) in calls {
-            tasks.take_in(&ToolCall {
+            tasks.apply(&ToolCall {
                 id: "1".into(),
                 name: (*name).into(),
                 arguments: arguments.to_string().into(),
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_changes_nothing() {
+    fn a_call_that_fails_changes_nothing() {
         let before = after(&[two()]);
         for (name, arguments) in [
             (UPDATE, json!({"id": 3, "status": "completed"})),

@@ -1,4 +1,4 @@
-//! What others see of a turn.
+//! The read side of a turn: its settings, its conversation, its outcome.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,40 +9,43 @@ use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{Timestamp, TurnId};
 
-use super::call::CallState;
-use super::event::{PolicySnapshot, Purpose, TurnEvent};
-use super::machine::{Phase, Turn};
-use super::policy::tasks::{self, TaskList};
-use super::policy::{approval, escalate, evaluate, resume};
+use super::{Phase, Turn};
+use crate::turn::call::CallState;
+use crate::turn::event::TurnEvent;
+use crate::turn::policy::tasks::{self, TaskList};
+use crate::turn::policy::{approval, escalate, resume};
+use crate::turn::settings::PolicySnapshot;
+use crate::turn::step::Purpose;
 
 impl Turn {
-    /// The turn's id.
+    /// Returns the turn's id.
     pub fn id(&self) -> &TurnId {
         &self.id
     }
 
-    /// How capable a model it asks: what its message says, or what was selected for it, or what it went on with.
+    /// Returns the tier of the turn's questions: the one that its message names, else the one to which it was raised,
+    /// else the selected one. `None` leaves it to the chat client.
     pub fn tier(&self) -> Option<ModelTier> {
         self.request.tier.or(self.escalated).or(self.policy.tier)
     }
 
-    /// The tier that was selected for it, if its message names none and somebody selects.
+    /// Returns the tier that the selector chose; `None` when the message names one, or the host has no selector.
     pub fn selected_tier(&self) -> Option<ModelTier> {
         self.policy.tier.filter(|_| self.request.tier.is_none())
     }
 
-    /// The tier that it went on with, when the selected one was too low.
+    /// Returns the tier to which the turn was raised because the selected one was too low.
     pub fn escalated_tier(&self) -> Option<ModelTier> {
         self.escalated
     }
 
-    /// Its tier and what it did, if it may go on with a higher one when the model is asked for `purpose`.
+    /// Returns the turn's tier and its activity so far, if the tier may be raised before a question for `purpose`.
     pub(crate) fn may_escalate(&self, purpose: &Purpose) -> Option<(ModelTier, TurnSoFar)> {
-        let may = escalate::may(self.request.tier, self.policy.tier, self.so_far, purpose);
-        may.then(|| (self.tier().unwrap_or_default(), self.so_far))
+        let may = escalate::may(self.request.tier, self.policy.tier, self.activity, purpose);
+        may.then(|| (self.tier().unwrap_or_default(), self.activity))
     }
 
-    /// How capable a model answers: a cheap one for questions aside.
+    /// Returns the tier of a question: the lowest one for out-of-band questions.
     pub(crate) fn tier_of(&self, is_out_of_band: bool) -> ModelTier {
         match is_out_of_band {
             true => ModelTier::Low,
@@ -54,28 +57,31 @@ impl Turn {
         self.spent.into_iter().sum()
     }
 
-    /// The tiers that were asked, and what their answers cost.
+    /// Returns the tiers that were asked, each with the cost of its answers.
     fn tiers(&self) -> impl Iterator<Item = (ModelTier, Spent)> {
         let tiers = ModelTier::ALL.into_iter().zip(self.spent);
         tiers.filter(|(_, spent)| spent.calls > 0)
     }
 
-    /// Its settings.
+    /// Returns the settings under which the turn was accepted.
     pub fn policy(&self) -> &PolicySnapshot {
         &self.policy
     }
 
-    /// What started it.
+    /// Returns the request that began the turn.
     pub fn request(&self) -> &Arc<TurnRequest> {
         &self.request
     }
 
-    /// The conversation as the model sees it.
+    /// Returns the conversation as the model reads it, without the messages that are made for each request.
     pub fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
     }
 
-    /// The conversation as the model sees it when it is asked for `purpose`.
+    /// Returns the messages of a request for `purpose`: the conversation, then the registry of removed parts, then the
+    /// reminder and the task list.
+    ///
+    /// What changes from request to request stands at the end, so the provider's prompt cache of the rest stays valid.
     pub fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
         let closing = match purpose.has_tools() && self.has_tools {
             true => tasks::closing(self.reminder.as_deref(), &self.tasks),
@@ -85,13 +91,16 @@ impl Turn {
         self.messages.iter().cloned().chain(last).collect()
     }
 
-    /// What people said in this turn: its message, and those that joined it.
+    /// Returns the user's texts of this turn: its own message, then those that joined it.
     pub fn said_by_user(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.request.text.as_str()).chain(self.joined_texts.iter().map(String::as_str))
     }
 
-    /// Where the untrusted text came from that the model has read in this turn: tools, and what the host showed it. What it
-    /// said itself in earlier turns stands in the conversation as its own words, whatever it had read then.
+    /// Returns the origins of the untrusted text that the model has read in this turn: tools, and entries that the host
+    /// showed it.
+    ///
+    /// The model's own messages of earlier turns do not count, whatever it had read then: they are in the conversation
+    /// as its words.
     pub(crate) fn untrusted_sources(&self) -> UntrustedSources {
         let tools = self.finished.iter().map(|call| &call.tool);
         let ended = self.calls.iter().filter(|call| call.is_finished());
@@ -106,60 +115,59 @@ impl Turn {
         UntrustedSources(sources.into_iter().map(Arc::from).collect())
     }
 
-    /// The calls of the model's last answer that have not been handed back to it.
+    /// Returns the calls of the model's last answer whose results are not in the conversation yet.
     pub fn calls(&self) -> &[CallState] {
         &self.calls
     }
 
-    /// The task list as it is when `call` runs: after those before it in the same answer. `None` when the call is about
-    /// something else, or the turn keeps no list.
+    /// Returns the task list as it is when `call` runs: after the calls before it in the same answer. `None` when the
+    /// call is not of the task list, or the turn keeps none.
     pub(crate) fn tasks_before(&self, call: &ToolCall) -> Option<TaskList> {
         if !self.policy.task_list || !tasks::has_tool(call.name.as_str()) {
             return None;
         }
         let mut tasks = self.tasks.clone();
         let before = self.calls.iter().take_while(|state| state.call.id != call.id);
-        let went_well = before.filter(|state| state.finished().is_none_or(|ended| !ended.is_error));
-        went_well.for_each(|state| tasks.take_in(&state.call));
+        // Calls of one group run concurrently, so an earlier one may not have ended: it is taken to succeed.
+        let succeeded = before.filter(|state| state.finished().is_none_or(|ended| !ended.is_error));
+        succeeded.for_each(|state| tasks.apply(&state.call));
         Some(tasks)
     }
 
-    /// How far what the model has read can be trusted: the least of all of it. Its own words of this turn do not count:
-    /// they were made of the rest.
+    /// Returns the least trust of everything that the model has read.
+    ///
+    /// The model's own words of this turn do not count, since they were made of the rest.
     pub fn content_trust(&self) -> Trust {
-        self.content
+        self.content_trust
     }
 
-    /// How many calls have ended that were work, and not the model's own bookkeeping.
-    pub(super) fn worked_calls(&self) -> usize {
-        self.finished.iter().filter(|call| evaluate::is_work(call)).count()
-    }
-
-    /// The turns of messages that joined this one.
+    /// Returns the turns of messages that joined this one.
     pub fn joined(&self) -> &[TurnId] {
         &self.joined
     }
 
-    /// Whether it has not begun: it waits for its session.
+    /// Returns `true` while the turn waits for its session.
     pub fn is_new(&self) -> bool {
         self.phase == Phase::Accepted
     }
 
-    /// Whether a message that joins just before `event` will reach the model.
-    pub fn hears(&self, event: &TurnEvent) -> bool {
+    /// Returns `true` if a message that joins just before `event` will still reach the model.
+    ///
+    /// Otherwise the turn is ending, and the message must become a turn of its own.
+    pub fn can_join_before(&self, event: &TurnEvent) -> bool {
         let ends = matches!(
             event,
             TurnEvent::ModelFailed { .. } | TurnEvent::BudgetSpent(_) | TurnEvent::Cancelled(_)
         );
-        let listens = match &self.phase {
-            Phase::Asking(purpose) => purpose.has_tools() && self.ending.is_none(),
-            Phase::Accepted | Phase::Calling(_) => self.ending.is_none(),
+        let asks_again = match &self.phase {
+            Phase::Asking(purpose) => purpose.has_tools() && self.end_reason.is_none(),
+            Phase::Accepted | Phase::Calling(_) => self.end_reason.is_none(),
             Phase::Parked(_) | Phase::Done { .. } => false,
         };
-        listens && !ends
+        asks_again && !ends
     }
 
-    /// Until when it waits for a person, if it does.
+    /// Returns the time at which the approval expires, if the turn waits for a user's decision.
     pub fn parked_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Parked(until) => Some(until),
@@ -167,17 +175,17 @@ impl Turn {
         }
     }
 
-    /// How long it worked so far, in all processes; waiting for its session or for a person does not count.
+    /// Returns the time that the turn has worked in all processes, without waiting for its session or for a user.
     pub(crate) fn worked(&self) -> Duration {
         self.worked
     }
 
-    /// How long it may still work.
+    /// Returns the time that the turn may still work.
     pub fn time_left(&self) -> Duration {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
     }
 
-    /// The end of the turn, or where it waits for a person; `None` while it works.
+    /// Returns the outcome of a turn that has ended, or that waits for a user's decision; `None` while it works.
     pub fn outcome(&self) -> Option<TurnOutcome> {
         let (status, text) = match &self.phase {
             Phase::Done { status, text } => (status.clone(), text.clone()),
@@ -191,7 +199,7 @@ impl Turn {
         Some(self.ended_with(status, text))
     }
 
-    /// The outcome of a turn that ended like this, with what it did and cost so far.
+    /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.
     pub fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
         TurnOutcome {
             turn: self.id.clone(),
@@ -204,7 +212,7 @@ impl Turn {
         }
     }
 
-    /// The end of a turn that its journal cannot tell how to go on with.
+    /// Returns the outcome of a turn whose journal this version cannot read.
     pub fn unreadable(id: TurnId) -> TurnOutcome {
         let status = TurnStatus::Failed(TurnFailure::UnknownVersion);
         TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)

@@ -1,0 +1,178 @@
+//! Tool calls of a turn: from the model's answer through approval and groups to their results in the conversation.
+
+use std::sync::Arc;
+
+use rockbot_core::CallId;
+use rockbot_core::Timestamp;
+use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Spent};
+use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
+use rockbot_core::turn::{Approval, FinishedCall};
+
+use super::{EndReason, Phase, Turn};
+use crate::turn::call::{CallFacts, CallState, CallStatus};
+use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel, tasks};
+use crate::turn::step::TurnStep;
+
+impl Turn {
+    /// Runs the calls of the model's answer, or waits for a user's approval first.
+    pub(super) fn call_or_park(&self, at: Timestamp) -> Vec<TurnStep> {
+        if self.end_reason.is_some() {
+            return self.after_calls();
+        }
+        let asks = approval::asks(&self.id, &self.calls);
+        if asks.is_empty() {
+            return self.after_calls();
+        }
+        let until = match self.phase {
+            // One decision of several came in: the deadline stays as it was announced.
+            Phase::Parked(until) => until,
+            _ => at.after(self.policy.approval_expiry),
+        };
+        vec![TurnStep::AwaitApproval { asks, until }]
+    }
+
+    /// Runs the next group of calls, or continues when all calls have ended.
+    ///
+    /// Order: a reason to end comes first, so that no call begins in a turn that is over; then the group is formed,
+    /// since only its size tells whether the budget for tool calls suffices.
+    pub(super) fn after_calls(&self) -> Vec<TurnStep> {
+        if let Some(reason) = self.end_reason {
+            return self.end_early(reason);
+        }
+        let group = parallel::next_group(&self.calls);
+        if group.is_empty() {
+            // The round that just ended is not counted yet; `close_calls` counts it when the step is applied.
+            return match self.timed_out_rounds + u32::from(self.round_timed_out()) {
+                0..ending::MAX_TIMED_OUT_ROUNDS => vec![self.ask()],
+                _ => self.end_unevaluated(ending::tools_timed_out(&self.finished_calls())),
+            };
+        }
+        let budget = &self.policy.budget;
+        if let Some(limit) = budget::tool_calls(budget, self.tool_calls, group.len()) {
+            return self.end_early(EndReason::Limit(limit));
+        }
+        vec![TurnStep::CallTools(group)]
+    }
+
+    pub(super) fn apply_answer(&mut self, response: &ChatResponse, facts: &[CallFacts]) {
+        let is_out_of_band = matches!(&self.phase, Phase::Asking(purpose) if purpose.is_out_of_band());
+        self.spent[self.tier_of(is_out_of_band) as usize] += Spent::on(response);
+        if is_out_of_band {
+            // A judge's answer costs money and tokens, and is no part of the conversation.
+            return;
+        }
+        self.apply_usage(response.usage);
+        // An answer that was cut may have cut arguments, which could still be valid JSON with another meaning.
+        let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
+        let may_call = complete && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
+        let wanted = if may_call { response.tool_calls.as_slice() } else { &[] };
+        let calls = identity::unique(wanted, &self.finished);
+        self.calls = calls
+            .zip(facts)
+            .map(|(call, facts)| CallState::new(call, *facts))
+            .collect();
+        self.apply_whole_results();
+        let message = ChatMessage {
+            tool_calls: self.calls.iter().map(|state| state.call.clone()).collect(),
+            ..response.to_message()
+        };
+        self.messages.push(Arc::new(message));
+    }
+
+    pub(super) fn apply_started(&mut self, id: &CallId) {
+        if let Some(state) = self.call_mut(id)
+            && let CallStatus::Waiting { granted } = state.status
+        {
+            state.status = CallStatus::Started { granted };
+        }
+    }
+
+    pub(super) fn apply_returned(&mut self, response: &ToolInvokeResponse) {
+        // The first result counts: a remote tool may deliver its answer twice.
+        if let Some(state) = self.call_mut(&response.tool_call_id)
+            && !state.is_finished()
+        {
+            state.status = CallStatus::Finished(response.clone());
+        }
+    }
+
+    pub(super) fn apply_approval(&mut self, decision: &Approval) {
+        let session = self.request.session.clone();
+        if let Some(state) = self.call_mut(&decision.call) {
+            approval::decide(state, decision, &session);
+        }
+    }
+
+    /// Moves the results of the last answer's calls into the conversation, in the order of the calls.
+    ///
+    /// Providers insist on one result for each call directly after the answer, so a call that has not run by now gets
+    /// a refusal as its result and never runs.
+    pub(super) fn close_calls(&mut self) {
+        if !self.calls.is_empty() {
+            self.timed_out_rounds = match self.round_timed_out() {
+                true => self.timed_out_rounds + 1,
+                false => 0,
+            };
+        }
+        for mut state in std::mem::take(&mut self.calls) {
+            self.count_finished(&state);
+            if !state.is_finished() {
+                state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
+            }
+            self.append_result(state);
+        }
+    }
+
+    /// Counts a call that ended; one that never ran does not count.
+    fn count_finished(&mut self, state: &CallState) {
+        let Some(ended) = state.finished() else { return };
+        let changes = state.facts.effect == Effect::Mutating && is_work(&ended);
+        self.activity = self.activity.with_call(changes, ended.is_error);
+        if self.policy.task_list && !ended.is_error {
+            self.tasks.apply(&state.call);
+        }
+        self.finished.push(ended);
+    }
+
+    fn append_result(&mut self, state: CallState) {
+        let CallStatus::Finished(mut response) = state.status else {
+            return;
+        };
+        let note = self.repeats.observe(&state.call, &response.content);
+        if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
+            response.content.push_str(note);
+        }
+        let mut message = ChatMessage::tool(response.tool_call_id, response.content);
+        // Confirmations of the task list are the host's own words; as a tool's they would lower the content trust.
+        if self.policy.task_list && tasks::has_tool(state.call.name.as_str()) {
+            message
+                .content
+                .iter_mut()
+                .for_each(|part| part.provenance = Provenance::HOST);
+        }
+        self.content_trust = self.content_trust.min(message.trust());
+        self.messages.push(Arc::new(message));
+    }
+
+    /// Reports whether one of the last answer's calls exceeded its time limit.
+    fn round_timed_out(&self) -> bool {
+        self.calls.iter().any(CallState::timed_out)
+    }
+
+    /// Reports whether calls of `group` must end first. Once the turn ends, those that have not begun never will.
+    pub(super) fn is_running(&self, group: &[CallId]) -> bool {
+        let waits = |call: &CallState| call.is_started() || (self.end_reason.is_none() && !call.is_finished());
+        self.calls
+            .iter()
+            .any(|call| group.contains(&call.call.id) && waits(call))
+    }
+
+    fn call_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
+        self.calls.iter_mut().find(|state| state.call.id == *id)
+    }
+
+    pub(super) fn finished_calls(&self) -> Vec<FinishedCall> {
+        let current = self.calls.iter().filter_map(CallState::finished);
+        self.finished.iter().cloned().chain(current).collect()
+    }
+}

@@ -1,0 +1,369 @@
+//! [`Turn`]: the state of one turn, and the transitions between its phases.
+//!
+//! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
+//! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `economy` and
+//! `offload_registry` (the length of the conversation), `view` (what the rest of the host reads).
+
+mod calls;
+mod economy;
+mod offload_registry;
+mod self_evaluation;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::chat::{ChatMessage, ModelTier, Role, Spent, TurnSoFar};
+use rockbot_core::context::Trust;
+use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnRequest, TurnStatus};
+use rockbot_core::{CallId, Timestamp, TurnId};
+
+use super::call::CallState;
+use super::event::{CancelReason, TurnEvent};
+use super::policy::repeat::Repeats;
+use super::policy::tasks::TaskList;
+use super::policy::{EvaluationProgress, answer, approval, budget, ending, resume, steer};
+use super::settings::PolicySnapshot;
+use super::step::{Purpose, TurnStep};
+use economy::Economy;
+
+pub(crate) use economy::OffloadCandidate;
+
+/// A turn in progress.
+///
+/// [`Turn::on`] has three parts: it applies the event, decides the next steps, and applies these steps to its own
+/// state. A replay from a journal does the first and the last part only, with the steps that were recorded. So a newer
+/// version, whose policies would decide otherwise, continues with a turn of an older one.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    id: TurnId,
+    request: Arc<TurnRequest>,
+    policy: PolicySnapshot,
+    messages: Vec<Arc<ChatMessage>>,
+    phase: Phase,
+    /// The calls of the model's last answer, in its order.
+    calls: Vec<CallState>,
+    finished: Vec<FinishedCall>,
+    /// Texts of messages that joined the turn, until the next question to the model.
+    unread_texts: Vec<String>,
+    joined: Vec<TurnId>,
+    joined_texts: Vec<String>,
+    /// The reason to end the turn as soon as the running calls have ended.
+    end_reason: Option<EndReason>,
+    /// The cost of the answers of each tier.
+    spent: [Spent; 3],
+    model_calls: u32,
+    tool_calls: u32,
+    shape_attempts: u32,
+    /// `true` when the model had tools at the start of the turn.
+    has_tools: bool,
+    evaluation: EvaluationProgress,
+    economy: Economy,
+    /// Number of messages at the start of the turn, without those that compactions removed.
+    context_len: usize,
+    /// The text at the end of each request with tools.
+    reminder: Option<String>,
+    /// The least trust of everything that the model has read.
+    content_trust: Trust,
+    /// The model's own task list.
+    tasks: TaskList,
+    /// Numbers of calls from which the tier selector tells how hard the turn is.
+    activity: TurnSoFar,
+    /// The tier to which the turn was raised.
+    escalated: Option<ModelTier>,
+    repeats: Repeats,
+    /// Number of consecutive rounds of calls with at least one time-out.
+    timed_out_rounds: u32,
+    resumes: u32,
+    halted: bool,
+    worked: Duration,
+    last_event_at: Timestamp,
+}
+
+/// The phase of a turn: what it waits for.
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    /// The turn waits for its session.
+    Accepted,
+    /// The turn waits for the model.
+    Asking(Purpose),
+    /// The turn waits for these calls.
+    Calling(Vec<CallId>),
+    /// The turn waits for a user's decision, until the approval expires.
+    Parked(Timestamp),
+    /// The turn has ended.
+    Done { status: TurnStatus, text: String },
+}
+
+/// The reason why a turn ends before its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndReason {
+    Limit(BudgetLimit),
+    Cancelled(CancelReason),
+}
+
+impl Turn {
+    /// Creates a turn that was accepted at `at`. Its first event is [`TurnEvent::Started`].
+    pub fn new(request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
+        Self::identified(request.turn_id(), request, policy, at)
+    }
+
+    /// Creates the turn of `request`, whose id the caller has computed already.
+    ///
+    /// The id is a digest of the request, so computing it twice would cost as much as the rest of the acceptance.
+    pub(crate) fn identified(id: TurnId, request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
+        Self {
+            id,
+            request,
+            policy,
+            messages: Vec::new(),
+            phase: Phase::Accepted,
+            calls: Vec::new(),
+            finished: Vec::new(),
+            unread_texts: Vec::new(),
+            joined: Vec::new(),
+            joined_texts: Vec::new(),
+            end_reason: None,
+            spent: Default::default(),
+            model_calls: 0,
+            tool_calls: 0,
+            shape_attempts: 0,
+            has_tools: false,
+            evaluation: EvaluationProgress::default(),
+            economy: Economy::default(),
+            context_len: 0,
+            reminder: None,
+            content_trust: Trust::Host,
+            tasks: TaskList::default(),
+            activity: TurnSoFar::new(),
+            escalated: None,
+            repeats: Repeats::default(),
+            timed_out_rounds: 0,
+            resumes: 0,
+            halted: false,
+            worked: Duration::ZERO,
+            last_event_at: at,
+        }
+    }
+
+    /// Applies an event that happened at `at`, and returns the steps to perform.
+    ///
+    /// The result depends on the earlier events and on the arguments only.
+    pub fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
+        self.apply(event, at);
+        // Last of all policies: whichever asked the model, its request must fit into the context window.
+        let steps = self.economize(self.decide(event, at));
+        self.apply_steps(&steps);
+        steps
+    }
+
+    /// Applies a recorded event and the steps that were recorded with it, without deciding again.
+    ///
+    /// The state afterwards is the one that [`Turn::on`] left when it recorded them.
+    pub fn replay(&mut self, event: &TurnEvent, steps: &[TurnStep], at: Timestamp) {
+        self.apply(event, at);
+        self.apply_steps(steps);
+    }
+
+    /// Applies an event to the state. Runs in a replay, too, so it must not depend on a policy's judgement.
+    fn apply(&mut self, event: &TurnEvent, at: Timestamp) {
+        self.count_work(event, at);
+        match event {
+            TurnEvent::Started {
+                context,
+                has_tools,
+                tool_bytes,
+                reminder,
+                ..
+            } => {
+                self.messages = context.iter().cloned().map(Arc::new).collect();
+                self.context_len = context.len();
+                self.content_trust = context.iter().map(ChatMessage::trust).min().unwrap_or(Trust::Host);
+                self.has_tools = *has_tools;
+                self.apply_tool_bytes(*tool_bytes);
+                self.reminder.clone_from(reminder);
+            }
+            TurnEvent::ModelAnswered { response, facts } => self.apply_answer(response, facts),
+            TurnEvent::ToolStarted { call } => self.apply_started(call),
+            TurnEvent::ToolReturned(response) => self.apply_returned(response),
+            TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
+            TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
+            TurnEvent::UserSaid { turn, text } => {
+                self.unread_texts.push(text.clone());
+                self.joined_texts.push(text.clone());
+                self.joined.push(turn.clone());
+            }
+            TurnEvent::Escalated { tier } => self.escalated = Some(*tier),
+            // A limit does not replace an earlier reason; a cancellation does, since it ends the turn faster.
+            TurnEvent::BudgetSpent(limit) => self.end_reason = self.end_reason.or(Some(EndReason::Limit(*limit))),
+            TurnEvent::Cancelled(reason) => self.end_reason = Some(EndReason::Cancelled(*reason)),
+            TurnEvent::Resumed { recovered } => {
+                // Only a resume without a `Halted` before it is an interruption.
+                self.resumes += u32::from(!std::mem::take(&mut self.halted));
+                recovered.iter().for_each(|response| self.apply_returned(response));
+                self.calls.iter_mut().for_each(CallState::interrupt);
+            }
+            TurnEvent::Halted => self.halted = true,
+            TurnEvent::Compacted { kept } => self.apply_compacted(kept),
+            TurnEvent::Gathered { message, .. } => self.apply_gathered(message.as_ref()),
+            TurnEvent::ModelFailed { overflow, .. } => {
+                if let Some(overflow) = overflow {
+                    self.apply_overflow(overflow);
+                }
+            }
+        }
+    }
+
+    /// Decides the next steps. Never runs in a replay.
+    fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
+        match (&self.phase, event) {
+            // An event that only adds to the state: the step that the turn waits for is still being performed.
+            (Phase::Done { .. }, _)
+            | (
+                _,
+                TurnEvent::ToolStarted { .. }
+                | TurnEvent::UserSaid { .. }
+                | TurnEvent::Compacted { .. }
+                | TurnEvent::Gathered { .. }
+                | TurnEvent::Escalated { .. }
+                | TurnEvent::Halted,
+            ) => {
+                vec![]
+            }
+            (_, TurnEvent::Resumed { .. }) => self.resume(at),
+            (_, TurnEvent::Started { .. }) => vec![self.ask()],
+            (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
+            (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message, .. }) => {
+                // A request that was too long is worth one shorter attempt before the failure counts.
+                let shorter = self.shorter(purpose, *kind, message);
+                shorter.unwrap_or_else(|| self.failed(purpose, *kind, message))
+            }
+            (Phase::Parked(_), _) => self.call_or_park(at),
+            (Phase::Calling(group), _) if self.is_running(group) => vec![],
+            (Phase::Accepted | Phase::Asking(_) | Phase::Calling(_), _) => self.after_calls(),
+        }
+    }
+
+    /// Applies decided steps to the state. Runs in a replay, too, with the recorded steps.
+    fn apply_steps(&mut self, steps: &[TurnStep]) {
+        for step in steps {
+            match step {
+                TurnStep::AskModel(purpose) => {
+                    self.close_calls();
+                    self.model_calls += 1;
+                    // After an overflow the same question is asked again: its instruction is in the conversation.
+                    if !self.repeats_question() {
+                        self.apply_question(purpose);
+                    }
+                }
+                TurnStep::Compact(compaction) => {
+                    self.close_calls();
+                    self.apply_compaction(compaction);
+                }
+                TurnStep::CallTools(group) => {
+                    self.tool_calls += u32::try_from(group.len()).unwrap_or(u32::MAX);
+                    self.phase = Phase::Calling(group.clone());
+                }
+                TurnStep::AwaitApproval { until, .. } => self.phase = Phase::Parked(*until),
+                TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Gather(_) => {}
+                TurnStep::Finish { status, text } => {
+                    self.close_calls();
+                    self.phase = Phase::Done {
+                        status: status.clone(),
+                        text: text.clone().unwrap_or_else(|| self.last_answer()),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Adds the messages that joined, and the instruction of the purpose, to the conversation.
+    fn apply_question(&mut self, purpose: &Purpose) {
+        self.messages
+            .extend(steer::messages(&mut self.unread_texts).map(Arc::new));
+        // The instruction comes last: it is what the model must react to.
+        self.messages.extend(answer::instruction(purpose).map(Arc::new));
+        self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+        let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
+        self.evaluation.apply(purpose, answer, &self.finished);
+        self.phase = Phase::Asking(purpose.clone());
+    }
+
+    /// Decides how to continue after the process ended: the interrupted step is repeated, unless that happened too
+    /// often.
+    fn resume(&self, at: Timestamp) -> Vec<TurnStep> {
+        if self.resumes > self.policy.max_resumes {
+            return vec![resume::abandon(self.resumes, &self.finished_calls())];
+        }
+        match &self.phase {
+            Phase::Asking(purpose) => {
+                // A crash between a compaction's decision and its `Compacted` event leaves the plan pending; the
+                // question must not be asked with the conversation that was too long.
+                let ask = TurnStep::AskModel(purpose.clone());
+                self.pending_compaction().into_iter().chain([ask]).collect()
+            }
+            Phase::Calling(group) => {
+                let left = resume::unfinished(group, &self.calls);
+                if left.is_empty() || self.end_reason.is_some() {
+                    self.after_calls()
+                } else {
+                    vec![TurnStep::CallTools(left)]
+                }
+            }
+            Phase::Parked(_) => self.call_or_park(at),
+            Phase::Accepted | Phase::Done { .. } => vec![],
+        }
+    }
+
+    /// Ends the turn before its answer.
+    fn end_early(&self, reason: EndReason) -> Vec<TurnStep> {
+        match (reason, &self.phase) {
+            (EndReason::Cancelled(reason), _) => vec![ending::cancelled(reason, &self.finished_calls())],
+            // A complete answer exists; only the follow-up is cut short.
+            (EndReason::Limit(_), _) if self.evaluation.has_first_answer() => vec![self.evaluation.finish_with_first()],
+            // The last answer itself ran into a limit, such as wall-clock time: do not ask for it again.
+            (EndReason::Limit(limit), Phase::Asking(Purpose::Conclude(_))) => {
+                vec![ending::without_model(limit, &self.finished_calls())]
+            }
+            (EndReason::Limit(limit), _) => vec![TurnStep::AskModel(Purpose::Conclude(limit))],
+        }
+    }
+
+    /// Asks the model for the next step, or for a last answer when a limit is reached.
+    fn ask(&self) -> TurnStep {
+        TurnStep::AskModel(self.limit().map_or(Purpose::Answer, Purpose::Conclude))
+    }
+
+    /// Returns the limit that forbids another question to the model.
+    fn limit(&self) -> Option<BudgetLimit> {
+        budget::model_calls(&self.policy.budget, self.model_calls, &self.spent())
+    }
+
+    /// Inserts the entries of context sources before the host's last message.
+    ///
+    /// That message is the instruction to which the model must react, so it stays last.
+    fn apply_gathered(&mut self, message: Option<&ChatMessage>) {
+        if let Some(message) = message {
+            self.content_trust = self.content_trust.min(message.trust());
+            let last = self.messages.len().saturating_sub(1);
+            self.messages.insert(last, Arc::new(message.clone()));
+        }
+    }
+
+    /// Counts the time since the last event as work, unless the turn was queued, parked, or without a process.
+    fn count_work(&mut self, event: &TurnEvent, at: Timestamp) {
+        let idle =
+            matches!(self.phase, Phase::Accepted | Phase::Parked(_)) || matches!(event, TurnEvent::Resumed { .. });
+        if !idle {
+            self.worked += at.since(self.last_event_at);
+        }
+        self.last_event_at = at;
+    }
+
+    /// Returns the text of the model's last message; empty before its first one.
+    pub(crate) fn last_answer(&self) -> String {
+        let mut answers = self.messages.iter().rev();
+        let last = answers.find(|message| message.role == Role::Assistant);
+        last.map(|message| message.text().into_owned()).unwrap_or_default()
+    }
+}

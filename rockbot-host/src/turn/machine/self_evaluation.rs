@@ -1,0 +1,133 @@
+//! An answer without tool calls: it ends the turn, unless a policy finds something wrong or missing.
+
+use rockbot_core::Timestamp;
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, OutputSchema};
+use rockbot_core::turn::TurnStatus;
+
+use super::Turn;
+use crate::turn::policy::{AFTER_ANSWER, AnswerFacts, answer, ending, evaluate, follow_up};
+use crate::turn::step::{Purpose, TurnCounter, TurnStep};
+
+/// An out-of-band question to a judge, which is no part of the conversation.
+pub(crate) struct OutOfBand {
+    pub(crate) messages: Vec<ChatMessage>,
+    /// The shape of the verdict.
+    pub(crate) shape: OutputSchema,
+}
+
+impl Turn {
+    /// Continues after an answer of the model, or of a judge.
+    pub(super) fn answered(&self, purpose: &Purpose, response: &ChatResponse, at: Timestamp) -> Vec<TurnStep> {
+        if !self.calls.is_empty() {
+            return self.call_or_park(at);
+        }
+        match purpose {
+            Purpose::Conclude(limit) => self.end_unevaluated(ending::concluded(*limit, &response.text, &self.finished)),
+            Purpose::Evaluate(_) => self.judged(&response.text),
+            Purpose::AssessFollowUp => self.assessed(&response.text),
+            // A message joined while the model wrote: the answer cannot have considered it.
+            _ if purpose.has_tools() && !self.unread_texts.is_empty() => vec![self.ask()],
+            _ => self.examine(response),
+        }
+    }
+
+    /// Continues after a call to the model failed. An answer that exists already stands.
+    pub(super) fn failed(&self, purpose: &Purpose, kind: ChatErrorKind, message: &str) -> Vec<TurnStep> {
+        match purpose {
+            Purpose::Conclude(limit) => vec![ending::without_model(*limit, &self.finished)],
+            // A judge that fails counts as satisfied: an answer must not depend on its judge.
+            Purpose::Evaluate(_) => vec![self.follow_up_or_finish()],
+            Purpose::AssessFollowUp | Purpose::Continue { .. } => vec![finish()],
+            _ if self.evaluation.has_first_answer() => vec![self.evaluation.finish_with_first()],
+            _ => vec![ending::model_failed(kind, message)],
+        }
+    }
+
+    /// Asks the policies about an answer in their order; without an objection the answer ends the turn.
+    fn examine(&self, response: &ChatResponse) -> Vec<TurnStep> {
+        let facts = self.answer_facts();
+        match AFTER_ANSWER.iter().find_map(|policy| policy(&facts, response)) {
+            Some(step) => vec![step],
+            None => answer::accept(response),
+        }
+    }
+
+    /// Continues after the verdict on an answer.
+    fn judged(&self, verdict: &str) -> Vec<TurnStep> {
+        if let Some(reason) = evaluate::missing(verdict)
+            && self.limit().is_none()
+        {
+            return vec![
+                TurnStep::Count(TurnCounter::CompletionIncomplete),
+                // What the agent knows about the missing part was not asked for before.
+                TurnStep::Gather(format!("{} {reason}", self.request.text)),
+                TurnStep::AskModel(Purpose::Continue { reason }),
+            ];
+        }
+        vec![
+            TurnStep::Count(TurnCounter::CompletionComplete),
+            self.follow_up_or_finish(),
+        ]
+    }
+
+    fn follow_up_or_finish(&self) -> TurnStep {
+        follow_up::ask_judge(&self.answer_facts()).unwrap_or_else(finish)
+    }
+
+    /// Continues after the judge's opinion whether more is worth doing.
+    fn assessed(&self, verdict: &str) -> Vec<TurnStep> {
+        if let Some(prompt) = follow_up::opportunity(verdict)
+            && self.limit().is_none()
+        {
+            return vec![
+                TurnStep::Count(TurnCounter::FollowUpTriggered),
+                TurnStep::Gather(prompt.clone()),
+                TurnStep::AskModel(Purpose::FollowUp { prompt }),
+            ];
+        }
+        vec![TurnStep::Count(TurnCounter::FollowUpNone), finish()]
+    }
+
+    fn answer_facts(&self) -> AnswerFacts<'_> {
+        AnswerFacts {
+            request: &self.request,
+            settings: &self.policy,
+            calls: &self.finished,
+            has_changes: self.activity.mutating_calls > 0,
+            has_tools: self.has_tools,
+            is_last: self.limit().is_some(),
+            shape_attempts: self.shape_attempts,
+            progress: &self.evaluation,
+        }
+    }
+
+    /// Ends the turn without an evaluation, and counts the evaluations that were skipped.
+    pub(super) fn end_unevaluated(&self, end: TurnStep) -> Vec<TurnStep> {
+        let evaluation = &self.policy.evaluation;
+        let judged = (evaluation.max_completion_reprompts > 0).then_some(TurnCounter::CompletionSkipped);
+        let followed = (evaluation.max_follow_up_passes > 0).then_some(TurnCounter::FollowUpSkipped);
+        let counters = judged.into_iter().chain(followed).map(TurnStep::Count);
+        counters.chain([end]).collect()
+    }
+
+    /// Returns the question to a judge; `None` when `purpose` is not out-of-band.
+    pub(crate) fn out_of_band(&self, purpose: &Purpose) -> Option<OutOfBand> {
+        let turn = self.messages.get(self.context_len..).unwrap_or_default();
+        match purpose {
+            Purpose::Evaluate(_) => Some(OutOfBand {
+                messages: evaluate::question(&self.request.text, turn, &self.last_answer()),
+                shape: evaluate::verdict_shape(),
+            }),
+            Purpose::AssessFollowUp => Some(OutOfBand {
+                messages: follow_up::question(&self.messages),
+                shape: follow_up::verdict_shape(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Ends the turn with the model's last answer.
+fn finish() -> TurnStep {
+    TurnStep::finish_with_answer(TurnStatus::Answered)
+}

@@ -1,0 +1,107 @@
+//! The facts on which the policies after an answer decide.
+
+use rockbot_core::turn::{FinishedCall, TurnRequest, TurnStatus};
+
+use super::tasks;
+use crate::turn::{Nudge, PolicySnapshot, Purpose, TurnStep};
+
+/// Tools that delegate work to another agent, which reports later. The calls of such a turn do not show what will have
+/// been done, so neither its completeness nor its follow-up can be judged yet.
+const DELEGATING: [&str; 3] = ["spawn_subagent", "invoke_agent", "spawn_wisps"];
+
+/// The state of a turn that the policies after an answer may read.
+pub(in crate::turn) struct AnswerFacts<'a> {
+    pub(in crate::turn) request: &'a TurnRequest,
+    pub(in crate::turn) settings: &'a PolicySnapshot,
+    /// The calls that ended, the oldest first.
+    pub(in crate::turn) calls: &'a [FinishedCall],
+    /// `true` when one of these calls changed something.
+    pub(in crate::turn) has_changes: bool,
+    /// `true` when the model could have called a tool.
+    pub(in crate::turn) has_tools: bool,
+    /// `true` when a limit forbids another question to the model.
+    pub(in crate::turn) is_last: bool,
+    pub(in crate::turn) shape_attempts: u32,
+    pub(in crate::turn) progress: &'a EvaluationProgress,
+}
+
+impl AnswerFacts<'_> {
+    /// Returns the number of calls that did work, without the model's bookkeeping.
+    pub(super) fn work_calls(&self) -> usize {
+        work_calls(self.calls)
+    }
+
+    /// Reports whether a judge may be asked: the budget allows it, and no other agent still works on the request.
+    pub(super) fn may_ask_judge(&self) -> bool {
+        let delegates = |call: &FinishedCall| DELEGATING.contains(&call.tool.as_str());
+        !self.is_last && !self.calls.iter().any(delegates)
+    }
+}
+
+fn work_calls(calls: &[FinishedCall]) -> usize {
+    calls.iter().filter(|call| is_work(call)).count()
+}
+
+/// Reports whether a call was work towards the request.
+///
+/// The model's notes to itself and its progress reports are not: a turn with no other calls has not acted yet.
+pub(in crate::turn) fn is_work(call: &FinishedCall) -> bool {
+    const BOOKKEEPING: [&str; 13] = [
+        tasks::CREATE,
+        tasks::UPDATE,
+        "save_memory",
+        "search_memory",
+        "edit_memory",
+        "delete_memory",
+        "update_memory_importance",
+        "save_to_working_memory",
+        "get_from_working_memory",
+        "search_working_memory",
+        "edit_working_memory",
+        "delete_from_working_memory",
+        "report_progress",
+    ];
+    !BOOKKEEPING.contains(&call.tool.as_str())
+}
+
+/// The record of the nudges, reprompts and follow-ups that a turn has had.
+#[derive(Debug, Clone, Default)]
+pub(in crate::turn) struct EvaluationProgress {
+    /// Each nudge is given once in a turn: a model that ignores it would ignore it again.
+    pub(super) nudged: Vec<Nudge>,
+    pub(super) reprompts: u32,
+    pub(super) follow_ups: u32,
+    /// The complete answer, while a follow-up runs.
+    pub(super) first_answer: Option<String>,
+    /// Number of calls that had done work before the follow-up.
+    pub(super) calls_before: usize,
+}
+
+impl EvaluationProgress {
+    /// Applies a question to the model, asked after `answer` when it is a follow-up, and after `calls`.
+    pub(in crate::turn) fn apply(&mut self, purpose: &Purpose, answer: Option<String>, calls: &[FinishedCall]) {
+        match purpose {
+            Purpose::Retry(nudge) => self.nudged.push(*nudge),
+            Purpose::Continue { .. } => self.reprompts += 1,
+            Purpose::FollowUp { .. } => {
+                self.follow_ups += 1;
+                self.first_answer = answer;
+                self.calls_before = work_calls(calls);
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports whether a complete answer exists, after which a follow-up runs.
+    pub(in crate::turn) fn has_first_answer(&self) -> bool {
+        self.first_answer.is_some()
+    }
+
+    /// Ends the turn with the answer that was complete before the follow-up.
+    pub(in crate::turn) fn finish_with_first(&self) -> TurnStep {
+        TurnStep::Finish {
+            status: TurnStatus::Answered,
+            text: self.first_answer.clone(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The settings of the policies, as the journal keeps them with each turn.
+
+use std::time::Duration;
+
+use rockbot_core::chat::ModelTier;
+use rockbot_core::turn::Budget;
+use serde::{Deserialize, Serialize};
+
+/// The settings of a turn, as they were when it was accepted.
+///
+/// The journal keeps them with the turn, so a restart with another configuration does not change the rules of a turn
+/// that has begun. A field that a journal does not name has its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicySnapshot {
+    /// The budget of the turn.
+    pub budget: Budget,
+    /// Number of resumes after an interruption before the turn is abandoned. Default 3.
+    pub max_resumes: u32,
+    /// Time that the turn waits for a user's decision about a call. Default 7 days.
+    pub approval_expiry: Duration,
+    /// Number of further attempts to give an answer the requested shape. Default 2.
+    pub max_shape_attempts: u32,
+    /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<ModelTier>,
+    /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
+    /// host's [`LargeResultPolicy`](rockbot_core::tool::LargeResultPolicy).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_threshold: Option<usize>,
+    /// The weaknesses of models that are answered with a nudge.
+    #[serde(skip_serializing_if = "is_default")]
+    pub nudges: Nudges,
+    /// The limits of self-evaluation.
+    #[serde(skip_serializing_if = "is_default")]
+    pub evaluation: Evaluation,
+    /// The limits of the conversation's length.
+    #[serde(skip_serializing_if = "is_default")]
+    pub economy: ContextEconomy,
+    /// `true` when the model keeps a list of tasks. Default `false`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub task_list: bool,
+}
+
+/// Reports whether a field has its default value, so that the journal can leave it out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Default for PolicySnapshot {
+    fn default() -> Self {
+        Self {
+            budget: Budget::default(),
+            max_resumes: 3,
+            approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
+            max_shape_attempts: 2,
+            tier: None,
+            result_threshold: None,
+            nudges: Nudges::default(),
+            evaluation: Evaluation::default(),
+            economy: ContextEconomy::default(),
+            task_list: false,
+        }
+    }
+}
+
+/// The weaknesses of models that are answered with a nudge: a note to the model, which answers once more.
+///
+/// Each kind of nudge is given at most once in a turn, and costs one call to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Nudges {
+    /// The model announces its next step and does not take it: its answer ends in `:` or `...`. Default `true`.
+    pub on_unfinished_set_up: bool,
+    /// The model claims that it did something, and called no tool. Default `false`.
+    pub on_hallucinated_calls: bool,
+    /// The model writes the syntax of its tool calls as text (`to=functions.…`). Default `false`.
+    pub on_leaked_syntax: bool,
+    /// The model writes Chinese or Japanese, and the user's message does not. Default `false`, since it suits only users
+    /// who read neither.
+    pub on_unexpected_cjk: bool,
+    /// A tool failed, and the model gives up instead of trying again. Default `true`.
+    pub on_tool_failure_giveup: bool,
+    /// The model repeats a call whose result does not change. The note is added to the result, so it costs no call to
+    /// the model. Default `true`.
+    pub on_repeated_calls: bool,
+}
+
+impl Default for Nudges {
+    fn default() -> Self {
+        Self {
+            on_unfinished_set_up: true,
+            on_hallucinated_calls: false,
+            on_leaked_syntax: false,
+            on_unexpected_cjk: false,
+            on_tool_failure_giveup: true,
+            on_repeated_calls: true,
+        }
+    }
+}
+
+/// The limits of self-evaluation: how often a judge's verdict may prolong a turn.
+///
+/// The judge is asked out-of-band, on the lowest tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Evaluation {
+    /// Maximum number of times that an answer judged incomplete is sent back to the model. Default 0, which asks no
+    /// judge.
+    pub max_completion_reprompts: u32,
+    /// Maximum number of follow-ups after a complete answer. Default 0, which asks no judge.
+    pub max_follow_up_passes: u32,
+}
+
+impl Evaluation {
+    /// No judge is asked.
+    pub const OFF: Self = Self {
+        max_completion_reprompts: 0,
+        max_follow_up_passes: 0,
+    };
+}
+
+impl Default for Evaluation {
+    fn default() -> Self {
+        Self::OFF
+    }
+}
+
+/// The limits of a conversation's length: above them parts are removed or offloaded, so that requests cost less and fit
+/// into the model's context window.
+///
+/// Originals of shortened tool results are kept in the host's working memory, and the model reads where they are.
+/// Whatever these settings are, a request that the model refuses as too long is shortened and sent once more.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_host::turn::ContextEconomy;
+///
+/// let economy = ContextEconomy::default().with_watermark(30_000);
+/// assert_eq!((economy.watermark, economy.max_result_len), (Some(30_000), None));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ContextEconomy {
+    /// Maximum length of a tool result in bytes; a longer one loses its middle. `None`, the default, sets no limit
+    /// beyond [`large_results`](crate::AgentHostBuilder::large_results). A result that is only a little longer
+    /// stays unchanged, since the notice about the removed part takes room, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_result_len: Option<usize>,
+    /// Maximum length of a request in tokens, estimated; parts of a longer one are removed. Default `None`. Set it for
+    /// models that truncate long requests silently, as Ollama does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<u64>,
+    /// Percentage of a shortened result that is its beginning; the rest is its end. Default 60.
+    pub head_percent: u8,
+    /// Time for which originals are kept. Default 1 hour.
+    pub ttl: Duration,
+    /// The model's context window in tokens, as it reported when it refused a request of an earlier turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<u64>,
+}
+
+impl Default for ContextEconomy {
+    fn default() -> Self {
+        Self {
+            max_result_len: None,
+            watermark: None,
+            head_percent: 60,
+            ttl: Duration::from_secs(60 * 60),
+            window: None,
+        }
+    }
+}
+
+impl ContextEconomy {
+    /// Sets the maximum length of a request to about `tokens`.
+    #[must_use]
+    pub fn with_watermark(mut self, tokens: u64) -> Self {
+        self.watermark = Some(tokens);
+        self
+    }
+
+    /// Sets the maximum length of a tool result to about `bytes`.
+    #[must_use]
+    pub fn with_max_result_len(mut self, bytes: usize) -> Self {
+        self.max_result_len = Some(bytes);
+        self
+    }
+}

@@ -1,0 +1,171 @@
+//! The steps of a turn: what the machine decided, as the driver performs it and the journal records it.
+
+use rockbot_core::turn::{ApprovalRequest, BudgetLimit, TurnStatus};
+use rockbot_core::{CallId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::compaction::Compaction;
+
+/// An action that the turn asks its driver to perform.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnStep {
+    /// Ask the model.
+    AskModel(Purpose),
+    /// Ask the context sources about this text.
+    Gather(String),
+    /// Store the originals of these parts of the conversation, and then remove the parts.
+    Compact(Compaction),
+    /// Run these calls concurrently.
+    CallTools(Vec<CallId>),
+    /// Wait for a user's decision about tool calls.
+    AwaitApproval {
+        /// The calls to decide about.
+        asks: Vec<ApprovalRequest>,
+        /// The time at which the approval expires.
+        until: Timestamp,
+    },
+    /// Report a notice to the subscribers of the turn's progress.
+    Emit(String),
+    /// Increment a counter.
+    Count(TurnCounter),
+    /// End the turn.
+    Finish {
+        /// The status of the outcome.
+        status: TurnStatus,
+        /// The final reply; `None` when it is the model's last answer unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+}
+
+impl TurnStep {
+    /// Ends the turn with the model's last answer as the reply.
+    pub(super) fn finish_with_answer(status: TurnStatus) -> Self {
+        Self::Finish { status, text: None }
+    }
+
+    /// Ends the turn with `text` as the reply.
+    pub(super) fn finish_with(status: TurnStatus, text: impl Into<String>) -> Self {
+        let text = Some(text.into());
+        Self::Finish { status, text }
+    }
+}
+
+/// A counter of decisions about turns, exported as a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnCounter {
+    /// Answers judged complete.
+    CompletionComplete,
+    /// Answers judged incomplete and sent back to the model.
+    CompletionIncomplete,
+    /// Answers not judged, because the turn had to end.
+    CompletionSkipped,
+    /// Complete answers for which the judge found something more to do.
+    FollowUpTriggered,
+    /// Complete answers for which the judge found nothing more to do.
+    FollowUpNone,
+    /// Answers without a follow-up, because the turn had to end.
+    FollowUpSkipped,
+    /// Compactions of a conversation.
+    ContextCompacted,
+}
+
+impl TurnCounter {
+    /// Returns the name of the metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CompletionComplete => "rockbot.agent.completion_check.complete",
+            Self::CompletionIncomplete => "rockbot.agent.completion_check.incomplete",
+            Self::CompletionSkipped => "rockbot.agent.completion_check.skipped",
+            Self::FollowUpTriggered => "rockbot.agent.follow_up.triggered",
+            Self::FollowUpNone => "rockbot.agent.follow_up.none",
+            Self::FollowUpSkipped => "rockbot.agent.follow_up.skipped",
+            Self::ContextCompacted => "rockbot.agent.context.compacted",
+        }
+    }
+}
+
+/// The purpose of a question to the model. It determines the instruction, the tools, and the tier of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Purpose {
+    /// The next step towards the answer, with tools.
+    Answer,
+    /// A last answer from what is already known, without tools, because a limit was reached.
+    Conclude(BudgetLimit),
+    /// The answer again, without tools, in the shape that the request asked for.
+    Shape {
+        /// The reason why the last answer does not have the shape.
+        problem: String,
+    },
+    /// The next step again, with tools, because the last answer shows a known weakness of models.
+    Retry(Nudge),
+    /// A judge's verdict on the last answer; out-of-band, on the lowest tier.
+    Evaluate(Trigger),
+    /// The next step, with tools, because the judge found the last answer incomplete.
+    Continue {
+        /// The missing part, as the judge named it.
+        reason: String,
+    },
+    /// A judge's opinion whether more is worth doing; out-of-band, on the lowest tier.
+    AssessFollowUp,
+    /// Additional work, with tools, after a complete answer.
+    FollowUp {
+        /// The judge's instruction.
+        prompt: String,
+    },
+}
+
+impl Purpose {
+    /// Returns `true` if the model may call tools.
+    pub fn has_tools(&self) -> bool {
+        matches!(
+            self,
+            Self::Answer | Self::Retry(_) | Self::Continue { .. } | Self::FollowUp { .. }
+        )
+    }
+
+    /// Returns `true` if the question is out-of-band: asked of a judge, and absent from the conversation.
+    pub fn is_out_of_band(&self) -> bool {
+        matches!(self, Self::Evaluate(_) | Self::AssessFollowUp)
+    }
+}
+
+/// A weakness of an answer that the model is asked to correct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Nudge {
+    /// The answer announces a step and does not take it.
+    UnfinishedSetUp,
+    /// The answer claims an action that never happened.
+    HallucinatedCall,
+    /// The answer contains the syntax of a tool call as text.
+    LeakedSyntax,
+    /// The answer is in Chinese or Japanese script although the user's message is not.
+    UnexpectedCjk,
+    /// The answer gives up over a tool that failed.
+    ToolFailureGiveup,
+}
+
+/// The reason why an answer is judged. When several apply, the first in this order counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The answer promises work, and no tool was called.
+    PromiseWithoutAction,
+    /// The answer claims completion in a word, and no tool was called.
+    BareClaim,
+    /// The user asked for an action, and no tool was called.
+    RequestWithoutTools,
+    /// A tool call changed something, so a wrong claim would be costly.
+    SideEffect,
+    /// The answer is very short.
+    ShortAnswer,
+}

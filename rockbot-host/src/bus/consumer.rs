@@ -1,6 +1,5 @@
-//! One consumer of a subscription: the workers that run its handler.
+//! A consumer of a subscription: the workers that run its handler.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +10,9 @@ use tokio::time::Instant;
 
 use super::group::ConsumerGroup;
 use super::queue::QueuedMessage;
+use crate::isolate::panic_message;
 
-/// A consumer, shared by its workers: as many as its concurrency says.
+/// A consumer of a group, shared by its workers, whose number is the concurrency of the subscription.
 #[derive(Debug)]
 pub(super) struct Consumer {
     group: Arc<ConsumerGroup>,
@@ -20,6 +20,7 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
+    /// Creates a running consumer of `group`.
     pub(super) fn new(group: Arc<ConsumerGroup>) -> Self {
         Self {
             group,
@@ -35,60 +36,61 @@ impl Consumer {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Makes the workers stop after what they are doing. Returns whether they were at work before.
+    /// Stops the workers after their current message. Returns `true` if the consumer was running before, so that it
+    /// leaves its group exactly once.
     pub(super) fn stop(&self) -> bool {
-        let was_working = !self.stopped.swap(true, Ordering::AcqRel);
+        // The flag is set before the wake-up: a woken worker must see it. `Notify` keeps no permit for `notify_waiters`,
+        // but a worker that is about to wait has created its `Notified` before it reads the flag, which catches both.
+        let was_running = !self.stopped.swap(true, Ordering::AcqRel);
         self.group.wake_all();
-        was_working
+        was_running
     }
 
     /// Handles messages until the consumer stops or the subscription ends.
     pub(super) async fn work(self: Arc<Self>, handler: Arc<dyn DeliveryHandler>) {
-        while let Some(item) = self.group.next(&self).await {
-            let delivery = item.delivery.clone();
-            let running = Running::begin(&self.group, item);
+        while let Some(message) = self.group.next(|| self.is_stopped()).await {
+            let delivery = message.delivery.clone();
+            let running = RunningHandler::begin(&self.group, message);
+            // A panic must not end the worker: the subscription would lose a part of its concurrency for good.
             let verdict = AssertUnwindSafe(handler.handle(delivery)).catch_unwind().await;
-            running.settle(verdict.unwrap_or_else(|panic| Disposition::retry(describe(&*panic))));
+            running.settle(verdict.unwrap_or_else(|panic| {
+                Disposition::retry(format_args!("the handler panicked: {}", panic_message(&*panic)))
+            }));
         }
     }
 }
 
-/// A message that is being handled. When its worker is cancelled, it is a dead letter.
-struct Running<'a> {
+/// A guard of a message that is being handled. If its worker is cancelled, the message becomes a dead letter: it may
+/// have taken effect, and must not vanish without a trace.
+struct RunningHandler<'a> {
     group: &'a ConsumerGroup,
-    item: Option<QueuedMessage>,
+    message: Option<QueuedMessage>,
     began: Instant,
 }
 
-impl<'a> Running<'a> {
-    fn begin(group: &'a ConsumerGroup, item: QueuedMessage) -> Self {
+impl<'a> RunningHandler<'a> {
+    fn begin(group: &'a ConsumerGroup, message: QueuedMessage) -> Self {
         group.meters().begin();
         Self {
             group,
-            item: Some(item),
+            message: Some(message),
             began: Instant::now(),
         }
     }
 
     fn settle(mut self, verdict: Disposition) {
-        if let Some(item) = self.item.take() {
+        if let Some(message) = self.message.take() {
             self.group.meters().end(Some(&verdict), self.began.elapsed());
-            self.group.settle(item, verdict);
+            self.group.settle(message, verdict);
         }
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningHandler<'_> {
     fn drop(&mut self) {
-        if let Some(item) = self.item.take() {
+        if let Some(message) = self.message.take() {
             self.group.meters().end(None, self.began.elapsed());
-            self.group.abandon(item);
+            self.group.abandon(message);
         }
     }
-}
-
-fn describe(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the handler panicked: {}", text.unwrap_or("no message"))
 }

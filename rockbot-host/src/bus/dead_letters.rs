@@ -1,4 +1,4 @@
-//! The dead letters of a process.
+//! The bounded store of a bus's dead letters.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use rockbot_core::{Clock, MessageId};
 
 use super::queue::QueuedMessage;
 
-/// Keeps the newest dead letters of a bus.
+/// The newest dead letters of a bus. Beyond its capacity the oldest one is evicted and counted.
 #[derive(Debug)]
 pub(super) struct DeadLetterStore {
     capacity: usize,
@@ -21,11 +21,12 @@ pub(super) struct DeadLetterStore {
 struct DeadLetterState {
     letters: VecDeque<DeadLetter>,
     evicted: u64,
-    /// How many there were because the bus was closed.
+    /// Number of messages that were left when the bus closed, those of evicted letters included.
     closed: usize,
 }
 
 impl DeadLetterStore {
+    /// Creates an empty store.
     pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         Self {
             capacity,
@@ -34,11 +35,11 @@ impl DeadLetterStore {
         }
     }
 
-    /// Keeps a message that was given up. The oldest one is evicted, and counted, when there are too many.
-    pub(super) fn keep(&self, subscription: &Arc<str>, item: QueuedMessage, reason: DeadLetterReason) {
+    /// Stores a message as a dead letter with its reason, and logs it.
+    pub(super) fn keep(&self, subscription: &Arc<str>, message: QueuedMessage, reason: DeadLetterReason) {
         let QueuedMessage {
             delivery, last_error, ..
-        } = item;
+        } = message;
         let message_id = &delivery.envelope.message_id;
         tracing::warn!(
             %subscription, topic = %loggable(&delivery.topic), message_id = %loggable(message_id.as_str()),
@@ -63,15 +64,17 @@ impl DeadLetterStore {
         }
     }
 
+    /// Returns copies of up to `limit` dead letters, oldest first.
     pub(super) fn oldest(&self, limit: usize) -> Vec<DeadLetter> {
         self.lock().letters.iter().take(limit).cloned().collect()
     }
 
+    /// Removes and returns the oldest dead letter of a message in a subscription.
     pub(super) fn take(&self, subscription: &str, message: &MessageId) -> Option<DeadLetter> {
         let mut state = self.lock();
-        let is_it =
+        let matches =
             |letter: &DeadLetter| *letter.subscription == *subscription && letter.envelope.message_id == *message;
-        let at = state.letters.iter().position(is_it)?;
+        let at = state.letters.iter().position(matches)?;
         state.letters.remove(at)
     }
 
@@ -79,6 +82,7 @@ impl DeadLetterStore {
         self.lock().evicted
     }
 
+    /// Returns how many messages became dead letters because the bus was closed.
     pub(super) fn closed(&self) -> usize {
         self.lock().closed
     }

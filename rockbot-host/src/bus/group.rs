@@ -1,4 +1,8 @@
-//! One subscription: the messages that its consumers share, and what becomes of each.
+//! A subscription: the queue that its consumers share, its capacity, and the verdict on each message.
+//!
+//! A message holds one permit of the capacity from the moment it is pushed until it is settled for good: while it is
+//! queued, handled, or waiting for a retry. So the capacity bounds all that a subscription holds in memory, and a slow
+//! handler puts backpressure on its publishers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,24 +13,24 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::task::coop;
 use tokio::time::{self, Instant};
 
-use super::consumer::Consumer;
 use super::dead_letters::DeadLetterStore;
 use super::meters::{ProcessMeters, TEMPORARY};
-use super::queue::{Next, Queue, QueuedMessage};
+use super::queue::{Next, QueuedMessage, WorkQueue};
 
-/// A subscription, shared by the bus and its workers.
+/// A subscription, shared by the bus and the workers of its consumers.
 #[derive(Debug)]
 pub(super) struct ConsumerGroup {
     name: Arc<str>,
     pattern: TopicPattern,
     options: SubscribeOptions,
-    /// One permit for each message that may still come in. A message gives its permit back when it is done.
+    /// One permit for each message that may still be pushed. Its waiters are served in FIFO order, so no publisher
+    /// starves.
     room: Semaphore,
     capacity: usize,
     state: Mutex<GroupState>,
-    /// Wakes one worker to look at the queue; all of them when one has to stop.
+    /// Wakes one worker per message that became ready, and all workers when one of them has to stop.
     wake: Notify,
-    /// Tells that every message is done.
+    /// Notified when the last message is settled.
     idle: Notify,
     dead_letters: Arc<DeadLetterStore>,
     meters: ProcessMeters,
@@ -34,19 +38,20 @@ pub(super) struct ConsumerGroup {
 
 #[derive(Debug, Default)]
 struct GroupState {
-    queue: Queue,
-    /// Why nothing is taken any more.
+    queue: WorkQueue,
+    /// The reason for the end of the subscription, after which nothing is pushed or taken.
     ended: Option<DeadLetterReason>,
 }
 
-/// What a publisher finds.
-pub(super) enum Room<'a> {
-    CapacityPermit(SemaphorePermit<'a>),
+/// The result of reserving capacity without waiting.
+pub(super) enum TryReserve<'a> {
+    Reserved(SemaphorePermit<'a>),
     Full,
-    Gone,
+    Ended,
 }
 
 impl ConsumerGroup {
+    /// Creates a subscription without consumers.
     pub(super) fn new(
         name: &str,
         pattern: TopicPattern,
@@ -88,6 +93,7 @@ impl ConsumerGroup {
         self.pattern.matches(topic)
     }
 
+    /// Reports whether a consumer with this pattern and these options may join the group.
     pub(super) fn can_share(&self, pattern: &TopicPattern, options: &SubscribeOptions) -> bool {
         self.pattern == *pattern && self.options.can_share(options)
     }
@@ -96,64 +102,72 @@ impl ConsumerGroup {
         self.options.when_full == WhenFull::Reject
     }
 
-    pub(super) fn is_full(&self, waited: time::Duration) -> BusError {
+    /// Creates the error of a publisher that `waited` for capacity in vain.
+    pub(super) fn queue_full(&self, waited: time::Duration) -> BusError {
         BusError::QueueFull {
             subscription: self.name.to_string(),
             waited,
         }
     }
 
-    pub(super) fn try_reserve(&self) -> Room<'_> {
+    /// Reserves capacity for one message without waiting.
+    pub(super) fn try_reserve(&self) -> TryReserve<'_> {
         match self.room.try_acquire() {
-            Ok(permit) => Room::CapacityPermit(permit),
-            Err(TryAcquireError::NoPermits) => Room::Full,
-            Err(TryAcquireError::Closed) => Room::Gone,
+            Ok(permit) => TryReserve::Reserved(permit),
+            Err(TryAcquireError::NoPermits) => TryReserve::Full,
+            Err(TryAcquireError::Closed) => TryReserve::Ended,
         }
     }
 
-    /// Waits for a seat. `None` when the subscription ended meanwhile.
+    /// Waits for capacity for one message. Returns `None` if the subscription ended meanwhile.
     pub(super) async fn reserve(&self) -> Option<SemaphorePermit<'_>> {
         self.room.acquire().await.ok()
     }
 
-    /// Takes a message in. Returns whether it did: one that comes after the end finds nobody.
-    pub(super) fn push(&self, seat: SemaphorePermit<'_>, delivery: Delivery) -> bool {
+    /// Pushes a message that has a permit. Returns `false`, and drops the message, if the subscription has ended.
+    pub(super) fn push(&self, permit: SemaphorePermit<'_>, delivery: Delivery) -> bool {
         let key = self.options.partition_by.as_ref();
         let partition = key.and_then(|rule| rule.key(&delivery.envelope)).map(Arc::from);
-        let item = QueuedMessage {
+        let message = QueuedMessage {
             delivery,
             partition,
             last_error: String::new(),
         };
         let mut state = self.lock();
+        // Checked under the lock that `end` holds while it drains: a message is either drained or refused, never left
+        // in a queue without workers.
         if state.ended.is_some() {
             return false;
         }
-        state.queue.push(item);
+        state.queue.push(message);
         drop(state);
-        seat.forget();
+        // From here on the permit belongs to the message; `finish` adds it back.
+        permit.forget();
         self.wake.notify_one();
         true
     }
 
-    /// Ends the subscription: its workers stop, and what it holds is given up.
+    /// Ends the subscription: its workers stop, and what it still holds becomes dead letters.
     pub(super) fn end(&self, reason: DeadLetterReason) {
         let mut state = self.lock();
         let left = state.queue.drain();
         state.ended = Some(reason);
         drop(state);
+        // Closing the semaphore ends the wait of publishers, who then leave this subscription out.
         self.room.close();
         self.wake_all();
-        left.into_iter().for_each(|item| self.dead_letter(item, reason));
+        left.into_iter().for_each(|message| self.dead_letter(message, reason));
     }
 
+    /// Reports whether the subscription holds no message.
     pub(super) fn is_idle(&self) -> bool {
         self.room.available_permits() == self.capacity
     }
 
-    /// Waits until every message is done.
+    /// Waits until the subscription holds no message.
     pub(super) async fn until_idle(&self) {
         loop {
+            // Created before the check: a notification between the check and the wait is not lost.
             let idle = self.idle.notified();
             if self.is_idle() {
                 return;
@@ -162,24 +176,26 @@ impl ConsumerGroup {
         }
     }
 
-    /// How many messages were ever taken in.
+    /// Returns the number of messages that were ever pushed.
     pub(super) fn accepted(&self) -> u64 {
         self.lock().queue.accepted()
     }
 
-    /// The next message for a consumer; `None` when the consumer has to stop.
-    pub(super) async fn next(&self, consumer: &Consumer) -> Option<QueuedMessage> {
-        // A queue that never runs dry must not keep other tasks from running.
+    /// Waits for the next message. Returns `None` when `is_stopped` returns `true` or the subscription has ended.
+    pub(super) async fn next(&self, is_stopped: impl Fn() -> bool) -> Option<QueuedMessage> {
+        // Taking a ready message never yields by itself; without this a busy queue would starve the other tasks of the
+        // thread.
         coop::consume_budget().await;
         loop {
+            // Created before the flags are read, so that no wake-up between the check and the wait is lost.
             let woken = self.wake.notified();
-            if consumer.is_stopped() {
-                // Whoever woke this worker meant a message, which is now somebody else's.
+            if is_stopped() {
+                // This worker may have consumed the wake-up of a message that it will not take; pass it on.
                 self.wake.notify_one();
                 return None;
             }
             match self.take()? {
-                Next::Handle(item) => return Some(item),
+                Next::Handle(message) => return Some(message),
                 Next::WaitUntil(at) => drop(time::timeout_at(at, woken).await),
                 Next::Wait => woken.await,
             }
@@ -194,8 +210,10 @@ impl ConsumerGroup {
         let mut next = state.queue.next(Instant::now);
         let has_more = state.queue.has_more();
         drop(state);
-        if let Next::Handle(item) = &mut next {
-            item.delivery.attempt += 1;
+        if let Next::Handle(message) = &mut next {
+            message.delivery.attempt += 1;
+            // `Notify` stores one permit at most, so several pushes in a row may have woken one worker only. Each worker
+            // that takes a message wakes the next one while there is more to do, or a retry to wait for.
             if has_more {
                 self.wake.notify_one();
             }
@@ -203,63 +221,67 @@ impl ConsumerGroup {
         Some(next)
     }
 
-    /// Does what the handler said.
-    pub(super) fn settle(&self, mut item: QueuedMessage, verdict: Disposition) {
-        let partition = item.partition.clone();
+    /// Applies the verdict on a message.
+    pub(super) fn settle(&self, mut message: QueuedMessage, verdict: Disposition) {
+        let partition = message.partition.clone();
         match verdict {
             Disposition::Ack => {}
             Disposition::DeadLetter { reason } => {
-                item.last_error = reason;
-                self.dead_letter(item, DeadLetterReason::Rejected);
+                message.last_error = reason;
+                self.dead_letter(message, DeadLetterReason::Rejected);
             }
             Disposition::Retry { reason } => {
-                item.last_error = reason;
-                match self.retry(item) {
+                message.last_error = reason;
+                match self.retry(message) {
+                    // The message keeps its permit and its partition.
                     Ok(()) => return,
-                    Err((item, reason)) => self.dead_letter(item, reason),
+                    Err((message, reason)) => self.dead_letter(message, reason),
                 }
             }
         }
         self.finish(partition.as_ref());
     }
 
-    /// Keeps a message whose handler was cancelled.
-    pub(super) fn abandon(&self, mut item: QueuedMessage) {
-        "the handler was cancelled when the bus closed".clone_into(&mut item.last_error);
-        self.dead_letter(item, DeadLetterReason::Closed);
+    /// Makes a dead letter of a message whose handler was cancelled.
+    pub(super) fn abandon(&self, mut message: QueuedMessage) {
+        "the handler was cancelled when the bus closed".clone_into(&mut message.last_error);
+        self.dead_letter(message, DeadLetterReason::Closed);
     }
 
-    /// Lets every worker look whether it has to stop.
+    /// Wakes all workers, so that each checks whether it has to stop.
     pub(super) fn wake_all(&self) {
         self.wake.notify_waiters();
     }
 
-    /// Queues a message for another attempt, or returns it with the reason why there is none.
-    fn retry(&self, item: QueuedMessage) -> Result<(), (QueuedMessage, DeadLetterReason)> {
-        let Some(delay) = self.options.retry.delay_after(item.delivery.attempt) else {
-            return Err((item, DeadLetterReason::Exhausted));
+    /// Queues a message for another attempt after a back-off, or returns it with the reason why there is none.
+    fn retry(&self, message: QueuedMessage) -> Result<(), (QueuedMessage, DeadLetterReason)> {
+        let Some(delay) = self.options.retry.delay_after(message.delivery.attempt) else {
+            return Err((message, DeadLetterReason::Exhausted));
         };
         let mut state = self.lock();
         if let Some(reason) = state.ended {
-            return Err((item, reason));
+            return Err((message, reason));
         }
-        state.queue.retry(item, Instant::now() + delay);
+        state.queue.retry(message, Instant::now() + delay);
         drop(state);
+        // A worker that waits without a deadline, or with a later one, has to take the new one into account.
         self.wake.notify_one();
         Ok(())
     }
 
-    fn dead_letter(&self, item: QueuedMessage, reason: DeadLetterReason) {
+    fn dead_letter(&self, message: QueuedMessage, reason: DeadLetterReason) {
+        // An ephemeral subscription, such as that of one reply, ends with messages in it as a matter of course.
         let is_end = matches!(reason, DeadLetterReason::Unsubscribed | DeadLetterReason::Closed);
         if !(is_end && self.options.ephemeral) {
-            self.dead_letters.keep(&self.name, item, reason);
+            self.dead_letters.keep(&self.name, message, reason);
         }
     }
 
+    /// Releases the partition and the permit of a message that is settled for good.
     fn finish(&self, partition: Option<&Arc<str>>) {
-        let follows = partition.is_some() && self.lock().queue.finish(partition);
+        let has_successor = partition.is_some() && self.lock().queue.finish(partition);
         self.room.add_permits(1);
-        if follows {
+        if has_successor {
             self.wake.notify_one();
         }
         if self.is_idle() {

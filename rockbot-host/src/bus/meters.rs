@@ -1,4 +1,4 @@
-//! Counting and timing what goes over the bus under the original's metric names.
+//! Metrics of publishing and of handling messages.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use rockbot_core::messaging::Disposition;
 
-/// What stands for topics of one conversation, such as those of replies: there is no end of them.
+/// Label of all topics with ephemeral subscriptions only, such as reply topics, whose number is unbounded.
 pub(super) const TEMPORARY: &str = "_temporary";
 
-/// What stands for topics that nobody subscribes to.
-pub(super) const NOBODY: &str = "_nobody";
+/// Label of all topics without a subscription. Publishers choose them, so they must not become series of their own.
+pub(super) const UNSUBSCRIBED: &str = "_nobody";
 
-/// The meters of what is published under a topic.
+/// The publish meters of a topic.
 #[derive(Debug)]
 pub(super) struct PublishMeters {
     destination: Arc<str>,
@@ -20,6 +20,7 @@ pub(super) struct PublishMeters {
 }
 
 impl PublishMeters {
+    /// Creates the meters of a topic, or of one of the shared labels.
     pub(super) fn new(destination: &str) -> Self {
         Self {
             destination: destination.into(),
@@ -27,7 +28,7 @@ impl PublishMeters {
         }
     }
 
-    /// Counts a message that was taken after `took`.
+    /// Records a published message and how long publishing took.
     pub(super) fn record(&self, took: Duration) {
         let (messages, duration) = self.meters.get_or_init(|| {
             let labels = [("messaging.destination", self.destination.clone())];
@@ -41,7 +42,7 @@ impl PublishMeters {
     }
 }
 
-/// The meters of what a subscription handles.
+/// The meters of the messages that a subscription handles.
 #[derive(Debug)]
 pub(super) struct ProcessMeters {
     destination: Arc<str>,
@@ -52,6 +53,7 @@ pub(super) struct ProcessMeters {
 const RESULTS: [&str; 4] = ["ack", "retry", "deadletter", "error"];
 
 impl ProcessMeters {
+    /// Creates the meters of a subscription's pattern, or of a shared label.
     pub(super) fn new(destination: &str) -> Self {
         Self {
             destination: destination.into(),
@@ -60,12 +62,12 @@ impl ProcessMeters {
         }
     }
 
-    /// A message is handled from now on.
+    /// Records the start of a handler.
     pub(super) fn begin(&self) {
         self.active().increment(1.0);
     }
 
-    /// Counts a message that was handled so, or given up when its handler was cancelled, after `took`.
+    /// Records the end of a handler that ran for `took`, with `None` for one that was cancelled.
     pub(super) fn end(&self, verdict: Option<&Disposition>, took: Duration) {
         self.active().decrement(1.0);
         let result = match verdict {

@@ -1,4 +1,6 @@
-//! What a subscription holds: which message is next, which waits, and for what. No locks, no tasks.
+//! The pure queue of a subscription: which message is next, and which ones wait for a retry or for their partition.
+//!
+//! It has no locks, no tasks and no clock of its own, so that its order is tested without a runtime.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,35 +11,37 @@ use tokio::time::Instant;
 /// A message in a queue.
 #[derive(Debug)]
 pub(super) struct QueuedMessage {
-    /// What the handler gets. `attempt` counts the deliveries so far.
+    /// The delivery that the handler gets. `attempt` counts the deliveries so far.
     pub(super) delivery: Delivery,
     pub(super) partition: Option<Arc<str>>,
-    /// What the handler said the last time.
+    /// The reason of the last failure; empty before the first one.
     pub(super) last_error: String,
 }
 
-/// The messages that are not being handled.
+/// The messages of a subscription that are not being handled. Its capacity is bounded by the permits of the group.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct WorkQueue {
     ready: VecDeque<QueuedMessage>,
-    /// Failed messages, by the moment of their next attempt; the number keeps equal moments apart.
+    /// Failed messages by the instant of their next attempt; the number keeps equal instants apart, in order.
     delayed: BTreeMap<(Instant, u64), QueuedMessage>,
-    /// The partitions of which a message is ready, delayed or handled, and those that wait behind it.
+    /// The partitions with a message that is ready, delayed or being handled, and the messages that wait behind it.
     partitions: HashMap<Arc<str>, VecDeque<QueuedMessage>>,
     accepted: u64,
     retried: u64,
 }
 
-/// What there is to do.
+/// The next action of a worker.
 #[derive(Debug)]
 pub(super) enum Next {
     Handle(QueuedMessage),
+    /// Nothing is ready; the first retry is due at this instant.
     WaitUntil(Instant),
+    /// Nothing is ready or delayed.
     Wait,
 }
 
-impl Queue {
-    /// Adds a message behind all others.
+impl WorkQueue {
+    /// Appends a message, behind the others of its partition if one of them is not settled yet.
     pub(super) fn push(&mut self, item: QueuedMessage) {
         self.accepted += 1;
         let Some(key) = &item.partition else {
@@ -52,9 +56,11 @@ impl Queue {
         }
     }
 
-    /// Takes out what is to be handled now. `now` is only asked when a message waits for its time.
+    /// Removes and returns the message to handle now. `now` is only called while a message is delayed, since reading the
+    /// clock for every message is measurable.
     pub(super) fn next(&mut self, now: impl FnOnce() -> Instant) -> Next {
         if let Some(entry) = self.delayed.first_entry() {
+            // A retry that is due goes first: it is older than what is ready, and waited for its back-off already.
             let at = entry.key().0;
             if at <= now() {
                 return Next::Handle(entry.remove());
@@ -64,14 +70,14 @@ impl Queue {
         self.ready.pop_front().map_or(Next::Wait, Next::Handle)
     }
 
-    /// Puts a message back that failed; its partition waits for it.
+    /// Puts back a failed message until `at`. Its partition waits for it, so that its order is kept.
     pub(super) fn retry(&mut self, item: QueuedMessage, at: Instant) {
         self.retried += 1;
         self.delayed.insert((at, self.retried), item);
     }
 
-    /// Lets the next message of a partition go, after the one before it was dealt with. Returns whether there
-    /// was one.
+    /// Makes the next message of a partition ready after the one before it was settled. Returns `true` if there was one,
+    /// and removes the partition otherwise, so that partitions without messages take no memory.
     pub(super) fn finish(&mut self, partition: Option<&Arc<str>>) -> bool {
         let Some(key) = partition else {
             return false;
@@ -87,19 +93,19 @@ impl Queue {
         false
     }
 
-    /// Takes everything out.
+    /// Removes and returns all messages: those that are ready, then delayed, then waiting for their partition.
     pub(super) fn drain(&mut self) -> Vec<QueuedMessage> {
         let waiting = std::mem::take(&mut self.partitions).into_values().flatten();
         let delayed = std::mem::take(&mut self.delayed).into_values();
         self.ready.drain(..).chain(delayed).chain(waiting).collect()
     }
 
-    /// Whether there is something for another consumer to look at.
+    /// Reports whether another worker has something to do: a message to take, or a retry to wait for.
     pub(super) fn has_more(&self) -> bool {
         !self.ready.is_empty() || !self.delayed.is_empty()
     }
 
-    /// How many messages were ever added.
+    /// Returns the number of messages that were ever pushed.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted
     }
@@ -134,15 +140,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever consumers do, in whatever order they finish: no message is lost or doubled, two of one
-        /// partition are never handled at once, and each partition is done in order.
+        /// In whatever order consumers finish, no message is lost or duplicated, two of one partition are never handled
+        /// at once, and each partition is handled in order.
         #[test]
         fn partitions_stay_in_order(
             partitions in proptest::collection::vec(proptest::option::of(0u8..3), 0..30),
             moves in proptest::collection::vec((0usize..4, any::<bool>()), 0..200),
         ) {
             let start = Instant::now();
-            let mut queue = Queue::default();
+            let mut queue = WorkQueue::default();
             for (number, partition) in partitions.iter().enumerate() {
                 queue.push(item(number, *partition));
             }
@@ -178,7 +184,7 @@ mod tests {
 
     #[test]
     fn draining_returns_what_is_ready_delayed_and_waiting() {
-        let mut queue = Queue::default();
+        let mut queue = WorkQueue::default();
         for (number, partition) in [None, Some(1), Some(1), None].into_iter().enumerate() {
             queue.push(item(number, partition));
         }

@@ -1,53 +1,72 @@
-//! Room for a message in every subscription that it reaches, taken before any of them gets it: a publish that
-//! fails, or is dropped while it waits, has delivered to nobody.
+//! All-or-nothing capacity reservation over all subscriptions that a message goes to.
+//!
+//! A publish that fails, or is dropped while it waits, must have delivered the message to no subscription; otherwise a
+//! publisher that tries again would duplicate it for some of them. So capacity is reserved everywhere before the message
+//! is pushed anywhere, and pushing cannot fail for lack of capacity.
 
 use std::time::Duration;
 
-use rockbot_core::messaging::BusError;
+use rockbot_core::messaging::{BusError, Delivery};
 use tokio::sync::SemaphorePermit;
 use tokio::time;
 
-use super::group::{ConsumerGroup, Room};
+use super::group::{ConsumerGroup, TryReserve};
 use super::routes::TopicRoute;
 
-/// A subscription, and the room in it.
-pub(super) type CapacityPermit<'a> = (&'a ConsumerGroup, SemaphorePermit<'a>);
+/// Reserved capacity for one message in one subscription. Dropping it gives the capacity back.
+pub(super) struct CapacityPermit<'a> {
+    group: &'a ConsumerGroup,
+    permit: SemaphorePermit<'a>,
+}
 
-/// Takes a seat in every subscription of `route`; waits up to `wait` for each one that is full, unless it rejects.
+impl CapacityPermit<'_> {
+    /// Spends the permit on a message. Returns `false` if the subscription has ended meanwhile.
+    pub(super) fn push(self, delivery: Delivery) -> bool {
+        self.group.push(self.permit, delivery)
+    }
+}
+
+/// Reserves capacity in every subscription of `route`, waiting up to `wait` for each one that is full.
+///
+/// Cancellation-safe: a caller that stops waiting gives back everything it has reserved.
 ///
 /// # Errors
 ///
-/// Fails with [`BusError::QueueFull`] when one rejects, or has no room in time.
+/// Returns [`BusError::QueueFull`] if a full subscription rejects instead of waiting, or has no capacity in time.
 pub(super) async fn reserve(route: &TopicRoute, wait: Duration) -> Result<Vec<CapacityPermit<'_>>, BusError> {
-    let mut seats = try_reserve(route, None);
-    while let Err(full) = seats {
+    let mut permits = try_reserve(route, None);
+    while let Err(full) = permits {
         if full.rejects_when_full() {
-            return Err(full.is_full(Duration::ZERO));
+            return Err(full.queue_full(Duration::ZERO));
         }
         let permit = time::timeout(wait, full.reserve()).await;
-        let permit = permit.map_err(|_| full.is_full(wait))?;
-        seats = try_reserve(route, permit.map(|permit| (full, permit)));
+        let permit = permit.map_err(|_| full.queue_full(wait))?;
+        permits = try_reserve(route, permit.map(|permit| CapacityPermit { group: full, permit }));
     }
-    Ok(seats.unwrap_or_default())
+    Ok(permits.unwrap_or_default())
 }
 
-/// Takes all seats, or none and says which subscription is full. No seat is held while another one is waited
-/// for, except `kept`, for which the caller has just waited: so two publishers never block each other.
+/// Reserves capacity everywhere without waiting, or nowhere, and then returns the first subscription that is full.
+///
+/// Deadlock freedom: on failure all permits are dropped before the caller waits, and the only permit that is carried
+/// into the next attempt is `waited_for`, the one that the caller has just waited for. No publisher ever waits while it
+/// holds a permit, so two publishers that reserve the same subscriptions in different orders cannot block each other.
+/// The price is fairness: a message to many full subscriptions may lose a race for one of them and wait again.
 fn try_reserve<'a>(
     route: &'a TopicRoute,
-    mut kept: Option<CapacityPermit<'a>>,
+    mut waited_for: Option<CapacityPermit<'a>>,
 ) -> Result<Vec<CapacityPermit<'a>>, &'a ConsumerGroup> {
-    let mut seats = Vec::with_capacity(route.groups.len());
+    let mut permits = Vec::with_capacity(route.groups.len());
     for group in &route.groups {
-        if let Some(seat) = kept.take_if(|(known, _)| std::ptr::eq(*known, &**group)) {
-            seats.push(seat);
+        if let Some(permit) = waited_for.take_if(|permit| std::ptr::eq(permit.group, &**group)) {
+            permits.push(permit);
             continue;
         }
         match group.try_reserve() {
-            Room::CapacityPermit(permit) => seats.push((&**group, permit)),
-            Room::Gone => {}
-            Room::Full => return Err(group),
+            TryReserve::Reserved(permit) => permits.push(CapacityPermit { group, permit }),
+            TryReserve::Ended => {}
+            TryReserve::Full => return Err(group),
         }
     }
-    Ok(seats)
+    Ok(permits)
 }

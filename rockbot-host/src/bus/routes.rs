@@ -1,4 +1,4 @@
-//! Which subscriptions a topic reaches: worked out once per topic, forgotten when subscriptions change.
+//! The routing table of a bus: which subscriptions a topic reaches, cached per topic.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,13 +7,16 @@ use arc_swap::ArcSwap;
 use rockbot_core::messaging::{TopicError, check_topic};
 
 use super::group::ConsumerGroup;
-use super::meters::{NOBODY, PublishMeters, TEMPORARY};
+use super::meters::{PublishMeters, TEMPORARY, UNSUBSCRIBED};
 use crate::telemetry::MeterBook;
 
-/// How many topics are remembered. Programs may make up topics without end, such as one for each reply.
-const REMEMBERED: usize = 1024;
+/// Maximum number of cached topics. Programs may use topics without end, such as one for each reply.
+const MAX_CACHED_TOPICS: usize = 1024;
 
-/// The subscriptions of a bus, found by topic.
+/// The subscriptions of a bus by topic.
+///
+/// Publishing reads the table without a lock on the subscriptions. A change of the subscriptions replaces the table and
+/// its cache as a whole, so no cached route can outlive the subscriptions that it was resolved from.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     table: ArcSwap<RouteTable>,
@@ -23,10 +26,10 @@ pub(super) struct Routes {
 #[derive(Debug, Default)]
 struct RouteTable {
     groups: Vec<Arc<ConsumerGroup>>,
-    known: RwLock<HashMap<Arc<str>, Arc<TopicRoute>>>,
+    cache: RwLock<HashMap<Arc<str>, Arc<TopicRoute>>>,
 }
 
-/// The way of a topic.
+/// The subscriptions that a topic reaches.
 #[derive(Debug)]
 pub(super) struct TopicRoute {
     pub(super) topic: Arc<str>,
@@ -35,38 +38,40 @@ pub(super) struct TopicRoute {
 }
 
 impl Routes {
-    /// Replaces the subscriptions. They are asked in this order.
+    /// Replaces the subscriptions. Capacity is reserved in this order.
     pub(super) fn replace(&self, groups: Vec<Arc<ConsumerGroup>>) {
         self.table.store(Arc::new(RouteTable {
             groups,
-            known: RwLock::default(),
+            cache: RwLock::default(),
         }));
     }
 
-    /// The way of `topic`.
+    /// Returns the route of `topic`.
     ///
     /// # Errors
     ///
-    /// Fails when it is not a topic.
+    /// Returns an error if `topic` is not a valid topic. Cached topics are valid, so only new ones are checked.
     pub(super) fn find(&self, topic: &str) -> Result<Arc<TopicRoute>, TopicError> {
         let table = self.table.load();
-        // The map is whole at every moment, so a panic elsewhere cannot have left it half changed.
-        if let Some(route) = table.known.read().unwrap_or_else(PoisonError::into_inner).get(topic) {
+        // The map is consistent between any two operations, so a poisoned lock is safe to use.
+        if let Some(route) = table.cache.read().unwrap_or_else(PoisonError::into_inner).get(topic) {
             return Ok(Arc::clone(route));
         }
         check_topic(topic)?;
+        // Resolved without the lock: two publishers may resolve the same topic at once, with equal results.
         let route = Arc::new(table.resolve(topic, &self.meters));
-        let mut known = table.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
-            known.clear();
+        let mut cache = table.cache.write().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() >= MAX_CACHED_TOPICS {
+            // Cleared instead of LRU: topics in use come back at once, and a hit needs no write to the cache.
+            cache.clear();
         }
-        known.insert(Arc::clone(&route.topic), Arc::clone(&route));
+        cache.insert(Arc::clone(&route.topic), Arc::clone(&route));
         Ok(route)
     }
 
     #[cfg(test)]
-    pub(super) fn remembered(&self) -> usize {
-        self.table.load().known.read().unwrap().len()
+    pub(super) fn cached(&self) -> usize {
+        self.table.load().cache.read().unwrap().len()
     }
 }
 
@@ -76,7 +81,7 @@ impl RouteTable {
         let groups: Vec<_> = groups.cloned().collect();
         let destination = match groups.iter().all(|group| group.is_ephemeral()) {
             false => topic,
-            true if groups.is_empty() => NOBODY,
+            true if groups.is_empty() => UNSUBSCRIBED,
             true => TEMPORARY,
         };
         TopicRoute {

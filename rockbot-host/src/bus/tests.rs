@@ -1,13 +1,15 @@
-//! What this bus does beyond the suite that all buses pass.
+//! Behaviour of the in-process bus beyond the conformance suite of all buses.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use rockbot_core::messaging::{
-    Disposition, MessagePublisherExt as _, MessageSubscriberExt as _, RequestClient, RequestError, WhenFull,
+    DeadLetterReason, Disposition, MessagePublisherExt as _, MessageSubscriberExt as _, RequestClient, RequestError,
+    WhenFull,
 };
 use rockbot_core::testing::conformance;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::*;
@@ -23,7 +25,7 @@ async fn conforms_on_several_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_nobody_subscribes_to_reaches_nobody() {
+async fn a_message_without_a_subscription_reaches_none() {
     let bus = InProcessBus::new();
     assert_eq!(publish(&bus, "t", "1").await.unwrap(), Reach::NoSubscribers);
 }
@@ -39,13 +41,13 @@ async fn routes_follow_the_subscriptions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn topics_without_end_are_not_remembered_without_end() {
+async fn cached_topics_are_bounded() {
     let bus = InProcessBus::new();
     let _subscription = bus.on("t.#", "s", ack).await.unwrap();
     for number in 0..5000 {
         publish(&bus, &format!("t.{number}"), "x").await.unwrap();
     }
-    assert!(bus.shared.routes.remembered() <= 1024);
+    assert!(bus.shared.routes.cached() <= 1024);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +95,7 @@ async fn a_full_subscription_that_rejects_keeps_the_message_from_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_publisher_that_gives_up_has_delivered_to_nobody() {
+async fn a_publisher_that_is_cancelled_has_delivered_to_none() {
     let bus = InProcessBus::new();
     let gate = Gate::closed();
     let options = SubscribeOptions::new().with_capacity(1);
@@ -101,8 +103,8 @@ async fn a_publisher_that_gives_up_has_delivered_to_nobody() {
     let seen = Arc::new(AtomicUsize::new(0));
     let _other = bus.on("#", "other", counting(&seen)).await.unwrap();
     publish(&bus, "t", "1").await.unwrap();
-    let given_up = time::timeout(Duration::from_secs(1), publish(&bus, "t", "2")).await;
-    assert!(given_up.is_err());
+    let cancelled = time::timeout(Duration::from_secs(1), publish(&bus, "t", "2")).await;
+    assert!(cancelled.is_err());
     gate.open(10);
     publish(&bus, "t", "3").await.unwrap();
     let _ = bus.close(Duration::from_secs(1)).await;
@@ -110,7 +112,7 @@ async fn a_publisher_that_gives_up_has_delivered_to_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_publisher_that_waits_is_told_that_the_bus_closed() {
+async fn a_waiting_publisher_fails_when_the_bus_closes() {
     let bus = InProcessBus::new();
     let gate = Gate::closed();
     let options = SubscribeOptions::new().with_capacity(1);
@@ -121,7 +123,7 @@ async fn a_publisher_that_waits_is_told_that_the_bus_closed() {
     assert_eq!(report.unfinished, 1);
 }
 
-/// Two topics reach the same two tiny subscriptions; every message passes, however publishers wait.
+/// Two topics reach the same two small subscriptions; no interleaving of publishers deadlocks or loses a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_publishers_pass_through_small_subscriptions() {
     let bus = InProcessBus::new();
@@ -241,7 +243,7 @@ async fn an_ephemeral_subscription_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dead_letters_are_bounded_and_the_forgotten_ones_counted() {
+async fn dead_letters_are_bounded_and_the_evicted_ones_counted() {
     let options = InProcessBusOptions {
         max_dead_letters: 2,
         ..InProcessBusOptions::default()
@@ -332,7 +334,7 @@ async fn a_question_that_is_dropped_leaves_no_waiter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_hears_fails_at_once() {
+async fn a_question_without_a_subscription_fails_at_once() {
     let bus = InProcessBus::new();
     let client = client(&bus);
     let start = Instant::now();
@@ -368,7 +370,7 @@ async fn closing_the_bus_ends_every_wait() {
     assert_eq!(start.elapsed(), Duration::from_secs(1));
 }
 
-/// However often each question is answered, and in whatever order, each gets the answer that is its own.
+/// Each question gets its own answer, in whatever order and however often questions are answered.
 #[test]
 fn answers_are_never_mixed_up() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -441,7 +443,7 @@ fn client(bus: &InProcessBus) -> RequestClient {
 
 type Answering = std::pin::Pin<Box<dyn Future<Output = Disposition> + Send>>;
 
-/// A service that repeats what it is asked, after a while, more than once.
+/// A service that echoes a question `times` times after a delay.
 fn answering(
     bus: &InProcessBus,
     after: Duration,
@@ -461,7 +463,7 @@ fn answering(
     }
 }
 
-/// Keeps handlers waiting until it is opened for so many of them.
+/// A gate that keeps handlers waiting until it is opened for a number of them.
 struct Gate(Arc<Semaphore>);
 
 impl Gate {

@@ -83,8 +83,9 @@ impl FileConversationMemory {
             open_logs: OpenLogs::default(),
         };
         preload::load_recent(&sessions.folder, &sessions.cache)?;
-        let compaction = CompactionThread::start(sessions.folder.clone())
-            .map_err(|error| StoreError::caused_by("the thread that compacts conversations cannot be started", error))?;
+        let compaction = CompactionThread::start(sessions.folder.clone()).map_err(|error| {
+            StoreError::caused_by("the thread that compacts conversations cannot be started", error)
+        })?;
         Ok(Self {
             compaction,
             sessions: Arc::new(sessions),

@@ -193,7 +193,7 @@ async fn a_mutating_call_that_waits_in_line_does_not_run_once_the_time_is_up() {
     );
     assert_eq!(
         results(&model.requests()[2]),
-        ["call_2: not run: it still waited for a free place when it was cancelled"]
+        ["call_2: not run: cancelled while it waited for a concurrency permit"]
     );
 }
 

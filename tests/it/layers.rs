@@ -142,7 +142,7 @@ async fn a_stock_time_out_around_tools_is_a_time_out_of_the_tool() {
     assert!(outcome.calls[0].is_error);
     assert_eq!(
         results(&model.requests()[1]),
-        ["call_1: the tool took too long; it may be tried again, perhaps with less to do"]
+        ["call_1: the tool exceeded its time limit; it may be tried again, perhaps with less to do"]
     );
     assert_eq!(handle.cancelled(), 1);
 }
@@ -270,7 +270,7 @@ async fn a_gateway_is_a_chat_client_of_a_host() {
 async fn a_tool_layer_that_fails_is_a_failed_call() {
     for (panics, told) in [
         (false, "call_1: out of order"),
-        (true, "call_1: the tool broke down; try another way"),
+        (true, "call_1: the tool failed unexpectedly; try another way"),
     ] {
         let model = ScriptedModel::new().calls("look", json!({})).says("it failed");
         let (look, notes) = noting_tool("look");
@@ -285,7 +285,7 @@ async fn a_tool_layer_that_fails_is_a_failed_call() {
 async fn a_turn_layer_that_fails_is_a_typed_error_for_ask_and_stream() {
     for (panics, text) in [
         (false, "a turn layer failed: out of order"),
-        (true, "a turn layer failed: it broke down; its log says why"),
+        (true, "a turn layer failed: it panicked; see the log for the cause"),
     ] {
         let model = ScriptedModel::new();
         let host = host_of(&model).turn_layer(failing(panics)).build().unwrap();

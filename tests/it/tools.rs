@@ -172,7 +172,7 @@ async fn a_turn_goes_on_after_a_tool_that_panicked() {
     assert_eq!(host.agent().ask("s", "go").await.unwrap().text, "it is broken");
     assert_eq!(
         results(&model.requests()[1]),
-        ["call_1: the tool broke down; try another way"]
+        ["call_1: the tool failed unexpectedly; try another way"]
     );
     assert_eq!(host.agent().ask("s", "again").await.unwrap().text, "still here");
 }

@@ -271,14 +271,14 @@ async fn an_outcome_that_a_turn_layer_does_not_let_through_does_not_reach_the_us
         assert!(outcome.text.is_empty(), "the censor died");
         Ok::<_, BoxError>(outcome)
     };
-    let broke = "This message could not be answered: a turn layer failed: it broke down; its log says why.";
+    let broke = "This message could not be answered: a turn layer failed: it panicked; see the log for the cause.";
     check_reply(hello(), with_layer(panics), broke).await;
 
     let hangs = |inner: Turns, turn: TurnCall| async move {
         inner.oneshot(turn).await?;
         std::future::pending::<Result<TurnOutcome, BoxError>>().await
     };
-    let late = "This message could not be answered: a turn layer took too long.";
+    let late = "This message could not be answered: a turn layer exceeded its time limit.";
     check_reply(hello(), with_layer(hangs), late).await;
 
     let timed = |host: AgentHostBuilder| host.turn_layer(TimeoutLayer::new(SECOND));

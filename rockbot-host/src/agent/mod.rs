@@ -135,7 +135,7 @@ impl Agent {
 
     /// The calls that wait for a person.
     pub fn approvals(&self) -> Vec<ApprovalRequest> {
-        self.turns.engine().asks()
+        self.turns.engine().approval_requests()
     }
 
     /// Decides about a call that waits. When it was the last one of its turn, the turn goes on.

@@ -1,40 +1,65 @@
-//! The way to a model for work that is no turn.
+//! The chat client of background work, which is no turn.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier};
 
-use crate::engine::TurnEngine;
+use super::GuardedChat;
 
-/// Asks models for parts of the host: through the layers, meters and ledger that turns go through. It does not keep
-/// the host alive.
-pub(crate) struct BackgroundClient(pub(crate) Weak<TurnEngine>);
+/// The part of a host that its background work asks models through.
+///
+/// The turn engine implements it. The trait keeps this module independent of the engine, which asks models through it.
+pub(crate) trait BackgroundHost: Send + Sync + 'static {
+    /// Returns the entry point to models, behind the user's chat layers.
+    fn chat(&self) -> &GuardedChat;
+
+    /// Returns the ledger that records what answers cost.
+    fn ledger(&self) -> &Ledger;
+
+    /// Returns `true` while no turn works and no model is asked.
+    fn is_idle(&self) -> bool;
+}
+
+/// A chat client for parts of the host, through the same layers, meters and ledger that turns use.
+///
+/// It holds the host weakly: a part that keeps its client does not keep the host alive. Once the host has ended, calls
+/// fail.
+pub(crate) struct BackgroundClient(Weak<dyn BackgroundHost>);
+
+impl BackgroundClient {
+    /// Creates a client of `host`.
+    pub(crate) fn of<H: BackgroundHost>(host: &Arc<H>) -> Self {
+        // Coerced to the trait object after the downgrade.
+        let host: Weak<H> = Arc::downgrade(host);
+        Self(host)
+    }
+}
 
 #[async_trait]
 impl ChatClient for BackgroundClient {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let ended = || ChatError::new(ChatErrorKind::Other, "the host that is to ask the model has ended");
-        let engine = self.0.upgrade().ok_or_else(ended)?;
+        let host = self.0.upgrade().ok_or_else(ended)?;
         let (cx, tier) = (call.cx.clone(), call.request.tier.unwrap_or_default());
-        let mut response = engine.driver.chat.ask(call).await?;
-        response.cost = engine.driver.ledger.cost_of(&response);
-        engine.driver.ledger.enter(&cx, tier, &response);
+        let mut response = host.chat().ask(call).await?;
+        response.cost = host.ledger().cost_of(&response);
+        host.ledger().enter(&cx, tier, &response);
         Ok(response)
     }
 
-    /// Whether no turn works, too.
+    /// Returns `true` while no turn works, either.
     fn is_idle(&self) -> bool {
-        self.0.upgrade().is_none_or(|engine| engine.is_idle())
+        self.0.upgrade().is_none_or(|host| host.is_idle())
     }
 
     fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.0.upgrade()?.driver.chat.model_of(tier)
+        self.0.upgrade()?.chat().model_of(tier)
     }
 
     fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.0.upgrade()?.driver.chat.provider_of(tier)
+        self.0.upgrade()?.chat().provider_of(tier)
     }
 }
 

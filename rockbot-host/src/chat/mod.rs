@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 
-pub(crate) use background_client::BackgroundClient;
+pub(crate) use background_client::{BackgroundClient, BackgroundHost};
 
 use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, ModelIds};

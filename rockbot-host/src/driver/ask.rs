@@ -1,4 +1,4 @@
-//! Asking the model.
+//! The step that asks the model.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,52 +13,56 @@ use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use tokio::time::{Instant, sleep_until};
 
 use super::Drive;
-use super::output_filter::Pieces;
+use super::output_filter::AnswerStream;
 use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
-/// The time for a last answer when the turn's own time is used up.
-const RESERVE: Duration = Duration::from_secs(30);
+/// Time for a concluding answer after the turn's own time is used up.
+const CONCLUSION_TIME: Duration = Duration::from_secs(30);
 
-/// The time for a question aside: an answer must not wait long for its judge.
-const ASIDE: Duration = Duration::from_secs(15);
+/// Maximum time for an out-of-band question: an answer must not wait long for its judge.
+const OUT_OF_BAND_TIME: Duration = Duration::from_secs(15);
 
 impl Drive<'_> {
+    /// Asks the model and feeds its answer, its failure, or the event that stopped it.
     pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
         self.escalate(purpose)?;
+        // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
         self.flush().await?;
         if matches!(purpose, Purpose::Conclude(_)) {
-            self.deadline = Instant::now() + RESERVE;
+            self.deadline = Instant::now() + CONCLUSION_TIME;
             self.cx = self.lasting.clone().with_deadline(self.deadline);
         }
-        // A model that is asked now might still answer before anybody looks at the time.
-        if let Some(event) = self.stopped() {
+        // Checked before the call as well: a model that answers at once would win against a deadline that has passed.
+        if let Some(event) = self.stop_event() {
             return self.feed(&event);
         }
         if matches!(purpose, Purpose::Retry(_) | Purpose::Continue { .. }) {
             self.live.progress().send(|| TurnProgress::Retract);
         }
-        let pieces = self.pieces(purpose);
-        let call = self.chat_call(purpose, pieces.as_ref().map(Pieces::sink));
+        let stream = self.answer_stream(purpose);
+        let call = self.chat_call(purpose, stream.as_ref().map(AnswerStream::sink));
         let (live, driver) = (self.live, self.driver);
-        let (deadline, late) = self.until(purpose);
+        let (deadline, on_deadline) = self.deadline_of(purpose);
         let stop = async {
             tokio::select! {
+                // In order: a cancelled turn ends for good, so it must not be left to a resume.
                 biased;
-                () = live.stop().cancelled() => Some(TurnEvent::Cancelled(live.reason())),
-                // The step stands in the journal: a resume asks again.
+                () = live.cancellation().cancelled() => Some(TurnEvent::Cancelled(live.cancel_reason())),
+                // The step is in the journal, so a resume asks again.
                 () = driver.halt.cancelled() => None,
-                () = sleep_until(deadline) => Some(late),
+                () = sleep_until(deadline) => Some(on_deadline),
             }
         };
         let answer = {
-            // Pinned here: a turn carries the call and the way to its end once then, not twice.
+            // Cancel point: the call is dropped when `stop` wins. Both are pinned in this block, so the future of a
+            // turn has room for them once; moved into a combinator they would be in it twice.
             let (asking, stop) = (pin!(driver.chat.ask(call)), pin!(stop));
             run_until_stopped(asking, stop).await
         };
         let event = match answer {
             Ok(answer) => {
-                pieces.iter().for_each(Pieces::end);
+                stream.iter().for_each(AnswerStream::finish);
                 self.answered(answer, self.turn.tier_of(purpose.is_out_of_band()))
             }
             Err(Some(event)) => event,
@@ -67,8 +71,8 @@ impl Drive<'_> {
         self.feed(&event)
     }
 
-    /// Goes on with a more capable model where the work turned out hard. The decision stands in the journal, so a
-    /// replay asks the same one.
+    /// Escalates to a more capable model where the turn turned out to be hard. The decision is recorded, so a replay
+    /// asks the same model without asking the selector.
     fn escalate(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
         let Some((from, so_far)) = self.turn.may_escalate(purpose) else {
             return Ok(());
@@ -85,39 +89,37 @@ impl Drive<'_> {
         self.note(&TurnEvent::Escalated { tier }, false)
     }
 
-    /// Until when the model may take, and what has happened when it takes longer.
-    fn until(&self, purpose: &Purpose) -> (Instant, TurnEvent) {
-        let aside = Instant::now() + ASIDE;
-        match purpose.is_out_of_band() && aside < self.deadline {
+    /// Returns the deadline of a call to the model, and the event that it causes when it passes.
+    fn deadline_of(&self, purpose: &Purpose) -> (Instant, TurnEvent) {
+        let out_of_band = Instant::now() + OUT_OF_BAND_TIME;
+        match purpose.is_out_of_band() && out_of_band < self.deadline {
             true => {
-                let (kind, message) = (ChatErrorKind::TimedOut, "the judge took too long".to_owned());
-                let overflow = None;
-                (
-                    aside,
-                    TurnEvent::ModelFailed {
-                        kind,
-                        message,
-                        overflow,
-                    },
-                )
+                let message = "the judge model exceeded its time limit".to_owned();
+                let timed_out = TurnEvent::ModelFailed {
+                    kind: ChatErrorKind::TimedOut,
+                    message,
+                    overflow: None,
+                };
+                (out_of_band, timed_out)
             }
             false => (self.deadline, TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
         }
     }
 
-    /// Where the pieces of the answer go, if anybody listens to them.
-    fn pieces(&self, purpose: &Purpose) -> Option<Pieces> {
+    /// Returns the stream that reports the answer piece by piece, if the caller listens to pieces. Out-of-band answers
+    /// are never reported.
+    fn answer_stream(&self, purpose: &Purpose) -> Option<AnswerStream> {
         let progress = self.live.progress();
         let listens = progress.wants_deltas() && !purpose.is_out_of_band();
-        listens.then(|| Pieces::new(progress.clone(), self.driver.filter_of(self.turn), self.turn))
+        listens.then(|| self.driver.output.stream(progress.clone(), self.turn))
     }
 
     fn chat_call(&mut self, purpose: &Purpose, deltas: Option<DeltaSink>) -> ChatCall {
-        if let Some(aside) = self.turn.out_of_band(purpose) {
+        if let Some(question) = self.turn.out_of_band(purpose) {
             let request = ChatRequest {
                 tier: Some(self.turn.tier_of(true)),
-                output: Some(aside.shape),
-                ..ChatRequest::new(aside.messages)
+                output: Some(question.shape),
+                ..ChatRequest::new(question.messages)
             };
             return ChatCall {
                 request: Arc::new(request),
@@ -131,7 +133,7 @@ impl Drive<'_> {
             true => self.view.clone(),
             false => ToolView::default(),
         };
-        // Some servers never call a tool once the answer's shape is fixed, so it is fixed only without tools.
+        // Some servers never call a tool once the answer's schema is fixed, so it is fixed only without tools.
         let output = request.output.as_ref().filter(|_| tools.is_empty()).cloned();
         let request = ChatRequest {
             messages: self.turn.messages_for(purpose),
@@ -160,7 +162,7 @@ impl Drive<'_> {
 
     fn failed(&self, error: &ChatError) -> TurnEvent {
         if let Some(limit) = error.overflow().and_then(|overflow| overflow.limit) {
-            self.driver.learn_window(self.turn.tier(), limit);
+            self.driver.windows.learn(self.turn.tier(), limit);
         }
         TurnEvent::ModelFailed {
             kind: error.kind(),
@@ -169,7 +171,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Says in the answer what it cost, as far as somebody knows, and enters it.
+    /// Sets the cost of the answer, where it is known, and enters it in the ledger.
     fn account(&self, response: &mut ChatResponse, tier: ModelTier) {
         let ledger = &self.driver.ledger;
         response.cost = ledger.cost_of(response);
@@ -177,10 +179,12 @@ impl Drive<'_> {
         if response.cost.is_none() && self.turn.policy().budget.max_cost.is_some() {
             let (turn, model) = (self.turn.id(), response.model.as_deref().unwrap_or("unnamed"));
             let model = loggable(model);
-            tracing::warn!(%turn, %model, "nobody knows what this answer cost: it does not count as money of the turn");
+            tracing::warn!(%turn, %model, "price of the model unknown; this answer does not count towards the turn's cost limit");
         }
     }
 
+    /// Asks the tool for the facts about a call. This is the only time: the turn records them, decides by them, and
+    /// carries them to the dispatcher and to the handling of the result.
     fn facts(&self, call: &ToolCall) -> CallFacts {
         let request = ToolInvokeRequest {
             tool_call_id: call.id.clone(),

@@ -1,4 +1,4 @@
-//! Calling a group of tools.
+//! The step that runs a group of tool calls.
 
 use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
@@ -14,54 +14,65 @@ use super::Drive;
 use crate::turn::{CallState, TurnEvent};
 
 impl Drive<'_> {
-    /// Runs the calls of `group` at once. Each is in the journal before it starts and as soon as it ends; pure calls
-    /// that end at once are written when they have, since running them again changes nothing.
+    /// Runs the calls of `group` concurrently. Each is recorded before it starts and as soon as it ends.
+    ///
+    /// The records of a group of pure calls may be written after the calls: running such a call again after a crash
+    /// changes nothing, and most of them end at once, so start and result share one write.
     pub(super) async fn call(&mut self, group: &[CallId]) -> Result<(), JournalError> {
-        if let Some(stop) = self.stopped() {
+        if let Some(stop) = self.stop_event() {
             return self.feed(&stop);
         }
         let in_group = |call: &&CallState| group.contains(&call.call.id);
         let calls: Vec<_> = self.turn.calls().iter().filter(in_group).cloned().collect();
-        let content = self.turn.content_trust();
-        if content < self.cx.content_trust() {
-            self.cx = self.cx.clone().with_content_trust(content);
-            self.lasting = self.lasting.clone().with_content_trust(content);
+        // Trust only falls within a turn: what the model has read taints all later calls.
+        let content_trust = self.turn.content_trust();
+        if content_trust < self.cx.content_trust() {
+            self.cx = self.cx.clone().with_content_trust(content_trust);
+            self.lasting = self.lasting.clone().with_content_trust(content_trust);
         }
         self.start(&calls).await?;
-        // What a mutating call does must be known, so it is waited for; but it must not begin after the end.
-        let mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
-        let begin = mutating.then(|| self.live.stop().child_token());
-        let changes = calls.iter().any(|call| call.facts.effect != Effect::Pure);
-        let heard = changes.then(|| self.turn.untrusted_sources());
+        // A mutating call that runs is awaited, because its effect must be known; one that still waits for a permit
+        // must not begin after the turn has ended. So it gets a token of its own, which stops its waiting alone.
+        let is_mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
+        let begin = is_mutating.then(|| self.live.cancellation().child_token());
+        let has_effect = calls.iter().any(|call| call.facts.effect != Effect::Pure);
+        let untrusted = has_effect.then(|| self.turn.untrusted_sources());
         let contexts: Vec<_> = calls
             .iter()
-            .map(|call| self.context_of(call, begin.as_ref(), heard.as_ref()))
+            .map(|call| self.context_of(call, begin.as_ref(), untrusted.as_ref()))
             .collect();
         let (driver, session) = (self.driver, self.turn.request().session.clone());
         let threshold = self.turn.policy().result_threshold;
         let running = calls.iter().zip(&contexts).map(|(call, cx)| {
             let request = call.request(&session);
-            async move { driver.fit(driver.tools.call(request, cx).await, cx, threshold).await }
+            async move {
+                let response = driver.tools.call_with_facts(request, call.facts, cx).await;
+                driver.large.shorten(response, call.facts, cx, threshold).await
+            }
         });
+        // In chunks: results that are ready together are recorded in one write.
         let running = running.collect::<FuturesUnordered<_>>().ready_chunks(calls.len());
-        self.gather(&calls, running, begin.as_ref()).await
+        self.collect(&calls, running, begin.as_ref()).await
     }
 
-    /// Takes in what the calls return, until all have or the turn ends. `begin` is what lets a mutating call begin.
-    async fn gather(
+    /// Feeds the results of the calls until all have ended or the turn is stopped. Cancelling `begin` keeps a mutating
+    /// call from beginning.
+    async fn collect(
         &mut self,
         calls: &[CallState],
         mut running: impl Stream<Item = Vec<ToolInvokeResponse>> + Unpin,
         begin: Option<&CancellationToken>,
     ) -> Result<(), JournalError> {
+        // Polled once without waiting: calls that end at once need no second write for their starts.
         match poll_immediate(running.next()).await.flatten() {
             Some(ended) => self.returned(ended).await?,
             None => self.flush().await?,
         }
         let (live, deadline) = (self.live, self.deadline);
-        let mut stopped = false;
+        let mut is_stopped = false;
         loop {
             let stop = tokio::select! {
+                // In order: a result that is there counts, even when the turn is being stopped.
                 biased;
                 batch = running.next() => match batch {
                     Some(batch) => {
@@ -70,15 +81,16 @@ impl Drive<'_> {
                     }
                     None => return Ok(()),
                 },
-                () = live.stop().cancelled(), if !stopped => TurnEvent::Cancelled(live.reason()),
-                () = sleep_until(deadline), if !stopped => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
+                () = live.cancellation().cancelled(), if !is_stopped => TurnEvent::Cancelled(live.cancel_reason()),
+                () = sleep_until(deadline), if !is_stopped => TurnEvent::BudgetSpent(BudgetLimit::WallClock),
             };
-            stopped = true;
+            is_stopped = true;
             if let Some(begin) = begin {
                 begin.cancel();
             }
             self.feed(&stop)?;
             self.flush().await?;
+            // Cancel point: without a mutating call, dropping `running` drops the calls.
             if begin.is_none() {
                 return self.abandon(calls).await;
             }
@@ -87,14 +99,15 @@ impl Drive<'_> {
 
     async fn start(&mut self, calls: &[CallState]) -> Result<(), JournalError> {
         for call in calls {
-            let critical = call.facts.effect == Effect::Mutating;
+            let is_critical = call.facts.effect == Effect::Mutating;
             self.note(
                 &TurnEvent::ToolStarted {
                     call: call.call.id.clone(),
                 },
-                critical,
+                is_critical,
             )?;
         }
+        // Write-ahead: a resume must know that a call with an effect may have run.
         if calls.iter().any(|call| call.facts.effect != Effect::Pure) {
             self.flush().await?;
         }
@@ -118,36 +131,39 @@ impl Drive<'_> {
             });
             self.feed(&TurnEvent::ToolReturned(response))?;
         }
-        // With a next step at hand, that step writes: before it acts, and in the same write.
+        // With a next step at hand, that step flushes before it acts, and both share one write.
         if self.steps.is_empty() {
             self.flush().await?;
         }
         Ok(())
     }
 
-    /// Gives up calls that change nothing, or nothing new.
+    /// Abandons calls that can be run again without harm: the unfinished ones get a `Cancelled` response.
     async fn abandon(&mut self, calls: &[CallState]) -> Result<(), JournalError> {
         let error = ToolError::new(ToolErrorCode::Cancelled, "stopped: the turn ended first");
-        let open = |id: &CallId| {
+        let is_open = |id: &CallId| {
             self.turn
                 .calls()
                 .iter()
                 .any(|call| call.call.id == *id && !call.is_finished())
         };
         let session = &self.turn.request().session;
-        let left = calls.iter().filter(|call| open(&call.call.id));
-        let responses = left.map(|call| call.request(session).fail(&error)).collect();
+        let open = calls.iter().filter(|call| is_open(&call.call.id));
+        let responses = open.map(|call| call.request(session).fail(&error)).collect();
         self.returned(responses).await
     }
 
-    /// The turn's context; a call that a person approved carries its grant, one about the
-    /// turn's task list that list, one that changes something what untrusted text was `heard`.
-    /// With `begin` it is a mutating call's: once that runs, only its own time limit holds.
+    /// Returns the context of one call: the turn's, and besides
+    ///
+    /// - for a mutating call, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
+    /// - for a call about the turn's task list, that list;
+    /// - for a group that changes something, the untrusted sources that the model has read;
+    /// - for a call that a person approved, its grant.
     fn context_of(
         &self,
         call: &CallState,
         begin: Option<&CancellationToken>,
-        heard: Option<&UntrustedSources>,
+        untrusted: Option<&UntrustedSources>,
     ) -> CallContext {
         let cx = match begin {
             Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
@@ -157,8 +173,8 @@ impl Drive<'_> {
             Some(tasks) => cx.with_extension(tasks),
             None => cx,
         };
-        let cx = match heard {
-            Some(heard) => cx.with_extension(heard.clone()),
+        let cx = match untrusted {
+            Some(untrusted) => cx.with_extension(untrusted.clone()),
             None => cx,
         };
         match call.grant() {

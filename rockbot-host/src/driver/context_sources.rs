@@ -49,7 +49,7 @@ impl ContextBudget {
 
 /// What the model is shown of it.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredContext {
     /// To stand with the agent's instructions.
     pub(crate) instructions: Option<ChatMessage>,
     /// To stand just before the user's message.
@@ -59,13 +59,13 @@ pub(crate) struct Gathered {
 
 /// All sources of a host.
 #[derive(Debug, Default)]
-pub(crate) struct Knowledge {
+pub(crate) struct ContextSources {
     pub(crate) sources: Vec<Arc<dyn ContextSource>>,
     pub(crate) budget: ContextBudget,
 }
 
 /// An item, the index of its source, and whether there is room for it.
-struct Found {
+struct RankedItem {
     source: usize,
     item: ContextItem,
     is_shown: bool,
@@ -75,15 +75,15 @@ impl Drive<'_> {
     /// Has the turn take in what the agent knows about something, and about its message and the answer so far, beyond what
     /// the conversation shows.
     pub(super) async fn recall(&mut self, about: String) -> Result<(), JournalError> {
-        let (knowledge, turn) = (&self.driver.knowledge, &self.turn);
-        let gathered = match knowledge.is_empty() {
-            true => Gathered::default(),
+        let (sources, turn) = (&self.driver.sources, &self.turn);
+        let gathered = match sources.is_empty() {
+            true => GatheredContext::default(),
             false => {
                 let request = turn.request();
                 let (principal, session) = (request.principal.clone(), request.session.clone());
                 let earlier = vec![turn.last_answer(), request.text.clone()];
                 let query = ContextQuery::new(principal, session, turn.id().clone(), about).with_earlier(earlier);
-                knowledge.gather_beyond(&query, turn.messages()).await
+                sources.gather_beyond(&query, turn.messages()).await
             }
         };
         let (message, recalled) = (gathered.data, gathered.recalled);
@@ -91,18 +91,18 @@ impl Drive<'_> {
     }
 }
 
-impl Knowledge {
+impl ContextSources {
     pub(crate) fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
     /// What may help with a message.
-    pub(crate) async fn gather(&self, query: &ContextQuery) -> Gathered {
+    pub(crate) async fn gather(&self, query: &ContextQuery) -> GatheredContext {
         self.show(self.ask_all(query).await, query)
     }
 
     /// What else may help, besides instructions and what `conversation` shows already.
-    async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> Gathered {
+    async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> GatheredContext {
         let parts = || conversation.iter().flat_map(|message| &message.content);
         let is_new = |item: &ContextItem| {
             let content = content(item);
@@ -118,10 +118,10 @@ impl Knowledge {
         join_all(self.sources.iter().map(|source| self.ask(&**source, query))).await
     }
 
-    fn show(&self, found: Vec<Vec<ContextItem>>, query: &ContextQuery) -> Gathered {
+    fn show(&self, found: Vec<Vec<ContextItem>>, query: &ContextQuery) -> GatheredContext {
         let found = choose(found, self.budget.max_tokens * BYTES_PER_TOKEN);
         let shown = || found.iter().filter(|found| found.is_shown).map(|found| &found.item);
-        Gathered {
+        GatheredContext {
             instructions: instructions(shown().filter(|item| item.is_instruction)),
             data: data(shown().filter(|item| !item.is_instruction), query),
             recalled: found.iter().map(|found| self.recalled(found)).collect(),
@@ -142,7 +142,7 @@ impl Knowledge {
         Vec::new()
     }
 
-    fn recalled(&self, found: &Found) -> Recalled {
+    fn recalled(&self, found: &RankedItem) -> Recalled {
         Recalled {
             source: self.sources[found.source].name().to_owned(),
             beginning: beginning(&found.item.text).to_owned(),
@@ -160,7 +160,7 @@ fn beginning(text: &str) -> &str {
 
 /// Finds `room` bytes for the items of all sources: for instructions first, then for the best item of each source, then
 /// for each one's second, and so on.
-fn choose(found: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<Found> {
+fn choose(found: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<RankedItem> {
     let ranked = found.into_iter().enumerate().flat_map(|(source, items)| {
         let found = move |(rank, item): (usize, ContextItem)| (rank, source, item);
         items.into_iter().enumerate().map(found)
@@ -170,7 +170,7 @@ fn choose(found: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<Found> {
     let fit = ranked.into_iter().map(|(rank, source, item)| {
         let is_shown = item.text.len() <= room;
         room -= if is_shown { item.text.len() } else { 0 };
-        (rank, Found { source, item, is_shown })
+        (rank, RankedItem { source, item, is_shown })
     });
     let mut chosen: Vec<_> = fit.collect();
     chosen.sort_by_key(|(rank, found)| (found.source, *rank));

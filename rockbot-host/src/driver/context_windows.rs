@@ -1,32 +1,46 @@
-//! How much models can read, as they told when they refused a request: the next turn need not find out again.
+//! Context windows of models, learned from the requests that they rejected as too long.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::chat::ModelTier;
 
-use super::TurnDriver;
+use crate::chat::GuardedChat;
 
-/// The context windows of models, in tokens.
-#[derive(Debug, Default)]
-pub(crate) struct Windows(Mutex<HashMap<Arc<str>, u64>>);
+/// The context windows of models in tokens, as far as they are known.
+///
+/// A provider that rejects a request for its length often states its limit. Later turns of the host compact their
+/// conversations to that limit instead of running into it again. Nothing is kept across restarts.
+#[derive(Debug)]
+pub(crate) struct ContextWindows {
+    chat: Arc<GuardedChat>,
+    /// Bounded by the number of models that the host is configured with.
+    by_model: Mutex<HashMap<Arc<str>, u64>>,
+}
 
-impl TurnDriver {
-    /// The window of the model of a tier, if it is known.
-    pub(crate) fn window(&self, tier: Option<ModelTier>) -> Option<u64> {
-        let windows = self.windows.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most of the time there is nothing to look for.
+impl ContextWindows {
+    /// Creates an empty table of the models behind `chat`.
+    pub(crate) fn of(chat: Arc<GuardedChat>) -> Self {
+        let by_model = Mutex::default();
+        Self { chat, by_model }
+    }
+
+    /// Returns the window of the model of a tier, if it is known.
+    pub(crate) fn of_tier(&self, tier: Option<ModelTier>) -> Option<u64> {
+        let windows = self.by_model.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most hosts never learn a window: then the model's name need not be looked up for each message.
         (!windows.is_empty()).then(|| windows.get(&self.model(tier)).copied())?
     }
 
-    pub(super) fn learn_window(&self, tier: Option<ModelTier>, tokens: u64) {
+    /// Records the window of the model of a tier.
+    pub(super) fn learn(&self, tier: Option<ModelTier>, tokens: u64) {
         let model = self.model(tier);
-        tracing::info!(model = %&*model, tokens, "the context window of a model is known now");
-        let mut windows = self.windows.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tracing::info!(model = %&*model, tokens, "context window learned; later turns are compacted to it");
+        let mut windows = self.by_model.lock().unwrap_or_else(PoisonError::into_inner);
         windows.insert(model, tokens);
     }
 
-    /// What the model of a tier is called; a client that does not say has one for each tier.
+    /// Returns the name of the model of a tier, or the tier's name when the client does not state its model.
     fn model(&self, tier: Option<ModelTier>) -> Arc<str> {
         let tier = tier.unwrap_or_default();
         self.chat.model_of(tier).unwrap_or_else(|| tier.name().into())

@@ -1,4 +1,4 @@
-//! Results that are too long for the conversation: what the model reads instead.
+//! Tool results that are too long for the conversation: what the model reads instead.
 
 use std::sync::Arc;
 
@@ -6,53 +6,54 @@ use rockbot_core::store::{Namespace, WorkingMemory};
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::{CallContext, Digest};
 
-use super::TurnDriver;
 use crate::large_result::{LargeResult, LargeResultPolicy};
+use crate::turn::CallFacts;
 
-/// When a result is too long, and where it is kept. Without a working memory its beginning is all that the model gets.
+/// The limit above which results leave the conversation, and the store that keeps them.
+///
+/// Without a working memory the model reads the beginning of the result alone.
 #[derive(Debug, Default)]
 pub(crate) struct LargeResults {
     pub(crate) policy: LargeResultPolicy,
     pub(crate) memory: Option<Arc<dyn WorkingMemory>>,
 }
 
-impl TurnDriver {
-    /// What the model reads of `response`, which may be longer than `threshold` characters only when its tool is there
-    /// to read with.
-    pub(crate) async fn fit(
+impl LargeResults {
+    /// Returns `response` as the model reads it: unchanged up to `threshold` characters, above them as an outline
+    /// whose parts are in working memory. `threshold` overrides the host's own.
+    ///
+    /// The result of a tool that keeps its results whole is never replaced: such a tool reads what other tools
+    /// returned, and its answer would be moved away again before the model saw it.
+    pub(super) async fn shorten(
         &self,
         mut response: ToolInvokeResponse,
+        facts: CallFacts,
         cx: &CallContext,
         threshold: Option<usize>,
     ) -> ToolInvokeResponse {
-        let threshold = threshold.unwrap_or(self.large.policy.threshold);
-        // No text has more characters than bytes.
-        if response.content.len() > threshold && !self.reads_results(&response) {
+        let threshold = threshold.unwrap_or(self.policy.threshold);
+        // Bytes are compared first, because counting characters takes a pass over the text, and no text has more
+        // characters than bytes.
+        if response.content.len() > threshold && !facts.keeps_result_whole {
             let policy = LargeResultPolicy {
                 threshold,
-                ..self.large.policy.clone()
+                ..self.policy.clone()
             };
             if let Some(large) = LargeResult::of(&response.tool_name, &response.content, &policy) {
-                response.content = self.keep(&large, &response, cx).await;
+                response.content = self.store(&large, &response, cx).await;
             }
         }
         response
     }
 
-    async fn keep(&self, large: &LargeResult<'_>, response: &ToolInvokeResponse, cx: &CallContext) -> String {
+    async fn store(&self, large: &LargeResult<'_>, response: &ToolInvokeResponse, cx: &CallContext) -> String {
         let turn = cx.turn().map(|turn| turn.as_str()).unwrap_or_default();
+        // Keyed by turn and call: the same call after a crash writes the same keys again.
         let run = Digest::of([turn, response.tool_call_id.as_str()]).short();
         let keys = large.keys(Namespace::of(cx).path(), &run);
-        match (&self.large.memory, keys) {
+        match (&self.memory, keys) {
             (Some(memory), Ok(keys)) => large.keep_in(&**memory, cx.principal(), &keys).await,
             _ => large.truncated(),
         }
-    }
-
-    /// Whether the tool reads what others returned: cut again, its results would never reach the model.
-    fn reads_results(&self, response: &ToolInvokeResponse) -> bool {
-        let tools = self.tools.registry().snapshot();
-        let tool = tools.find(response.tool_name.as_str());
-        tool.is_some_and(|tool| tool.registration().hints.keeps_results_whole)
     }
 }

@@ -1,7 +1,15 @@
 //! The driver: the only code that performs what a turn decides.
 //!
-//! It feeds events to the [`Turn`], writes every event and decision to the journal before it acts on them,
-//! asks the model and calls tools. It decides nothing itself.
+//! It feeds events to the [`Turn`], writes each event and the decision that followed to the journal before it acts on
+//! them, asks the model and calls tools. It decides nothing itself. One file performs one kind of step:
+//!
+//! | File | Step |
+//! |---|---|
+//! | `ask.rs` | Ask the model, with `output_filter.rs` around what users see of the answer. |
+//! | `call.rs` | Run a group of tool calls, with `large.rs` around their results. |
+//! | `context_sources.rs` | Gather what the agent knows that may help. |
+//! | `offload.rs` | Store what the turn leaves out of its conversation. |
+//! | `recover.rs` | Ask tools for the results of calls that a crash interrupted. |
 
 mod ask;
 mod call;
@@ -10,6 +18,7 @@ mod context_windows;
 mod large;
 mod offload;
 mod output_filter;
+mod recover;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,58 +31,59 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use context_sources::ContextBudget;
-pub(crate) use context_sources::{Gathered, Knowledge};
-pub(crate) use context_windows::Windows;
+pub(crate) use context_sources::{ContextSources, GatheredContext};
+pub(crate) use context_windows::ContextWindows;
 pub(crate) use large::LargeResults;
+pub(crate) use output_filter::OutputFilter;
 
-use crate::answer::AnswerFilter;
 use crate::chat::GuardedChat;
-use crate::engine::LiveTurn;
+use crate::live::LiveTurn;
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
 use crate::turn::{Turn, TurnEvent, TurnStep, record};
 
-/// What performing steps needs.
+/// The parts that performing steps needs. The engine owns them and shares them with its driver.
 #[derive(Debug)]
 pub(crate) struct TurnDriver {
-    pub(crate) chat: GuardedChat,
-    pub(crate) tools: ToolDispatcher,
+    pub(crate) chat: Arc<GuardedChat>,
+    pub(crate) tools: Arc<ToolDispatcher>,
     pub(crate) large: LargeResults,
-    pub(crate) windows: Windows,
-    pub(crate) knowledge: Knowledge,
-    /// Who chooses the tier of turns whose message names none; without it that is the balanced one.
-    pub(crate) router: Option<TierRouter>,
-    /// What answers cost.
+    pub(crate) windows: Arc<ContextWindows>,
+    pub(crate) sources: Arc<ContextSources>,
+    pub(crate) router: Option<Arc<TierRouter>>,
     pub(crate) ledger: Ledger,
-    /// What looks at answers before people see them, if anything does.
-    pub(crate) filter: Option<Arc<dyn AnswerFilter>>,
+    pub(crate) output: OutputFilter,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.
     pub(crate) halt: CancellationToken,
 }
 
-/// What a drive begins with.
-pub(crate) enum First {
-    /// Something that happened.
+/// The start of a drive.
+pub(crate) enum DriveStart {
+    /// An event, which the turn has not seen yet.
     Event(TurnEvent),
-    /// Steps that stand in the journal already.
+    /// Steps whose decision is in the journal already.
     Steps(Vec<TurnStep>),
 }
 
 impl TurnDriver {
     /// Drives `turn` until it ends, parks, or the host stops.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be written. What was not written was not acted upon.
     pub(crate) async fn drive(
         &self,
         turn: &mut Turn,
         claim: &Claim,
         live: &LiveTurn,
-        first: First,
+        start: DriveStart,
     ) -> Result<(), JournalError> {
         let mut drive = Drive::new(self, turn, claim, live);
-        match first {
-            First::Event(event) => drive.feed(&event)?,
-            First::Steps(steps) => drive.steps.extend(steps),
+        match start {
+            DriveStart::Event(event) => drive.feed(&event)?,
+            DriveStart::Steps(steps) => drive.steps.extend(steps),
         }
         while let Some(step) = drive.steps.pop_front() {
             if self.halt.is_cancelled() {
@@ -82,27 +92,29 @@ impl TurnDriver {
             drive.perform(step).await?;
         }
         if self.halt.is_cancelled() && drive.turn.outcome().is_none() {
+            // An orderly stop: the next resume does not count as an interruption.
             drive.note(&TurnEvent::Halted, false)?;
         }
         drive.flush().await
     }
 }
 
-/// One drive of a turn.
+/// One drive of a turn: the turn, what surrounds it, and the steps and records that are still open.
 struct Drive<'a> {
     driver: &'a TurnDriver,
     turn: &'a mut Turn,
     claim: &'a Claim,
     live: &'a LiveTurn,
-    /// Of what ends with the turn's time.
+    /// The context of work that ends with the turn's deadline.
     cx: CallContext,
-    /// Of mutating calls, which may outlast the turn's time.
+    /// The context of mutating calls, which may outlast the turn's deadline.
     lasting: CallContext,
-    /// The tools as the model sees them: within a drive they are only added to.
+    /// The tools as the model sees them. Within a drive they are only added to, which keeps prompts cached.
     view: ToolView,
     deadline: Instant,
     steps: VecDeque<TurnStep>,
-    /// What happened and is not in the journal yet. It is written before anything is done about it.
+    /// The records of events that are not in the journal yet. They are written before the driver acts on them; until
+    /// then a crash loses nothing but pure work.
     unwritten: Vec<RunRecord>,
 }
 
@@ -131,58 +143,61 @@ impl<'a> Drive<'a> {
             TurnStep::Compact(_) => self.compact().await,
             TurnStep::Gather(about) => self.recall(about).await,
             TurnStep::CallTools(group) => self.call(&group).await,
-            TurnStep::Count(mark) => {
-                metrics::counter!(mark.name()).increment(1);
+            TurnStep::Count(counter) => {
+                metrics::counter!(counter.name()).increment(1);
                 Ok(())
             }
             TurnStep::Emit(note) => {
                 self.live.progress().send(|| TurnProgress::Note(note));
                 Ok(())
             }
-            // The drive is over. Whoever decides is asked once the turn waits.
+            // The drive is over. The person who decides is asked by the engine, once the turn is parked.
             TurnStep::AwaitApproval { .. } | TurnStep::Finish { .. } => Ok(()),
         }
     }
 
-    /// Why nothing new may begin, if anything forbids it.
-    fn stopped(&self) -> Option<TurnEvent> {
-        if self.live.stop().is_cancelled() {
-            return Some(TurnEvent::Cancelled(self.live.reason()));
+    /// Returns the event that forbids any further work, if there is one: a cancellation, or the deadline.
+    fn stop_event(&self) -> Option<TurnEvent> {
+        if self.live.cancellation().is_cancelled() {
+            return Some(TurnEvent::Cancelled(self.live.cancel_reason()));
         }
-        let late = Instant::now() >= self.deadline;
-        late.then_some(TurnEvent::BudgetSpent(BudgetLimit::WallClock))
+        let is_late = Instant::now() >= self.deadline;
+        is_late.then_some(TurnEvent::BudgetSpent(BudgetLimit::WallClock))
     }
 
-    /// Tells the turn what happened, after what other messages said meanwhile: unless it will never ask the model
-    /// what they want, then they find out and become turns of their own.
+    /// Feeds `event` to the turn, after the messages that arrived for it meanwhile.
+    ///
+    /// When the turn will not ask the model again after the event, the mailbox is closed first, and messages that
+    /// still wait become turns of their own.
     fn feed(&mut self, event: &TurnEvent) -> Result<(), JournalError> {
         if !self.turn.can_join_before(event) {
-            self.live.close_mailbox();
+            self.live.mailbox().close();
         }
-        for said in self.live.take_said() {
+        for message in self.live.mailbox().take() {
             self.note(
                 &TurnEvent::UserSaid {
-                    turn: said.turn,
-                    text: said.text,
+                    turn: message.turn,
+                    text: message.text,
                 },
                 false,
             )?;
-            // The sender may have stopped waiting; its message counts all the same.
-            let _ = said.taken.send(());
+            // Fails when the sender was dropped since; its message counts all the same.
+            let _ = message.joined.send(());
         }
         self.note(event, false)
     }
 
-    /// Feeds one event; `critical` when a mutating call is about to start.
-    fn note(&mut self, event: &TurnEvent, critical: bool) -> Result<(), JournalError> {
+    /// Feeds one event and keeps its record for the next flush. `is_critical` marks a mutating call that is about to
+    /// start: a journal that syncs waits for the disk then.
+    fn note(&mut self, event: &TurnEvent, is_critical: bool) -> Result<(), JournalError> {
         let at = self.driver.clock.now();
         let steps = self.turn.on(event, at);
-        self.unwritten.push(record(event, &steps, at, critical)?);
+        self.unwritten.push(record(event, &steps, at, is_critical)?);
         self.steps.extend(steps);
         Ok(())
     }
 
-    /// Writes what happened, all in one write.
+    /// Writes the open records to the journal, all in one write. Does nothing when there are none.
     async fn flush(&mut self) -> Result<(), JournalError> {
         if !self.unwritten.is_empty() {
             self.driver.journal.append(self.claim, &self.unwritten).await?;
@@ -192,8 +207,8 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The context of everything that is done for `turn`.
-pub(crate) fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
+/// Returns the context of all work that is done for `turn`, without a deadline.
+fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
     let request = turn.request();
     let cx = CallContext::new(&request.session)
         .with_principal(request.principal.clone())
@@ -201,7 +216,7 @@ pub(crate) fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         .with_origin(request.origin)
         .with_priority(request.priority)
         .with_trust(request.trust)
-        .with_cancellation(live.stop().clone())
+        .with_cancellation(live.cancellation().clone())
         .with_progress(live.progress().clone());
     let cx = match &request.parent {
         Some((parent, depth)) => cx.with_parent(parent.clone(), *depth),

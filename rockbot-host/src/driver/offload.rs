@@ -1,4 +1,4 @@
-//! Keeping the originals of what a turn leaves out of its conversation.
+//! The step that offloads messages: their originals are stored before the turn leaves them out of its conversation.
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{Namespace, StorePath, WorkingMemory, WorkingNote};
@@ -8,64 +8,65 @@ use rockbot_core::{CallContext, CallId, Digest};
 use super::Drive;
 use crate::turn::{OffloadCandidate, OffloadedMessage, TurnEvent};
 
-/// What originals are kept as.
+/// Category of offloaded originals in working memory.
 const CATEGORY: &str = "tool-result-stash";
 
 impl Drive<'_> {
-    /// Keeps the originals, all or none of them, and has the turn leave out what it decided to leave out.
+    /// Stores the originals, all or none of them, and has the turn leave out what it decided to leave out. Originals
+    /// that could not be stored are left out all the same, without a key to read them again.
     pub(super) async fn compact(&mut self) -> Result<(), JournalError> {
         self.flush().await?;
-        let losing = self.turn.offload_candidates();
+        let candidates = self.turn.offload_candidates();
         let kept = match &self.driver.large.memory {
-            Some(memory) if !losing.is_empty() => self.keep(&**memory, &losing).await,
+            Some(memory) if !candidates.is_empty() => self.store(&**memory, &candidates).await,
             _ => Vec::new(),
         };
         self.feed(&TurnEvent::Compacted { kept })
     }
 
-    async fn keep(&self, memory: &dyn WorkingMemory, losing: &[OffloadCandidate]) -> Vec<OffloadedMessage> {
-        let keyed = losing
+    async fn store(&self, memory: &dyn WorkingMemory, candidates: &[OffloadCandidate]) -> Vec<OffloadedMessage> {
+        let keyed = candidates
             .iter()
-            .filter_map(|losing| Some((losing, key(&self.cx, &losing.call.id)?)));
-        let (kept, notes) = keyed
-            .map(|(losing, key)| (original(losing, &key), self.note_of(losing, key)))
+            .filter_map(|candidate| Some((candidate, key(&self.cx, &candidate.call.id)?)));
+        let (offloaded, notes) = keyed
+            .map(|(candidate, key)| (offloaded(candidate, &key), self.note_of(candidate, key)))
             .unzip();
         match memory.put(self.cx.principal(), notes).await {
-            Ok(()) => kept,
+            Ok(()) => offloaded,
             Err(error) => {
-                tracing::warn!(turn = %self.turn.id(), %error, "what is left out of a conversation could not be kept");
+                tracing::warn!(turn = %self.turn.id(), %error, "working memory unavailable; messages leave the conversation without a stored original");
                 Vec::new()
             }
         }
     }
 
-    fn note_of(&self, losing: &OffloadCandidate, key: StorePath) -> WorkingNote {
+    fn note_of(&self, candidate: &OffloadCandidate, key: StorePath) -> WorkingNote {
         let provenance = Provenance {
-            source: format!("tool:{}", losing.call.name).into(),
+            source: format!("tool:{}", candidate.call.name).into(),
             ..Provenance::TOOL
         };
         WorkingNote {
             category: StorePath::new(CATEGORY).ok(),
-            tags: vec!["stash".to_owned(), losing.call.name.to_string()],
-            ..WorkingNote::new(key, losing.message.text(), provenance).with_ttl(self.turn.policy().economy.ttl)
+            tags: vec!["stash".to_owned(), candidate.call.name.to_string()],
+            ..WorkingNote::new(key, candidate.message.text(), provenance).with_ttl(self.turn.policy().economy.ttl)
         }
     }
 }
 
-fn original(losing: &OffloadCandidate, key: &StorePath) -> OffloadedMessage {
+fn offloaded(candidate: &OffloadCandidate, key: &StorePath) -> OffloadedMessage {
     OffloadedMessage {
-        call: losing.call.id.clone(),
+        call: candidate.call.id.clone(),
         key: key.clone(),
     }
 }
 
-/// `stash/{session}/{call}`; a call whose id is no segment of a path is named by its digest.
+/// Returns the key `stash/{session}/{call}`. A call id that is no valid path segment is replaced by its digest.
 fn key(cx: &CallContext, call: &CallId) -> Option<StorePath> {
     let namespace = Namespace::of(cx);
     let path = namespace.path().as_str();
     let owner = path.strip_prefix("session/").unwrap_or(path);
     let named = |call: &str| StorePath::new(&format!("stash/{owner}/{call}")).ok();
     let is_segment = !call.as_str().contains('/') && call.as_str().len() <= 64;
-    let as_it_is = is_segment.then(|| named(call.as_str())).flatten();
-    as_it_is.or_else(|| named(&Digest::of([call.as_str()]).short()))
+    let plain = is_segment.then(|| named(call.as_str())).flatten();
+    plain.or_else(|| named(&Digest::of([call.as_str()]).short()))
 }

@@ -1,4 +1,4 @@
-//! What people see of a turn's answers: all of it, or what a filter lets through.
+//! The answer filter at the two places where users see an answer: in the outcome, and piece by piece while it comes.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,126 +7,146 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rockbot_core::chat::{ChatDelta, DeltaSink};
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
 
-use super::TurnDriver;
 use crate::answer::{AnswerFilter, FilteredAnswer, filter_answer};
 use crate::turn::Turn;
 
-/// What people read of an answer whose filter broke down.
-const WITHHELD: &str = "The answer is not shown: what checks answers broke down. Its log says why.";
+/// Text that users see instead of an answer whose filter panicked. The answer itself is withheld, because it may be
+/// what the filter was to remove.
+const WITHHELD: &str =
+    "The answer is withheld because the answer filter failed; see the log of the agent for the cause.";
 
-impl TurnDriver {
-    /// The filter for a turn's answers, if there is one. An answer in a shape is for a program.
-    pub(super) fn filter_of(&self, turn: &Turn) -> Option<&Arc<dyn AnswerFilter>> {
-        self.filter.as_ref().filter(|_| turn.request().output.is_none())
+/// Text that users see instead of an answer of which the filter left nothing.
+const EMPTY: &str = "The answer is withheld because the answer filter removed all of it.";
+
+/// The filter of a host's answers, if it has one.
+#[derive(Debug, Clone)]
+pub(crate) struct OutputFilter(Option<Arc<dyn AnswerFilter>>);
+
+impl OutputFilter {
+    /// Creates a filter; without one, answers pass unchanged.
+    pub(crate) fn new(filter: Option<Arc<dyn AnswerFilter>>) -> Self {
+        Self(filter)
     }
 
-    /// The outcome as people may see it.
-    pub(crate) fn shown(&self, turn: &Turn, outcome: TurnOutcome) -> TurnOutcome {
-        let Some(filter) = self.filter_of(turn) else {
+    /// Returns the outcome as users may see it.
+    pub(crate) fn apply(&self, turn: &Turn, outcome: TurnOutcome) -> TurnOutcome {
+        let Some(filter) = self.for_turn(turn) else {
             return outcome;
         };
-        let filter = AssertUnwindSafe(|| filter_answer(&**filter, &said(turn), &outcome.text));
+        // A filter is the user's code: its panic must not let the answer through.
+        let filter = AssertUnwindSafe(|| filter_answer(&**filter, &user_text(turn), &outcome.text));
         let text = match catch_unwind(filter) {
-            Ok(text) if text.trim().is_empty() => "The answer held nothing that may be shown.".to_owned(),
+            Ok(text) if text.trim().is_empty() => EMPTY.to_owned(),
             Ok(text) => text,
             Err(_) => {
-                tracing::error!(turn = %turn.id(), "the answer filter panicked");
+                tracing::error!(turn = %turn.id(), "answer filter panicked; the answer is withheld");
                 WITHHELD.to_owned()
             }
         };
         TurnOutcome { text, ..outcome }
     }
+
+    /// Returns a stream that reports the pieces of one answer to `progress`, filtered.
+    pub(super) fn stream(&self, progress: ProgressSink, turn: &Turn) -> AnswerStream {
+        let filter = self.for_turn(turn);
+        let filter = filter.map(|filter| Arc::new(Mutex::new(StreamFilter::new(filter.clone(), user_text(turn)))));
+        AnswerStream { progress, filter }
+    }
+
+    /// Returns the filter for a turn's answers. An answer in a schema is for a program, and is not filtered.
+    fn for_turn(&self, turn: &Turn) -> Option<&Arc<dyn AnswerFilter>> {
+        self.0.as_ref().filter(|_| turn.request().output.is_none())
+    }
 }
 
-/// What people said in the turn so far.
-fn said(turn: &Turn) -> String {
+/// Returns the user's messages of the turn so far. A filter lets through what the user wrote.
+fn user_text(turn: &Turn) -> String {
     turn.said_by_user().collect::<Vec<_>>().join("\n")
 }
 
-/// Reports the pieces of one answer to whoever listens.
+/// The pieces of one answer on their way to the caller.
 #[derive(Clone)]
-pub(super) struct Pieces {
+pub(super) struct AnswerStream {
     progress: ProgressSink,
-    checked: Option<Arc<Mutex<Checked>>>,
+    /// Shared with the sink that the model client holds. Locked for one piece at a time, never across an await.
+    filter: Option<Arc<Mutex<StreamFilter>>>,
 }
 
-/// An answer that a filter looks at.
-struct Checked {
+/// The filter of one streamed answer, with the state of its text and of its reasoning.
+struct StreamFilter {
     filter: Arc<dyn AnswerFilter>,
-    said: String,
+    user_text: String,
     text: Box<dyn FilteredAnswer>,
     reasoning: Box<dyn FilteredAnswer>,
 }
 
-impl Pieces {
-    pub(super) fn new(progress: ProgressSink, filter: Option<&Arc<dyn AnswerFilter>>, turn: &Turn) -> Self {
-        let checked = filter.map(|filter| Arc::new(Mutex::new(Checked::new(filter.clone(), said(turn)))));
-        Self { progress, checked }
-    }
-
+impl AnswerStream {
+    /// Returns the sink that the model client writes the pieces to.
     pub(super) fn sink(&self) -> DeltaSink {
-        let pieces = self.clone();
+        let stream = self.clone();
         DeltaSink::new(move |delta| match delta {
-            ChatDelta::Text(text) => pieces.text(pieces.check(text, |checked| checked.text.push(text))),
-            ChatDelta::Reasoning(text) => pieces.reasoning(pieces.check(text, |checked| checked.reasoning.push(text))),
-            ChatDelta::Reset => {
-                pieces.check("", Checked::restart);
-                pieces.progress.send(|| TurnProgress::Retract);
+            ChatDelta::Text(text) => stream.send_text(stream.filter(text, |filter| filter.text.push(text))),
+            ChatDelta::Reasoning(text) => {
+                stream.send_reasoning(stream.filter(text, |filter| filter.reasoning.push(text)));
             }
-            // A call is reported when it runs: this one may still be cut.
+            ChatDelta::Reset => {
+                stream.filter("", StreamFilter::restart);
+                stream.progress.send(|| TurnProgress::Retract);
+            }
+            // A tool call is reported when it runs: a call of an unfinished answer may never do so.
             _ => {}
         })
     }
 
-    /// The answer has ended: what was held back is shown.
-    pub(super) fn end(&self) {
-        self.reasoning(self.check("", |checked| checked.reasoning.finish()));
-        self.text(self.check("", |checked| checked.text.finish()));
+    /// Reports what the filter held back until the end of the answer.
+    pub(super) fn finish(&self) {
+        self.send_reasoning(self.filter("", |filter| filter.reasoning.finish()));
+        self.send_text(self.filter("", |filter| filter.text.finish()));
     }
 
-    /// What `look` lets through, or all of `text` when nobody looks.
-    fn check(&self, text: &str, look: impl FnOnce(&mut Checked) -> String) -> String {
-        match &self.checked {
+    /// Returns what `apply` lets through, or all of `text` when there is no filter.
+    fn filter(&self, text: &str, apply: impl FnOnce(&mut StreamFilter) -> String) -> String {
+        match &self.filter {
             None => text.to_owned(),
-            // A filter that panicked has ended the answer already.
-            Some(checked) => look(&mut checked.lock().unwrap_or_else(PoisonError::into_inner)),
+            // Poisoned by a panic of the filter, which ended the answer already.
+            Some(filter) => apply(&mut filter.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 
-    fn text(&self, text: String) {
+    fn send_text(&self, text: String) {
         if !text.is_empty() {
             self.progress.send(|| TurnProgress::Delta(text));
         }
     }
 
-    fn reasoning(&self, text: String) {
+    fn send_reasoning(&self, text: String) {
         if !text.is_empty() {
             self.progress.send(|| TurnProgress::Reasoning(text));
         }
     }
 }
 
-impl Checked {
-    fn new(filter: Arc<dyn AnswerFilter>, said: String) -> Self {
+impl StreamFilter {
+    fn new(filter: Arc<dyn AnswerFilter>, user_text: String) -> Self {
         Self {
-            text: filter.begin(&said),
-            reasoning: filter.begin(&said),
+            text: filter.begin(&user_text),
+            reasoning: filter.begin(&user_text),
             filter,
-            said,
+            user_text,
         }
     }
 
-    /// The model begins again; nothing is left to show.
+    /// Starts over, because the model does. Returns nothing to show.
     fn restart(&mut self) -> String {
-        (self.text, self.reasoning) = (self.filter.begin(&self.said), self.filter.begin(&self.said));
+        (self.text, self.reasoning) = (self.filter.begin(&self.user_text), self.filter.begin(&self.user_text));
         String::new()
     }
 }
 
-impl fmt::Debug for Pieces {
+impl fmt::Debug for AnswerStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pieces")
-            .field("checked", &self.checked.is_some())
+        f.debug_struct("AnswerStream")
+            .field("filtered", &self.filter.is_some())
             .finish_non_exhaustive()
     }
 }

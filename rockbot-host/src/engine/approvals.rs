@@ -1,4 +1,4 @@
-//! Decisions about parked turns, and the end of waiting for them.
+//! Parked turns: decisions about their calls, their cancellation, and the expiry of their wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,96 +8,101 @@ use rockbot_core::turn::{
 };
 use rockbot_core::{Timestamp, TurnId};
 
-use super::{LiveTurn, TurnEngine, TurnError, TurnState};
-use crate::driver::First;
+use super::{TurnEngine, TurnError};
+use crate::driver::DriveStart;
+use crate::live::{LiveTurn, TurnState};
 use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};
 
-/// The clock is looked at this often while a turn waits, so that a clock that was set and a machine that slept
-/// are noticed.
-const LOOK: Duration = Duration::from_secs(60);
+/// Maximum interval between two looks at the clock while a turn waits. It bounds how late an expiry is noticed after
+/// the system clock was set or the machine slept, which timers do not see.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 impl TurnEngine {
-    /// Applies a person's decision. Once this returns it stands in the journal; when it was the last one that the
-    /// turn waited for, the turn goes on.
+    /// Applies a person's decision about a call. Once this returns, the decision is in the journal; after the last
+    /// decision that the turn waited for, the turn continues.
     pub(crate) async fn decide(self: &Arc<Self>, decision: Approval) -> Result<(), TurnError> {
         let id = decision.turn.clone();
         let missing = TurnError::NoSuchApproval {
             turn: id.clone(),
             call: decision.call.clone(),
         };
-        let asked = |ask: &ApprovalRequest| ask.call == decision.call && ask.args_hash == decision.args_hash;
+        let matches =
+            |request: &ApprovalRequest| request.call == decision.call && request.args_hash == decision.args_hash;
         let event = TurnEvent::ApprovalDecided(decision.clone());
-        match self.unpark(&id, &event, |turn| waits_for(turn, asked)).await? {
+        match self.unpark(&id, &event, |turn| waits_for(turn, matches)).await? {
             true => Ok(()),
             false => Err(missing),
         }
     }
 
-    /// Ends a turn, whether it works or waits for a person.
+    /// Cancels a turn, whether it works or is parked.
     pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
         let live = self.find(id).ok_or_else(|| TurnError::NotFound(id.clone()))?;
-        self.call_off(&live, CancelReason::Caller).await
+        self.cancel_live(&live, CancelReason::Caller).await
     }
 
-    /// Ends the parked turns whose place `request` takes.
+    /// Cancels the parked turns of the session that `request` supersedes.
     pub(super) async fn supersede_parked(self: &Arc<Self>, request: &TurnRequest) {
-        let waits = |live: &&Arc<LiveTurn>| {
-            let (of, news) = (live.request(), live.news());
-            (&of.principal, &of.session) == (&request.principal, &request.session)
-                && matches!(news, TurnState::Parked(_))
+        let is_superseded = |live: &Arc<LiveTurn>| {
+            let parked = live.request();
+            (&parked.principal, &parked.session) == (&request.principal, &request.session)
+                && matches!(live.state(), TurnState::Parked(_))
         };
-        let parked: Vec<_> = self.lock().values().filter(waits).cloned().collect();
-        for live in parked {
-            if let Err(error) = self.call_off(&live, CancelReason::Superseded).await {
-                tracing::error!(turn = %live.id(), %error, "a parked turn could not be superseded");
+        for live in self.live.all().into_iter().filter(is_superseded) {
+            if let Err(error) = self.cancel_live(&live, CancelReason::Superseded).await {
+                tracing::error!(turn = %live.id(), %error, "journal write failed; the parked turn was not superseded");
             }
         }
     }
 
-    async fn call_off(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
+    async fn cancel_live(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
+        // Both are needed: a working turn hears the token, a parked one has no task that could. A turn that is just
+        // being parked sees the token in `LiveTurn::suspend`, or is unparked here.
         live.cancel(reason);
         let event = TurnEvent::Cancelled(reason);
         self.unpark(live.id(), &event, |turn| turn.parked_until().is_some())
             .await?;
-        match live.news() {
+        match live.state() {
             TurnState::Halted => Err(TurnError::Halted),
             TurnState::Working | TurnState::Parked(_) | TurnState::Ended(_) => Ok(()),
         }
     }
 
-    /// The questions that parked turns of this host wait for.
-    pub(crate) fn asks(&self) -> Vec<ApprovalRequest> {
-        let parked = |live: &Arc<LiveTurn>| match live.news() {
+    /// Returns the approval requests of all parked turns of this host, sorted by turn and call.
+    pub(crate) fn approval_requests(&self) -> Vec<ApprovalRequest> {
+        let of_parked = |live: &Arc<LiveTurn>| match live.state() {
             TurnState::Parked(outcome) => match &outcome.status {
-                TurnStatus::Parked(asks) => asks.clone(),
+                TurnStatus::Parked(requests) => requests.clone(),
                 _ => Vec::new(),
             },
             TurnState::Working | TurnState::Ended(_) | TurnState::Halted => Vec::new(),
         };
-        let mut asks: Vec<_> = self.lock().values().flat_map(parked).collect();
-        asks.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
-        asks
+        let mut requests: Vec<_> = self.live.all().iter().flat_map(of_parked).collect();
+        requests.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
+        requests
     }
 
-    /// Lets `event` happen to a parked turn, if `fits` holds for it. Returns whether it did.
+    /// Applies `event` to a parked turn if `applies` returns `true` for it. Returns whether it did.
     async fn unpark(
         self: &Arc<Self>,
         id: &TurnId,
         event: &TurnEvent,
-        fits: impl FnOnce(&Turn) -> bool,
+        applies: impl FnOnce(&Turn) -> bool,
     ) -> Result<bool, TurnError> {
-        let _alone = self.unparking.lock().await;
+        // Held across journal writes: of two decisions at once, the second sees the turn with the first one recorded.
+        let _unparking = self.unparking.lock().await;
         let Some((claim, mut turn)) = self.take_over(id).await? else {
             return Ok(false);
         };
-        if !fits(&turn) {
-            self.driver.journal.release(claim).await;
+        if !applies(&turn) {
+            self.journal.release(claim).await;
             return Ok(false);
         }
+        // Written before anything follows from it: after a crash the decision stands.
         let steps = match self.write(&claim, &mut turn, event).await {
             Ok(steps) => steps,
             Err(error) => {
-                self.driver.journal.release(claim).await;
+                self.journal.release(claim).await;
                 return Err(error.into());
             }
         };
@@ -105,62 +110,65 @@ impl TurnEngine {
         let is_new = known.is_none();
         let live = known.unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
         if let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) {
-            self.driver.journal.release(claim).await;
+            // Other calls of the turn are undecided still.
+            self.journal.release(claim).await;
             live.publish(TurnState::Parked(Arc::new(outcome)));
             self.register(&live);
-            // Somebody waits for the end of a known one already.
+            // A turn that was known has an expiry task already.
             if is_new {
                 self.expire_at(live, until);
             }
             return Ok(true);
         }
-        live.open_mailbox();
+        live.reopen();
         self.register(&live);
-        let entry = self.sessions.enter(&live, BusyPolicy::Queue);
+        let admission = self.sessions.enter(&live, BusyPolicy::Queue);
         let (engine, span) = (self.clone(), self.span(&live));
         self.spawn_in(span, async move {
             engine
-                .run_seated(live, claim, turn, entry, Some(First::Steps(steps)))
+                .run_in_session(live, claim, turn, admission, Some(DriveStart::Steps(steps)))
                 .await
         });
         Ok(true)
     }
 
     async fn write(&self, claim: &Claim, turn: &mut Turn, event: &TurnEvent) -> Result<Vec<TurnStep>, JournalError> {
-        let at = self.driver.clock.now();
+        let at = self.clock.now();
         let steps = turn.on(event, at);
         let record = record(event, &steps, at, false)?;
-        self.driver.journal.append(claim, &[record]).await?;
+        self.journal.append(claim, &[record]).await?;
         Ok(steps)
     }
 
-    /// Refuses what nobody decided about by `until`.
+    /// Spawns a task that refuses the undecided calls of a parked turn at `until`.
     pub(super) fn expire_at(self: &Arc<Self>, live: Arc<LiveTurn>, until: Timestamp) {
         let engine = self.clone();
         self.spawn(async move {
-            while let Some(left) = left(until, engine.driver.clock.now()) {
+            while let Some(left) = left(until, engine.clock.now()) {
                 tokio::select! {
-                    () = engine.driver.halt.cancelled() => return engine.leave(&live),
-                    () = live.resumed() => return,
-                    () = tokio::time::sleep(left.min(LOOK)) => {}
+                    () = engine.halt.cancelled() => return engine.leave(&live),
+                    () = live.unparked() => return,
+                    () = tokio::time::sleep(left.min(CLOCK_CHECK_INTERVAL)) => {}
                 }
             }
             let event = TurnEvent::ApprovalExpired;
-            let still = |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
-            if let Err(error) = engine.unpark(live.id(), &event, still).await {
-                tracing::error!(turn = %live.id(), %error, "an approval that expired could not be recorded");
+            // The turn may have continued and parked again with a later expiry since.
+            let is_expired = |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
+            if let Err(error) = engine.unpark(live.id(), &event, is_expired).await {
+                tracing::error!(turn = %live.id(), %error, "journal write failed; the expired approval is not recorded and the turn stays parked");
             }
         });
     }
 }
 
+/// Returns the time from `now` to `until`, or `None` when that is past.
 fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
     Some(until.since(now)).filter(|left| !left.is_zero())
 }
 
-fn waits_for(turn: &Turn, asked: impl Fn(&ApprovalRequest) -> bool) -> bool {
+fn waits_for(turn: &Turn, matches: impl Fn(&ApprovalRequest) -> bool) -> bool {
     match turn.outcome().map(|outcome| outcome.status) {
-        Some(TurnStatus::Parked(asks)) => asks.iter().any(asked),
+        Some(TurnStatus::Parked(requests)) => requests.iter().any(matches),
         _ => false,
     }
 }

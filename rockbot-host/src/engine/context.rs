@@ -8,7 +8,7 @@ use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
 use crate::behavior::ModelBehavior;
-use crate::driver::Gathered;
+use crate::driver::GatheredContext;
 use crate::turn::{Turn, TurnEvent};
 
 /// How many entries of the conversation the model is shown.
@@ -21,7 +21,7 @@ impl TurnEngine {
     /// How a turn begins: what its model is shown.
     pub(super) async fn begin(&self, turn: &Turn) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
-        let tools = self.driver.tools.registry().snapshot();
+        let tools = self.tools.registry().snapshot();
         let behavior = self.behavior(turn.tier());
         let steps = turn.policy().budget.max_model_calls;
         let has_tools = !tools.view().is_empty();
@@ -46,7 +46,7 @@ impl TurnEngine {
         context.extend(known.data);
         context.extend(result_mode(request, &behavior));
         let steps = has_tools.then_some(steps);
-        context.extend(self.briefer.messages(&*self.driver.clock, zone, steps));
+        context.extend(self.briefer.messages(&*self.clock, zone, steps));
         context.push(ChatMessage::user(&*request.text));
         Ok(TurnEvent::Started {
             context,
@@ -58,16 +58,15 @@ impl TurnEngine {
     }
 
     /// What the agent knows that may help with the message.
-    async fn known(&self, request: &TurnRequest, past: &[ConversationTurn]) -> Gathered {
-        let knowledge = &self.driver.knowledge;
-        if knowledge.is_empty() {
-            return Gathered::default();
+    async fn known(&self, request: &TurnRequest, past: &[ConversationTurn]) -> GatheredContext {
+        if self.sources.is_empty() {
+            return GatheredContext::default();
         }
         let said = past.iter().rev().filter(|entry| entry.role == Role::User);
         let earlier = said.take(EARLIER).map(|entry| entry.content.clone()).collect();
         let (principal, session) = (request.principal.clone(), request.session.clone());
         let query = ContextQuery::new(principal, session, request.turn_id(), &*request.text);
-        knowledge.gather(&query.with_earlier(earlier)).await
+        self.sources.gather(&query.with_earlier(earlier)).await
     }
 }
 

@@ -17,7 +17,7 @@ impl TurnEngine {
             return;
         }
         let previous = previous_answer(turn.messages());
-        let ended = EndedTurn::new(turn.request(), outcome, self.driver.clock.now()).after(previous.as_deref());
+        let ended = EndedTurn::new(turn.request(), outcome, self.clock.now()).after(previous.as_deref());
         for observer in &self.observers {
             if catch_unwind(AssertUnwindSafe(|| observer.ended(&ended))).is_err() {
                 tracing::error!(turn = %turn.id(), ?observer, "an observer of turns panicked");

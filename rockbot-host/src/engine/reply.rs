@@ -1,149 +1,99 @@
-//! Final replies of messages that name a topic for them.
+//! Delivery of the final reply to a message that names a reply topic: exactly one reply, whatever happens.
 //!
-//! The reply goes out before the turn's end is written down: a crash in between sends it once more, under the same
-//! message id. Whoever serves the message sends it, so that it has passed the turn layers; the engine itself sends
-//! the replies of turns that nobody serves any more: resumed ones, and those that waited for a person.
+//! Two parties take part. The **server** is the task that calls [`TurnService`](super::TurnService): it passes the
+//! outcome through the user's turn layers and sends the reply. The **engine** runs the turn in another task and writes
+//! its end to the journal. Either can be dropped, crash or take too long without the other.
+//!
+//! ```text
+//!  server (service.rs)                        engine (accept.rs, end.rs)
+//!  ───────────────────                        ──────────────────────────
+//!  ReplyGuard, task-local SLOT ── submit ───► journal.accept
+//!  ack the delivery  ◄─── accept(is_owner) ── admitted to its session            [1]
+//!                                             … the turn runs …
+//!  turn layers       ◄─── TurnState::Ended ── published; `delivery()` waits      [2]
+//!  claim()                                    or claim() after two minutes       [3]
+//!  reports_sent(), ReplySender::send
+//!  finish(Some(sent)) ──────────────────────► journal.finish, or release         [4]
+//!  drop: finish(None) ──────────────────────► the engine sends the reply itself  [5]
+//! ```
+//!
+//! Five parts carry the protocol; each closes a window in which a crash, a cancellation or a race would lose the reply
+//! or send it twice:
+//!
+//! - [`ReplySlot`] (in `live/`) is the shared state. `accept` [1] releases the delivery's acknowledgement: before it, a
+//!   crash makes the bus redeliver; after it, the journal has the message. It also tells a server whose message is a
+//!   redelivery of a running turn that another server owns the reply.
+//! - [`ReplyGuard`] is the server's end. Dropped without a reply — a layer panicked, the task was aborted — it reports
+//!   `None` [5], and the engine sends the reply, so a reply never depends on the server surviving.
+//! - [`ReplyDelivery`](crate::live::ReplyDelivery) is what the engine learns [2]. `TimedOut` [3] is decided by `claim`:
+//!   one atomic swap, so that a slow layer and the engine cannot both send.
+//! - The task-local `SLOT` in `service.rs` hands the slot past layers that call on with a [`TurnCall`](super::TurnCall)
+//!   of their own making, which has none.
+//! - [`ReplySender`] publishes. The reply goes out before the end is journaled [4]: a crash in between ends the turn
+//!   once more and sends the reply again, under the same message id, which receivers deduplicate. In the other order
+//!   the crash would lose it.
+//!
+//! The engine sends by itself the replies of turns without a server: resumed turns, and turns that were parked when
+//! their server returned.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{BoxError, TurnId};
-use tokio::sync::SetOnce;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::TurnError;
+use crate::live::ReplySlot;
 
-/// How long the end of a turn waits for the turn layers to let its outcome through.
-const LAYERS: Duration = Duration::from_secs(2 * 60);
-
-/// How long a reply waits for the reports before it.
-const REPORTS: Duration = Duration::from_secs(5);
-
-/// Sends final replies.
+/// A sender of final replies, such as to the topics of a bus.
 #[async_trait]
 pub(crate) trait ReplySender: fmt::Debug + Send + Sync + 'static {
     /// Sends the final reply to `request`.
     ///
     /// # Errors
     ///
-    /// Fails when it could not be sent, and trying again later may help.
+    /// Returns an error if the reply was not sent and a later attempt may succeed. A reply that can never be sent, for
+    /// example because it is too large, is not an error: it is logged.
     async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError>;
 }
 
-/// What the engine and whoever serves a message tell each other.
-#[derive(Debug, Default)]
-pub(crate) struct ReplySlot {
-    /// The message has a turn; says whether its reply is this server's to send.
-    accepted: SetOnce<bool>,
-    /// Somebody sends the reply.
-    taken: AtomicBool,
-    /// Whether the reply is out; `None` when this server will not send it.
-    sent: SetOnce<Option<bool>>,
-    /// Fires when the reports on the way to the reply are out.
-    reports: Option<CancellationToken>,
-}
-
-/// What became of the reply in the hands of whoever serves the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Served {
-    /// It is out, or could not be sent.
-    Sent(bool),
-    /// Nobody serves the message any more.
-    Left,
-    /// The turn layers have not let the outcome through in time.
-    Late,
-}
-
-impl ReplySlot {
-    /// A slot of a message whose reply comes after its reports; `reports` fires when they are out.
-    pub(super) fn after(reports: CancellationToken) -> Self {
-        Self {
-            reports: Some(reports),
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn accept(&self, is_mine: bool) {
-        // The first word counts.
-        let _ = self.accepted.set(is_mine);
-    }
-
-    /// Resolves once the message has a turn.
-    pub(super) async fn accepted(&self) {
-        self.accepted.wait().await;
-    }
-
-    /// Whether the reply is this server's to send. A layer that answered by itself leaves no doubt.
-    fn is_mine(&self) -> bool {
-        self.accepted.get().copied().unwrap_or(true)
-    }
-
-    fn was_accepted(&self) -> bool {
-        self.accepted.get().is_some()
-    }
-
-    /// Takes the reply; whoever comes later does not send it.
-    fn take(&self) -> bool {
-        !self.taken.swap(true, Ordering::AcqRel)
-    }
-
-    /// What the server did about the reply.
-    pub(super) async fn served(&self) -> Served {
-        let sent = match timeout(LAYERS, self.sent.wait()).await {
-            Ok(sent) => sent,
-            Err(_) if self.take() => return Served::Late,
-            Err(_) => self.sent.wait().await,
-        };
-        sent.map_or(Served::Left, Served::Sent)
-    }
-
-    /// Waits until the reports are out, but not for ever: the reply matters more.
-    pub(super) async fn reported(&self) {
-        if let Some(reports) = &self.reports {
-            let _ = timeout(REPORTS, reports.cancelled()).await;
-        }
-    }
-}
-
-/// The server's end of a slot: dropped without a reply, it leaves the reply to the engine.
-pub(super) struct Serving {
+/// The server's end of a [`ReplySlot`]. Dropped without a reply, it leaves the reply to the engine.
+pub(super) struct ReplyGuard {
     pub(super) slot: Arc<ReplySlot>,
     pub(super) sender: Arc<dyn ReplySender>,
     pub(super) request: TurnRequest,
 }
 
-impl Serving {
-    /// Sends the reply, unless somebody else does.
+impl ReplyGuard {
+    /// Sends the reply, unless another server owns it or the engine has claimed it.
     pub(super) async fn reply(self, outcome: &TurnOutcome) {
-        if self.slot.is_mine() && self.slot.take() {
-            self.slot.reported().await;
+        if self.slot.is_owner() && self.slot.claim() {
+            self.slot.reports_sent().await;
             let sent = self.sender.send(&self.request, outcome).await;
-            let _ = self.slot.sent.set(Some(sent.is_ok()));
+            self.slot.finish(Some(sent.is_ok()));
         }
     }
 
-    /// Replies that the layers failed, if the message has a turn: what they were to change must not go out as it is.
+    /// Replies that the turn layers failed, if the message has a turn. The outcome itself is withheld: the layers were
+    /// to change it, for example to remove what must not be shown.
     pub(super) async fn fail(self, error: &TurnError) {
-        if self.slot.was_accepted() {
+        if self.slot.is_accepted() {
             let outcome = unanswered(self.request.turn_id(), error);
             self.reply(&outcome).await;
         }
     }
 }
 
-/// The end of a turn whose outcome its layers did not let through.
-pub(super) fn unanswered(turn: TurnId, why: impl fmt::Display) -> TurnOutcome {
-    let text = format!("This message could not be answered: {why}.");
-    TurnOutcome::new(turn, TurnStatus::Failed(TurnFailure::Internal), text)
+impl Drop for ReplyGuard {
+    fn drop(&mut self) {
+        // After a reply this does nothing: the first `finish` counts.
+        self.slot.finish(None);
+    }
 }
 
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.slot.sent.set(None);
-    }
+/// Returns the outcome to show instead of one that the turn layers did not return.
+pub(super) fn unanswered(turn: TurnId, cause: impl fmt::Display) -> TurnOutcome {
+    let text = format!("This message could not be answered: {cause}.");
+    TurnOutcome::new(turn, TurnStatus::Failed(TurnFailure::Internal), text)
 }

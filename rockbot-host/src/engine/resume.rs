@@ -1,46 +1,42 @@
-//! Going on with turns that the end of a process interrupted.
+//! Resumption of turns that the end of a process interrupted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rockbot_core::TurnId;
-use rockbot_core::tool::{Recovery, ToolInvokeResponse};
 use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
 
-use super::{LEASE, LiveTurn, TurnEngine, TurnError};
-use crate::driver::{First, context};
-use crate::session::Admission;
-use crate::turn::policy::{outcome_unknown, uncertain};
-use crate::turn::{CallState, Turn, TurnEvent};
+use super::{LEASE, TurnEngine, TurnError};
+use crate::driver::DriveStart;
+use crate::live::{Admission, LiveTurn};
+use crate::turn::policy::uncertain;
+use crate::turn::{Turn, TurnEvent};
 
-/// How often a tool is asked whether an interrupted call has ended, and how long in all.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-const ASK_FOR: u32 = 60;
-
-/// The unfinished turns that a host took over.
+/// The unfinished turns that a host took over from an earlier process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// They go on; wait for their ends with `Agent::outcome`.
+    /// The turns that are running again. Wait for their ends with [`Agent::outcome`](crate::Agent::outcome).
     pub running: Vec<TurnId>,
-    /// They wait for a person; `Agent::approvals` lists their questions.
+    /// The turns that wait for a person's decision. [`Agent::approvals`](crate::Agent::approvals) lists the questions.
     pub parked: Vec<TurnId>,
 }
 
 impl TurnEngine {
-    /// Goes on with every unfinished turn, each reporting to what `progress` gives for it.
+    /// Resumes all unfinished turns that no other process holds. `progress` returns the sink for each turn's reports.
     pub(crate) async fn resume_all(
         self: &Arc<Self>,
         progress: impl Fn(&TurnId) -> ProgressSink + Send,
     ) -> Result<Resumed, TurnError> {
-        let _alone = self.resuming.lock().await;
+        // One at a time: of two that look at the same list, the second must find the first one's turns live.
+        let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
-        for id in self.driver.journal.unfinished().await? {
+        for id in self.journal.unfinished().await? {
             if self.find(&id).is_some() {
                 continue;
             }
-            // A message that joined another turn was accepted after that one, so its turn comes later here.
+            // The list is in order of acceptance, and a message is accepted after the turn that it joins: when its
+            // own turn comes up, the turn that it joined has been resumed.
             if let Some(running) = joined.remove(&id) {
                 self.resume_joined(&id, running, progress(&id)).await?;
                 resumed.running.push(id);
@@ -55,8 +51,8 @@ impl TurnEngine {
         Ok(resumed)
     }
 
-    /// Goes on with one turn; also returns how far it had got. `None` when it is finished, unknown, or another
-    /// process holds it.
+    /// Resumes one turn and returns it with its replayed state. Returns `None` when the turn is finished, unknown, or
+    /// held by another process.
     async fn resume(
         self: &Arc<Self>,
         id: &TurnId,
@@ -67,48 +63,52 @@ impl TurnEngine {
         };
         let live = LiveTurn::new(turn.request().clone(), progress);
         self.register(&live);
-        let begun = turn.clone();
+        let replayed = turn.clone();
         if turn.parked_until().is_some() {
-            let first = First::Steps(Vec::new());
-            self.run(&live, claim, turn, Some(first)).await;
+            // Nothing to do but to park it again; a parked turn holds no session.
+            let start = DriveStart::Steps(Vec::new());
+            self.run(&live, claim, turn, Some(start)).await;
         } else {
-            let entry = self.sessions.enter(&live, BusyPolicy::Queue);
+            // Entered here and not in the task, so that turns of one session keep their order.
+            let admission = self.sessions.enter(&live, BusyPolicy::Queue);
             let (engine, live) = (self.clone(), live.clone());
             let span = self.span(&live);
-            self.spawn_in(span, async move { engine.run_resumed(live, claim, turn, entry).await });
+            self.spawn_in(
+                span,
+                async move { engine.run_resumed(live, claim, turn, admission).await },
+            );
         }
-        Ok(Some((live, begun)))
+        Ok(Some((live, replayed)))
     }
 
-    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, entry: Admission) {
-        let recovered = self.driver.halt.run_until_cancelled(self.first_of(&turn, &live)).await;
-        let Some(first) = recovered else {
-            // Nothing is known of its calls yet, so the next process asks again.
-            self.driver.journal.release(claim).await;
+    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, admission: Admission) {
+        let recovering = self.start_of(&turn, &live);
+        let Some(start) = self.halt.run_until_cancelled(recovering).await else {
+            // The results of its calls are not recorded yet, so the next process asks the tools again.
+            self.journal.release(claim).await;
             return self.leave(&live);
         };
-        self.run_seated(live, claim, turn, entry, first).await;
+        self.run_in_session(live, claim, turn, admission, start).await;
     }
 
-    /// The turn as its journal tells it, and the right to go on with it. A turn whose journal cannot be read is
-    /// ended with an honest reply.
+    /// Claims a turn and replays its journal. A turn whose journal cannot be replayed is ended with a failure reply.
     pub(super) async fn take_over(&self, id: &TurnId) -> Result<Option<(Claim, Box<Turn>)>, TurnError> {
-        let journal = &self.driver.journal;
-        let Some(claim) = journal.claim(id, &self.owner, LEASE).await? else {
+        let Some(claim) = self.journal.claim(id, &self.owner, LEASE).await? else {
             return Ok(None);
         };
-        let run = journal.read(id).await?.ok_or_else(|| TurnError::NotFound(id.clone()))?;
+        let run = self.journal.read(id).await?;
+        let run = run.ok_or_else(|| TurnError::NotFound(id.clone()))?;
         match Turn::from_run(&run) {
             Ok(turn) => Ok(Some((claim, Box::new(turn)))),
             Err(error) => {
-                tracing::warn!(turn = %id, %error, "an interrupted turn cannot be resumed");
+                tracing::warn!(turn = %id, %error, "journal of an interrupted turn unreadable; the turn ends with a failure reply");
                 self.end_unreadable(claim, &run).await;
                 Ok(None)
             }
         }
     }
 
-    /// Ends a turn whose journal cannot be read: its message can be, perhaps, and then gets its reply.
+    /// Ends a turn whose records cannot be replayed. If its message can still be deserialized, it gets its reply.
     async fn end_unreadable(&self, claim: Claim, run: &StoredRun) {
         #[derive(serde::Deserialize)]
         struct Accepted {
@@ -119,49 +119,29 @@ impl TurnEngine {
         if let (Some(replies), Ok(accepted)) = (&self.replies, accepted)
             && replies.send(&accepted.request, &outcome).await.is_err()
         {
-            // It ends once more when the host starts again.
-            return self.driver.journal.release(claim).await;
+            // Unfinished, it ends and tries to reply once more at the next start.
+            return self.journal.release(claim).await;
         }
         self.finish(claim, &outcome).await;
     }
 
-    /// What a resumed turn begins with: its start when it had none, the end when it had that, or what became of
-    /// the calls that were running.
-    async fn first_of(&self, turn: &Turn, live: &LiveTurn) -> Option<First> {
+    /// Returns where a resumed turn starts: from its beginning when it had none, at its end when it had reached that,
+    /// or with the recovered results of the calls that were running.
+    async fn start_of(&self, turn: &Turn, live: &LiveTurn) -> Option<DriveStart> {
         if turn.is_new() {
             return None;
         }
         if turn.outcome().is_some() {
-            return Some(First::Steps(Vec::new()));
+            return Some(DriveStart::Steps(Vec::new()));
         }
         let mut recovered = Vec::new();
         for call in uncertain(turn.calls()) {
-            recovered.push(self.recover(turn, live, call).await);
+            recovered.push(self.driver.recover(turn, live, call).await);
         }
-        Some(First::Event(TurnEvent::Resumed { recovered }))
+        Some(DriveStart::Event(TurnEvent::Resumed { recovered }))
     }
 
-    /// Asks the tool of a mutating call what became of it.
-    async fn recover(&self, turn: &Turn, live: &LiveTurn, call: &CallState) -> ToolInvokeResponse {
-        let request = call.request(&turn.request().session);
-        let cx = context(turn, live);
-        for _ in 0..ASK_FOR {
-            match self.driver.tools.recover(&request, &cx).await {
-                Recovery::Finished(response) => {
-                    return self.driver.fit(response, &cx, turn.policy().result_threshold).await;
-                }
-                Recovery::Unknown => break,
-                Recovery::Running => {}
-            }
-            let pause = tokio::time::sleep(ASK_AGAIN);
-            if live.stop().run_until_cancelled(pause).await.is_none() {
-                break;
-            }
-        }
-        outcome_unknown(request)
-    }
-
-    /// Ends a turn whose message had joined `running`, when that one ends.
+    /// Resumes a turn whose message had joined `running`: it ends when that one ends.
     async fn resume_joined(
         self: &Arc<Self>,
         id: &TurnId,

@@ -6,7 +6,8 @@ use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::{LiveTurn, TurnEngine, meters};
+use super::{TurnEngine, meters};
+use crate::live::LiveTurn;
 
 impl TurnEngine {
     /// The span of a turn: within the one in which its message was accepted. `traceparent` is that of the message's

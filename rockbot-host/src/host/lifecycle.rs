@@ -245,13 +245,13 @@ impl Lifecycle {
         let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
             .await
             .is_ok();
-        engine.driver.halt.cancel();
+        engine.halt.cancel();
         engine.tasks.close();
         let _ = timeout_at(deadline, engine.tasks.wait()).await;
         if !ended {
             ended = timeout_at(deadline, &mut handlers).await.is_ok();
         }
-        engine.give_up();
+        engine.abort_all();
         if !ended {
             let _ = timeout(NOTICE, handlers).await;
         }

@@ -20,7 +20,7 @@ pub use lifecycle::{HostState, NotReady, StartError};
 use crate::agent::Agent;
 use crate::engine::{Resumed, TurnError, TurnService};
 use crate::profile::{AgentProfile, ProfileError, SystemPrompt};
-use crate::routing::{RoutingLog, TierRouter};
+use crate::routing::RoutingLog;
 use lifecycle::Lifecycle;
 
 /// How long [`AgentHost::run_until`] lets running turns reach a journal point.
@@ -124,13 +124,13 @@ impl AgentHost {
 
     /// What the answers that turns of this process got cost, in tokens and money: in all, and by tier, session and turn.
     pub fn spending(&self) -> &Ledger {
-        &self.turns().engine().driver.ledger
+        &self.turns().engine().ledger
     }
 
     /// The newest decisions about tiers and what came of them, if somebody selects them.
     pub fn routing_log(&self) -> Option<&RoutingLog> {
-        let router = self.turns().engine().driver.router.as_ref();
-        router.map(TierRouter::log)
+        let router = self.turns().engine().router.as_ref();
+        router.map(|router| router.log())
     }
 
     /// What the host has: its stores, its bus, everything that its subsystems gave.
@@ -187,6 +187,6 @@ impl AgentHost {
 impl Drop for AgentHost {
     fn drop(&mut self) {
         // Every task belongs to the host and ends with it.
-        self.turns().engine().give_up();
+        self.turns().engine().abort_all();
     }
 }

@@ -1,10 +1,15 @@
-//! Calling tools: one guard around every call, whoever makes it.
+//! Tool calls: one guard around every call, whatever entry point it comes from.
+//!
+//! A call goes through the user's layers (`dispatch.rs`) and then through one fused guard (`guard.rs`), which looks the
+//! tool up, checks grant and arguments, limits concurrency, time and the size of the result, and isolates panics.
+//! `tasks.rs` has the tools that exist within a turn alone; `meters.rs` and `span.rs` observe calls.
 
 mod dispatch;
+mod guard;
+mod limits;
 mod meters;
-mod serve;
 mod span;
 mod tasks;
 
-pub use dispatch::{ToolDispatcher, ToolLimits};
-pub(crate) use serve::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
+pub use dispatch::ToolDispatcher;
+pub use limits::ToolLimits;

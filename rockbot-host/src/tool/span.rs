@@ -25,13 +25,13 @@ pub(super) fn span(request: &ToolInvokeRequest) -> Span {
 }
 
 /// A tool call whose span somebody sees. One that is dropped counts as cancelled.
-pub(super) struct Watched {
+pub(super) struct CallSpan {
     pub(super) span: Span,
     captures_content: bool,
     has_ended: bool,
 }
 
-impl Watched {
+impl CallSpan {
     /// Begins to watch the call of `request`.
     pub(super) fn begin(span: Span, captures_content: bool, request: &ToolInvokeRequest) -> Self {
         if captures_content {
@@ -62,7 +62,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for CallSpan {
     fn drop(&mut self) {
         if !self.has_ended {
             self.failed("cancelled");

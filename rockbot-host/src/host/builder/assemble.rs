@@ -15,7 +15,6 @@ use rockbot_core::subsystem::{Declarations, MergedDeclarations, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
-use tokio_util::sync::CancellationToken;
 
 use super::AgentHostBuilder;
 use super::collect::Patterns;
@@ -23,8 +22,9 @@ use crate::agent::Agent;
 use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
-use crate::driver::{Knowledge, LargeResults, TurnDriver, Windows};
+use crate::driver::{ContextSources, LargeResults};
 use crate::engine::{Briefer, EngineDeps, ReplySender, TurnEngine, TurnService};
+use crate::handlers::Replies;
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
@@ -32,7 +32,6 @@ use crate::large_result::result_readers;
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
 use crate::tool::ToolDispatcher;
-use crate::users::Replies;
 
 /// What keeps a host from being built. All of it is reported at once.
 #[derive(thiserror::Error)]
@@ -285,32 +284,21 @@ impl AgentHostBuilder {
         Some(TierRouter::new(selector, log))
     }
 
-    fn driver(&mut self, deps: &HostDeps, registry: &Arc<dyn ToolRegistry>) -> TurnDriver {
+    /// The entry points to models and tools, each behind the user's layers.
+    fn entry_points(
+        &mut self,
+        chat: Arc<dyn ChatClient>,
+        registry: &Arc<dyn ToolRegistry>,
+    ) -> (GuardedChat, ToolDispatcher) {
         let chat = match self.behaviors.is_empty() {
-            true => deps.chat.clone(),
-            false => Arc::new(ModelBehaviorClient::new(deps.chat.clone(), self.behaviors.clone())),
+            true => chat,
+            false => Arc::new(ModelBehaviorClient::new(chat, self.behaviors.clone())),
         };
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
-        TurnDriver {
-            chat: GuardedChat::new(chat, chat_layers).capture_content(self.captures_content),
-            tools: ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers)
-                .capture_content(self.captures_content),
-            large: LargeResults {
-                policy: take(&mut self.large_results),
-                memory: deps.parts.get::<dyn WorkingMemory>(),
-            },
-            windows: Windows::default(),
-            knowledge: Knowledge {
-                sources: deps.sources.clone(),
-                budget: self.context_budget,
-            },
-            router: self.router(),
-            ledger: self.ledger.clone(),
-            filter: self.filter.take(),
-            journal: deps.journal.clone(),
-            clock: self.clock.clone(),
-            halt: CancellationToken::new(),
-        }
+        let chat = GuardedChat::new(chat, chat_layers).capture_content(self.captures_content);
+        let tools = ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers)
+            .capture_content(self.captures_content);
+        (chat, tools)
     }
 
     fn assemble(
@@ -320,10 +308,25 @@ impl AgentHostBuilder {
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
-        let driver = self.driver(&deps, registry);
+        let (chat, tools) = self.entry_points(deps.chat, registry);
+        let router = self.router();
         let (mut parts, prompt) = (deps.parts, deps.prompt);
         let engine = Arc::new(TurnEngine::new(EngineDeps {
-            driver,
+            journal: deps.journal.clone(),
+            clock: self.clock.clone(),
+            router,
+            chat,
+            tools,
+            ledger: self.ledger.clone(),
+            sources: ContextSources {
+                sources: deps.sources,
+                budget: self.context_budget,
+            },
+            large: LargeResults {
+                policy: take(&mut self.large_results),
+                memory: parts.get::<dyn WorkingMemory>(),
+            },
+            filter: self.filter.take(),
             memory: deps.memory,
             log: parts.get::<dyn ConversationLog>(),
             observers: deps.observers,
@@ -335,7 +338,7 @@ impl AgentHostBuilder {
             owner: identity.to_string(),
             agent: identity.name().clone(),
         }));
-        parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient(Arc::downgrade(&engine))));
+        parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         let turns = TurnService::new(engine.clone(), self.turn_layers);
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);

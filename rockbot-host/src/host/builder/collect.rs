@@ -14,11 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::assemble::{BuildError, note};
 use crate::engine::TurnService;
+use crate::handlers::{self, HandlerDeps, ToolInvokeHandler, UserOptions, tool_subscription};
 use crate::host::lifecycle::{BusSide, Intake};
 use crate::layer::Layers;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router, TIME_LIMIT};
-use crate::tool::{ToolInvokeHandler, tool_subscription};
-use crate::users::{self, Served, UserOptions};
 
 /// What a builder was told about messages.
 pub(super) struct MessageSettings {
@@ -92,7 +91,7 @@ impl MessageSettings {
         self.routes.append(&mut declared.routes);
         self.subscriptions.append(&mut declared.subscriptions);
         if self.users.is_some() {
-            self.subscriptions.extend(users::subscriptions());
+            self.subscriptions.extend(handlers::user_subscriptions());
         }
         self.subscriptions
             .extend(self.tool_topics.iter().map(|topic| tool_subscription(topic)));
@@ -153,7 +152,7 @@ impl MessageSettings {
         let mut routes = Vec::new();
         if let Some(options) = self.users.clone() {
             let feedback = parts.get::<dyn FeedbackStore>();
-            routes.extend(users::routes(Served {
+            routes.extend(handlers::user_routes(HandlerDeps {
                 options,
                 turns: turns.clone(),
                 memory: turns.engine().memory.clone(),
@@ -163,7 +162,7 @@ impl MessageSettings {
             }));
         }
         if !self.tool_topics.is_empty() {
-            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(turns.engine().clone()));
+            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(turns.engine().tools.clone()));
             routes.push(HostRoute::at_most_once(tools));
         }
         routes

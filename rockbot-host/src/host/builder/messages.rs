@@ -7,8 +7,7 @@ use rockbot_core::messaging::{Bus, Message, MessageHandler, MessageRoute, Subscr
 use serde::de::DeserializeOwned;
 
 use super::AgentHostBuilder;
-use crate::tool::TOOL_TOPIC;
-use crate::users::UserOptions;
+use crate::handlers::{TOOL_TOPIC, UserOptions};
 
 impl AgentHostBuilder {
     /// The bus that brings messages and takes replies. It is closed when the host stops.

@@ -9,12 +9,12 @@ use rockbot_core::messaging::{
 use rockbot_core::tool::{ToolError, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse};
 use serde::Serialize;
 
-use crate::engine::TurnEngine;
-use crate::users::publish_patiently;
+use super::publish_with_retries;
+use crate::tool::ToolDispatcher;
 
 /// Answers calls of this host's tools. A call that did not work is answered with a [`ToolErrorMessage`] that says
 /// why; a tool that reports a failure of its own, with its response.
-pub(crate) struct ToolInvokeHandler(pub(crate) Arc<TurnEngine>);
+pub(crate) struct ToolInvokeHandler(pub(crate) Arc<ToolDispatcher>);
 
 /// How many calls a host takes at once. The limits of its tools hold besides.
 const CONCURRENCY: usize = 64;
@@ -31,7 +31,7 @@ pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
 impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
     async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), HandlerError> {
         let call = cx.call_context(request.session_id.as_str());
-        let response = self.0.driver.tools.call(request.clone(), &call).await;
+        let response = self.0.call(request.clone(), &call).await;
         let answered = match response.code {
             Some(code) => fail(&request, &ToolError::new(code, response.content), cx).await,
             None => answer(&response, cx).await,
@@ -61,7 +61,7 @@ async fn answer<M: Message + Serialize>(payload: &M, cx: &MessageContext) -> Res
         .with_source(Arc::clone(cx.identity().name()))
         .with_header(headers::CONTENT_TRUST, "tool-output")
         .in_reply_to(cx.envelope());
-    publish_patiently(&**cx.publisher(), topic, &Arc::new(answer))
+    publish_with_retries(&**cx.publisher(), topic, &Arc::new(answer))
         .await
         .map(drop)
 }

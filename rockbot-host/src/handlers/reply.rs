@@ -27,7 +27,7 @@ impl ReplySender for Replies {
     async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError> {
         let Some(topic) = &request.reply_to else { return Ok(()) };
         let envelope = self.envelope(request, outcome)?;
-        let error = match publish_patiently(&*self.publisher, topic, &envelope).await {
+        let error = match publish_with_retries(&*self.publisher, topic, &envelope).await {
             Ok(reach) => {
                 tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::NoSubscribers, "reply sent");
                 return Ok(());
@@ -44,7 +44,7 @@ impl ReplySender for Replies {
 }
 
 /// Publishes a message, again after a while where that may help.
-pub(crate) async fn publish_patiently(
+pub(crate) async fn publish_with_retries(
     publisher: &dyn MessagePublisher,
     topic: &str,
     envelope: &Arc<MessageEnvelope>,

@@ -6,6 +6,7 @@ mod history;
 mod message;
 mod progress;
 mod reply;
+mod tool_call;
 
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ use rockbot_core::turn::{Approval, BusyPolicy};
 use rockbot_core::user::{ConversationHistoryRequest, UserFeedback, UserMessage, UserProxyTopics};
 use rockbot_core::{Clock, IdSource};
 
-pub(crate) use reply::{Replies, publish_patiently};
+pub(crate) use reply::Replies;
+use reply::publish_with_retries;
+pub(crate) use tool_call::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
 
 use crate::engine::TurnService;
 use crate::pipeline::HostRoute;
@@ -42,7 +45,7 @@ impl UserOptions {
 }
 
 /// The topics, and how each is served: what is said in one conversation is accepted in the order in which it was said.
-pub(crate) fn subscriptions() -> [(String, SubscribeOptions); 4] {
+pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     let retry = RetryPolicy {
         max_attempts: message::ATTEMPTS,
         ..RetryPolicy::default()
@@ -65,7 +68,7 @@ fn is_for_another(agent: Option<&str>, cx: &MessageContext) -> bool {
 }
 
 /// What the handlers work with.
-pub(crate) struct Served {
+pub(crate) struct HandlerDeps {
     pub(crate) options: UserOptions,
     pub(crate) turns: TurnService,
     pub(crate) memory: Arc<dyn ConversationMemory>,
@@ -74,20 +77,20 @@ pub(crate) struct Served {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-pub(crate) fn routes(served: Served) -> [HostRoute; 4] {
+pub(crate) fn user_routes(deps: HandlerDeps) -> [HostRoute; 4] {
     let messages = UserMessages {
-        turns: served.turns.clone(),
-        options: served.options,
+        turns: deps.turns.clone(),
+        options: deps.options,
     };
     let thumbs = Thumbs {
-        store: served.feedback,
-        ids: served.ids,
-        clock: served.clock,
+        store: deps.feedback,
+        ids: deps.ids,
+        clock: deps.clock,
     };
     [
         HostRoute::idempotent(MessageRoute::of::<UserMessage, _>(messages)),
-        MessageRoute::of::<ConversationHistoryRequest, _>(Histories(served.memory)).into(),
+        MessageRoute::of::<ConversationHistoryRequest, _>(Histories(deps.memory)).into(),
         MessageRoute::of::<UserFeedback, _>(thumbs).into(),
-        MessageRoute::of::<Approval, _>(Decisions(served.turns)).into(),
+        MessageRoute::of::<Approval, _>(Decisions(deps.turns)).into(),
     ]
 }

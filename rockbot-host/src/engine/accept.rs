@@ -1,0 +1,189 @@
+//! Acceptance: from a message to a turn in the journal, admitted to its session.
+
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use rockbot_core::TurnId;
+use rockbot_core::chat::ModelTier;
+use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, ProgressSink, RunState, TurnRequest};
+use tokio::sync::{oneshot, watch};
+
+use super::{LEASE, TurnEngine, TurnError, read_outcome};
+use crate::behavior::ModelBehavior;
+use crate::live::{Admission, LiveTurn, ReplySlot, TurnState};
+use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
+
+/// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
+pub(super) type AcceptingTurns = watch::Sender<HashSet<TurnId>>;
+
+impl TurnEngine {
+    /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
+    ///
+    /// A redelivered message leads to the turn that it had before: the ended one, the one that runs, or the
+    /// interrupted one, which is resumed.
+    pub(super) async fn submit(
+        self: &Arc<Self>,
+        request: TurnRequest,
+        progress: ProgressSink,
+        reply_slot: Option<Arc<ReplySlot>>,
+    ) -> Result<Arc<LiveTurn>, TurnError> {
+        if self.halt.is_cancelled() {
+            return Err(TurnError::Halted);
+        }
+        let mut accepting = Box::pin(self.clone().accept(request, progress, reply_slot));
+        // A journal that writes without waiting, as the file journal does by default, needs no task.
+        if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
+            return accepted;
+        }
+        // Cancel point: while the journal takes its time the caller may be dropped. A task of the host's own finishes
+        // the acceptance, so that no message is left in the journal without a turn that works on it.
+        let (sender, receiver) = oneshot::channel();
+        self.spawn(async move {
+            if let Err(Ok(live)) = sender.send(accepting.await) {
+                live.cancel(CancelReason::Caller);
+            }
+        });
+        receiver.await.unwrap_or(Err(TurnError::Halted))
+    }
+
+    async fn accept(
+        self: Arc<Self>,
+        request: TurnRequest,
+        progress: ProgressSink,
+        reply_slot: Option<Arc<ReplySlot>>,
+    ) -> Result<Arc<LiveTurn>, TurnError> {
+        let decision = self.router.as_ref().and_then(|router| router.select(&request));
+        let policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
+        let request = Arc::new(request);
+        let accepted = AcceptedTurn {
+            version: FORMAT_VERSION,
+            request: request.clone(),
+            policy,
+        };
+        let run = accepted.to_run(self.clock.now()).map_err(unserializable)?;
+        let _accepting = AcceptanceGuard::enter(&self.accepting, run.run.clone()).await;
+        let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
+        let acknowledge = |is_owner| {
+            if let Some(slot) = &reply_slot {
+                slot.accept(is_owner);
+            }
+        };
+        let live = LiveTurn::with_reply_slot(run.run.clone(), request, progress, reply_slot.clone());
+        match acceptance {
+            Acceptance::New(claim) => {
+                live.set_tier_decision(decision);
+                let admission = self.admit(&live).await;
+                // Ordering: acknowledging earlier would let the next message of this session overtake this one,
+                // because the bus delivers it upon the acknowledgement and sessions admit in order of arrival.
+                acknowledge(true);
+                let (engine, task_live) = (self.clone(), live.clone());
+                let span = self.span(&live);
+                self.spawn_in(span, async move {
+                    engine.run_new(task_live, claim, policy, run.at, admission).await;
+                });
+                Ok(live)
+            }
+            // The reply is sent again: the first one may have been lost.
+            Acceptance::Known(RunState::Finished(outcome)) => {
+                acknowledge(true);
+                live.publish(TurnState::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+                Ok(live)
+            }
+            // The turn runs, or a crash interrupted it. The task that runs it has its reply sent, too.
+            _ => {
+                acknowledge(false);
+                Box::pin(self.rejoin(live)).await
+            }
+        }
+    }
+
+    /// Registers a new turn and enters its session.
+    async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Admission {
+        self.register(live);
+        if live.request().busy == BusyPolicy::Supersede {
+            // Boxed: few messages supersede, and each acceptance would have room for this otherwise.
+            Box::pin(self.supersede_parked(live.request())).await;
+        }
+        self.sessions.enter(live, live.request().busy)
+    }
+
+    /// Returns the settings of a message's turn: the host's, as its model's behavior and the message change them.
+    fn policy_of(&self, request: &TurnRequest, tier: Option<ModelTier>) -> PolicySnapshot {
+        let behavior = self.behavior(request.tier.or(tier));
+        let mut policy = behavior.policy(self.policy, request.budget);
+        policy.economy.window = self.windows.of_tier(request.tier.or(tier));
+        PolicySnapshot { tier, ..policy }
+    }
+
+    /// Returns the behavior that is configured for the model of a tier.
+    pub(super) fn behavior(&self, tier: Option<ModelTier>) -> ModelBehavior {
+        if self.behaviors.is_empty() {
+            return ModelBehavior::default();
+        }
+        let model = self.chat.model_of(tier.unwrap_or_default());
+        model.map(|model| self.behaviors.of(&model)).unwrap_or_default()
+    }
+
+    /// Returns the live turn of a redelivered message, resuming it first if a crash interrupted it.
+    async fn rejoin(self: &Arc<Self>, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
+        if let Some(running) = self.find(live.id()) {
+            return Ok(running);
+        }
+        // All turns are resumed, not this one alone: its message may have joined an earlier one of its session.
+        let progress = |turn: &TurnId| match turn == live.id() {
+            true => live.progress().clone(),
+            false => ProgressSink::none(),
+        };
+        self.resume_all(progress).await?;
+        match self.find(live.id()) {
+            Some(resumed) => Ok(resumed),
+            None => self.ended_or_elsewhere(live).await,
+        }
+    }
+
+    /// Returns a turn that could not be resumed here, if it has ended meanwhile: perhaps as one that cannot be read.
+    async fn ended_or_elsewhere(&self, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
+        let state = self.journal.read(live.id()).await?.map(|run| run.state);
+        let Some(RunState::Finished(outcome)) = state else {
+            return Err(TurnError::Elsewhere(live.id().clone()));
+        };
+        live.publish(TurnState::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+        Ok(live)
+    }
+}
+
+/// The exclusive right to write the acceptance of one turn. Dropping it admits the next one.
+///
+/// The journal would refuse a second acceptance, but a redelivery that came while the first was being written could
+/// not tell a turn that is about to run here from one that a crash interrupted, and would try to resume it.
+struct AcceptanceGuard<'a> {
+    turns: &'a AcceptingTurns,
+    turn: TurnId,
+}
+
+impl<'a> AcceptanceGuard<'a> {
+    async fn enter(turns: &'a AcceptingTurns, turn: TurnId) -> Self {
+        while !turns.send_if_modified(|turns| turns.insert(turn.clone())) {
+            let is_free = |turns: &HashSet<TurnId>| !turns.contains(&turn);
+            // Never fails: the sender lives as long as `turns`. Of several that wait, the loop lets one in.
+            let _ = turns.subscribe().wait_for(is_free).await;
+        }
+        Self { turns, turn }
+    }
+}
+
+impl Drop for AcceptanceGuard<'_> {
+    fn drop(&mut self) {
+        self.turns.send_if_modified(|turns| turns.remove(&self.turn));
+    }
+}
+
+fn unserializable(error: serde_json::Error) -> TurnError {
+    JournalError::Io {
+        context: "the request cannot be serialized as JSON".to_owned(),
+        source: error.into(),
+    }
+    .into()
+}

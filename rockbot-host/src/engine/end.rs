@@ -1,0 +1,164 @@
+//! The end of a turn: its conversation, the turns that joined it, its reply and its last journal record, in this order.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rockbot_core::chat::Role;
+use rockbot_core::store::{ConversationTurn, LogEntry};
+use rockbot_core::support::loggable;
+use rockbot_core::turn::{Claim, TurnOutcome, TurnStatus};
+use rockbot_core::{BoxError, SessionId};
+use serde_json::value::to_raw_value;
+use tokio::time::timeout;
+
+use super::reply::unanswered;
+use super::{ReplySender, TurnEngine, span};
+use crate::live::{LiveTurn, ReplyDelivery, TurnState};
+use crate::turn::Turn;
+
+/// Time during which the results of tier selections are collected before one write.
+const ROUTING_LOG_DELAY: Duration = Duration::from_secs(1);
+
+impl TurnEngine {
+    /// Ends a turn: the conversation first, then the turns of messages that joined it, then the reply and the
+    /// journal, then the observers.
+    ///
+    /// A crash in between ends the turn once more at the next start, with the same outcome: the conversation memory
+    /// deduplicates by turn id, and the reply has the same message id.
+    pub(super) async fn end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
+        let outcome = self.output.apply(turn, outcome);
+        if let Err(error) = self.remember(turn, &outcome).await {
+            tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "conversation memory unavailable; the turn is missing from its conversation");
+        }
+        self.note_tier(live, turn, &outcome);
+        let outcome = Arc::new(outcome);
+        live.announce_outcome(&outcome);
+        // The joined turns end first. In the other order a crash in between would resume them as turns of their own,
+        // because only the records of this turn state what joined it.
+        for joined in turn.joined() {
+            if let Some(joined) = self.find(joined) {
+                joined.ended().await;
+            }
+        }
+        self.conclude(live, claim, turn, outcome.clone()).await;
+        self.observe(turn, &outcome);
+    }
+
+    /// Records the result of the tier that was selected. Results of turns that end within a second share one write.
+    fn note_tier(self: &Arc<Self>, live: &LiveTurn, turn: &Turn, outcome: &TurnOutcome) {
+        let Some(router) = &self.router else { return };
+        if router.ended(turn, live.tier_decision(), outcome, self.clock.now()) {
+            let (router, halt) = (router.clone(), self.halt.clone());
+            self.spawn(async move {
+                // A stopping host writes at once: its tasks have a deadline.
+                let _ = timeout(ROUTING_LOG_DELAY, halt.cancelled()).await;
+                router.write();
+            });
+        }
+    }
+
+    /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait.
+    pub(super) async fn conclude(&self, live: &LiveTurn, claim: Claim, turn: &Turn, outcome: Arc<TurnOutcome>) {
+        span::ended(&outcome);
+        self.meters.record(&outcome, turn.worked());
+        let Some(replies) = self.replies.as_ref().filter(|_| live.request().reply_to.is_some()) else {
+            // Without a reply to send, the end is in the journal before any caller sees it.
+            self.finish(claim, &outcome).await;
+            self.deregister(live.id());
+            return live.publish(TurnState::Ended(outcome));
+        };
+        // With a reply, the server of the message must see the outcome first, since it passes it through the turn
+        // layers. The journal is written only once the reply is out: a crash before that sends it again, under the
+        // same message id; in the other order the crash would lose it.
+        live.publish(TurnState::Ended(Arc::clone(&outcome)));
+        let delivery = match live.reply_slot() {
+            Some(slot) => slot.delivery().await,
+            None => ReplyDelivery::Unserved,
+        };
+        let sent = match delivery {
+            ReplyDelivery::Attempted(sent) => sent,
+            ReplyDelivery::Unserved => self.reply(replies, live, &outcome).await,
+            ReplyDelivery::TimedOut => {
+                let late = unanswered(live.id().clone(), "a turn layer exceeded its time limit");
+                self.reply(replies, live, &late).await
+            }
+        };
+        match sent {
+            true => self.finish(claim, &outcome).await,
+            // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
+            false => self.journal.release(claim).await,
+        }
+        self.deregister(live.id());
+    }
+
+    /// Sends the reply of a message that has no server. Returns `true` if it is out.
+    async fn reply(&self, replies: &Arc<dyn ReplySender>, live: &LiveTurn, outcome: &TurnOutcome) -> bool {
+        if let Some(slot) = live.reply_slot() {
+            slot.reports_sent().await;
+        }
+        replies.send(live.request(), outcome).await.is_ok()
+    }
+
+    /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more at the next start.
+    pub(super) async fn finish(&self, claim: Claim, outcome: &TurnOutcome) {
+        let turn = claim.run().clone();
+        let finished = match to_raw_value(outcome) {
+            Ok(raw) => self.journal.finish(claim, &raw).await.map_err(BoxError::from),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = finished {
+            tracing::error!(%turn, %error, "journal write failed; the turn ends again when the host restarts");
+        }
+    }
+
+    /// Appends a turn to its conversation, and to the conversation log if there is one.
+    ///
+    /// A turn that failed before it called a tool leaves nothing behind: the user can send the message again, and the
+    /// model does not need to know of the failure.
+    async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
+        if matches!(outcome.status, TurnStatus::Failed(_)) && outcome.calls.is_empty() {
+            return Ok(());
+        }
+        let request = turn.request();
+        // A text of the host, such as an error reply, must not stand in the conversation as the model's own words.
+        let reply_role = match outcome.is_answer() {
+            true => Role::Assistant,
+            false => Role::System,
+        };
+        let entry = |role, content: &str| ConversationTurn {
+            role,
+            content: content.to_owned(),
+            timestamp: self.clock.now(),
+            turn: outcome.turn.clone(),
+        };
+        let messages = turn.said_by_user().map(|text| entry(Role::User, text));
+        let entries: Vec<_> = messages.chain([entry(reply_role, &outcome.text)]).collect();
+        let logged = self.log.as_ref().map(|_| entries.clone());
+        let remembering = async {
+            let remembered = self.memory.append(&request.principal, &request.session, entries).await;
+            // The log is written even when the memory failed: one of the two still has the turn.
+            if let (Some(log), Some(entries)) = (&self.log, logged) {
+                let entries = log_entries(&request.session, entries);
+                log.append(&request.principal, entries).await?;
+            }
+            remembered
+        };
+        // A panic of a store is caught, because the reply must go out in any case.
+        match AssertUnwindSafe(remembering).catch_unwind().await {
+            Ok(remembered) => Ok(remembered?),
+            Err(_) => Err("the conversation memory panicked".into()),
+        }
+    }
+}
+
+fn log_entries(session: &SessionId, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
+    let entry = |entry: ConversationTurn| LogEntry {
+        session_id: session.clone(),
+        role: entry.role,
+        content: entry.content,
+        timestamp: entry.timestamp,
+    };
+    entries.into_iter().map(entry).collect()
+}

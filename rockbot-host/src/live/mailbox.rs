@@ -1,0 +1,72 @@
+//! Delivery of further messages of a session to the turn that is already running in it.
+
+use std::mem::take;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rockbot_core::TurnId;
+use tokio::sync::oneshot;
+
+/// A message that is to join a running turn instead of becoming a turn of its own.
+#[derive(Debug)]
+pub(crate) struct SteeringMessage {
+    /// The turn under which the message was accepted into the journal.
+    pub(crate) turn: TurnId,
+    /// The text of the message.
+    pub(crate) text: String,
+    /// Resolves the sender's wait.
+    ///
+    /// A value is sent once the running turn has recorded the message; from then on both turns end alike. The sender
+    /// is dropped without a value when the running turn ends first, and the message becomes a turn of its own. A
+    /// closed channel means that the message was cancelled while it waited.
+    pub(crate) joined: oneshot::Sender<()>,
+}
+
+/// The queue of steering messages of one turn.
+///
+/// It has no limit of its own: it holds at most one message for each accepted turn whose caller waits for it to join.
+#[derive(Debug)]
+pub(crate) struct Mailbox(Mutex<Option<Vec<SteeringMessage>>>);
+
+impl Default for Mailbox {
+    /// Creates an open, empty mailbox.
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
+
+impl Mailbox {
+    /// Appends a message, or returns it when the mailbox is closed.
+    pub(crate) fn push(&self, message: SteeringMessage) -> Result<(), SteeringMessage> {
+        match &mut *self.lock() {
+            Some(messages) => {
+                messages.push(message);
+                Ok(())
+            }
+            None => Err(message),
+        }
+    }
+
+    /// Takes the messages that arrived since the last call, without those that were cancelled meanwhile.
+    pub(crate) fn take(&self) -> Vec<SteeringMessage> {
+        let mut messages = self.lock().as_mut().map(take).unwrap_or_default();
+        messages.retain(|message| !message.joined.is_closed());
+        messages
+    }
+
+    /// Closes the mailbox and drops its messages, which notifies their senders.
+    pub(crate) fn close(&self) {
+        // The messages are dropped after the lock is released: dropping a sender wakes the task that waits on it.
+        let closed = self.lock().take();
+        drop(closed);
+    }
+
+    /// Opens the mailbox again. Does nothing when it is open.
+    pub(crate) fn reopen(&self) {
+        self.lock().get_or_insert_default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<SteeringMessage>>> {
+        // No code that can panic runs under the lock, so a poisoned one still guards a consistent queue.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

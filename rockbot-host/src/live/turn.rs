@@ -1,0 +1,209 @@
+//! The shared state of one turn that this process works on, or that is parked here.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
+
+use rockbot_core::TurnId;
+use rockbot_core::chat::TierDecision;
+use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
+use tokio::sync::{SetOnce, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{Mailbox, ReplySlot, TurnState};
+use crate::turn::CancelReason;
+
+/// The handle through which others observe and influence a turn while it is live.
+///
+/// The task that runs the turn publishes its state here. Callers wait for it, other messages join it, and a
+/// cancellation reaches the task through it. The turn itself, its journal claim and its conversation stay with the
+/// task.
+#[derive(Debug)]
+pub(crate) struct LiveTurn {
+    id: TurnId,
+    request: Arc<TurnRequest>,
+    progress: ProgressSink,
+    /// The agreement with the server of the message about its reply; `None` for a turn without a server.
+    reply_slot: Option<Arc<ReplySlot>>,
+    /// The decision of the tier selector, if this process asked it.
+    tier_decision: OnceLock<TierDecision>,
+    cancellation: CancellationToken,
+    cancel_reason: OnceLock<CancelReason>,
+    /// Number of callers that wait for the turn.
+    callers: AtomicUsize,
+    mailbox: Mailbox,
+    /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
+    announced: SetOnce<Arc<TurnOutcome>>,
+    state: watch::Sender<TurnState>,
+}
+
+impl LiveTurn {
+    /// Creates a live turn whose message has no server: a resumed turn, or one that was parked.
+    pub(crate) fn new(request: Arc<TurnRequest>, progress: ProgressSink) -> Arc<Self> {
+        Self::with_reply_slot(request.turn_id(), request, progress, None)
+    }
+
+    /// Creates a live turn whose final reply is delivered by way of `reply_slot`, if there is one.
+    pub(crate) fn with_reply_slot(
+        id: TurnId,
+        request: Arc<TurnRequest>,
+        progress: ProgressSink,
+        reply_slot: Option<Arc<ReplySlot>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            request,
+            progress,
+            reply_slot,
+            tier_decision: OnceLock::new(),
+            cancellation: CancellationToken::new(),
+            cancel_reason: OnceLock::new(),
+            callers: AtomicUsize::new(0),
+            mailbox: Mailbox::default(),
+            announced: SetOnce::new(),
+            state: watch::Sender::new(TurnState::Working),
+        })
+    }
+
+    /// Returns the id of the turn.
+    pub(crate) fn id(&self) -> &TurnId {
+        &self.id
+    }
+
+    /// Returns the message that the turn answers.
+    pub(crate) fn request(&self) -> &Arc<TurnRequest> {
+        &self.request
+    }
+
+    /// Returns the sink for the turn's progress reports.
+    pub(crate) fn progress(&self) -> &ProgressSink {
+        &self.progress
+    }
+
+    /// Returns the slot by way of which the final reply is delivered, if the message has a server.
+    pub(crate) fn reply_slot(&self) -> Option<&ReplySlot> {
+        self.reply_slot.as_deref()
+    }
+
+    /// Records the decision of the tier selector.
+    pub(crate) fn set_tier_decision(&self, decision: Option<TierDecision>) {
+        if let Some(decision) = decision {
+            // A turn is accepted once, so the cell is still empty.
+            let _ = self.tier_decision.set(decision);
+        }
+    }
+
+    /// Returns the decision of the tier selector, if this process asked it.
+    pub(crate) fn tier_decision(&self) -> Option<&TierDecision> {
+        self.tier_decision.get()
+    }
+
+    /// Returns the number of callers that wait for the turn.
+    pub(crate) fn callers(&self) -> &AtomicUsize {
+        &self.callers
+    }
+
+    /// Returns the token that fires when the turn is cancelled.
+    pub(crate) fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+
+    /// Returns the reason of the cancellation.
+    pub(crate) fn cancel_reason(&self) -> CancelReason {
+        self.cancel_reason.get().copied().unwrap_or(CancelReason::Caller)
+    }
+
+    /// Cancels the turn. The first reason counts.
+    pub(crate) fn cancel(&self, reason: CancelReason) {
+        // The reason is set before the token fires, so a task that sees the cancellation also sees its reason.
+        let _ = self.cancel_reason.set(reason);
+        self.cancellation.cancel();
+    }
+
+    /// Returns the queue of messages that are to join the turn.
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// Makes a turn that was parked accept messages again, and publishes that it works.
+    pub(crate) fn reopen(&self) {
+        self.mailbox.reopen();
+        self.publish(TurnState::Working);
+    }
+
+    /// Cancels the turn of a caller that left while it worked. A parked turn is left alone: it belongs to the person
+    /// who decides.
+    pub(crate) fn caller_left(&self) {
+        // The watch lock makes the check and the cancellation one step: `suspend` takes the same lock, so a turn
+        // cannot be parked in between and lose the cancellation.
+        self.state.send_if_modified(|state| {
+            if matches!(state, TurnState::Working) {
+                self.cancel(CancelReason::Caller);
+            }
+            false
+        });
+    }
+
+    /// Publishes a new state to those who wait.
+    pub(crate) fn publish(&self, state: TurnState) {
+        if let TurnState::Ended(outcome) = &state {
+            self.progress.send(|| TurnProgress::Final((**outcome).clone()));
+        }
+        self.state.send_if_modified(|current| current.advance(state));
+    }
+
+    /// Publishes `Parked` or `Halted`, unless the turn was cancelled. Returns `false` if it was: then the turn has to
+    /// end instead.
+    pub(crate) fn suspend(&self, state: TurnState) -> bool {
+        let mut is_wanted = true;
+        // Checked under the watch lock: a cancellation that comes later finds the suspended state, and the code that
+        // cancels a suspended turn ends it through the journal.
+        self.state.send_if_modified(|current| {
+            is_wanted = !self.cancellation.is_cancelled();
+            is_wanted && current.advance(state)
+        });
+        is_wanted
+    }
+
+    /// Announces the outcome to the turns of messages that joined this one. The first outcome counts.
+    pub(crate) fn announce_outcome(&self, outcome: &Arc<TurnOutcome>) {
+        let _ = self.announced.set(outcome.clone());
+    }
+
+    /// Waits for the announced outcome. Returns `None` when the turn stops here without one.
+    pub(crate) async fn announced_outcome(&self) -> Option<Arc<TurnOutcome>> {
+        tokio::select! {
+            // In order: the outcome is announced before the end is published, so both may be ready at once.
+            biased;
+            outcome = self.announced.wait() => Some(outcome.clone()),
+            _ = self.ended() => None,
+        }
+    }
+
+    /// Waits for a state other than [`TurnState::Working`] and returns it.
+    pub(crate) async fn settled(&self) -> TurnState {
+        self.wait(|state| !matches!(state, TurnState::Working)).await
+    }
+
+    /// Waits for the end of the turn, which may come long after it was parked, or for the host to stop.
+    pub(crate) async fn ended(&self) -> TurnState {
+        self.wait(|state| matches!(state, TurnState::Ended(_) | TurnState::Halted))
+            .await
+    }
+
+    /// Returns the current state.
+    pub(crate) fn state(&self) -> TurnState {
+        self.state.borrow().clone()
+    }
+
+    /// Waits until the turn is no longer parked.
+    pub(crate) async fn unparked(&self) {
+        self.wait(|state| !matches!(state, TurnState::Parked(_))).await;
+    }
+
+    async fn wait(&self, is_enough: impl FnMut(&TurnState) -> bool) -> TurnState {
+        let mut states = self.state.subscribe();
+        let state = states.wait_for(is_enough).await.map(|state| state.clone());
+        // The sender lives as long as `self`, so the channel is never closed here.
+        state.unwrap_or(TurnState::Halted)
+    }
+}

@@ -1,0 +1,363 @@
+//! The guard around each tool call: look-up, checks, permits, time limit, isolation of panics, meters.
+//!
+//! It is one fused future instead of a stack of layers: most tools answer at once, and each layer would cost such a
+//! call more than its own work.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rockbot_core::support::loggable;
+use rockbot_core::tool::{
+    Effect, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry,
+    ToolSnapshot, ToolView,
+};
+use rockbot_core::{CallContext, CallId, ToolName};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use super::ToolLimits;
+use super::meters::Meters;
+use super::tasks::task_tools;
+use crate::isolate::{Isolate, Isolated, panic_message};
+use crate::telemetry::MeterBook;
+use crate::turn::CallFacts;
+use crate::turn::tasks::TaskList;
+
+/// Maximum number of tool names in the response to a call of an unknown tool.
+const MAX_NAMED_TOOLS: usize = 40;
+
+/// The guard around all tool calls of a host.
+#[derive(Debug)]
+pub(super) struct Guard {
+    registry: Arc<dyn ToolRegistry>,
+    /// The tools that exist only within a turn with a task list.
+    task_tools: Arc<ToolSnapshot>,
+    time_limit: Duration,
+    max_result_bytes: usize,
+    permits: Semaphore,
+    /// The newest snapshot of the registry that was seen, with the state of each tool. Read without a lock.
+    table: ArcSwap<ToolTable>,
+    /// Held while a new table is built: two tables built at once would give a tool two semaphores, and so twice its
+    /// permits.
+    rebuilding: Mutex<()>,
+    meters: MeterBook<Meters>,
+}
+
+/// The guarded tools of one registry snapshot.
+#[derive(Debug, Default)]
+struct ToolTable {
+    snapshot: Arc<ToolSnapshot>,
+    tools: HashMap<ToolName, Arc<GuardedTool>>,
+}
+
+/// A tool with the limits and meters of its calls.
+#[derive(Debug)]
+pub(super) struct GuardedTool {
+    pub(super) entry: Arc<ToolEntry>,
+    pub(super) time_limit: Duration,
+    permits: Option<Semaphore>,
+    meters: Arc<Meters>,
+}
+
+impl GuardedTool {
+    fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
+        CallFacts {
+            effect: self.effect_of(request),
+            needs_approval: self.needs_approval(request),
+            keeps_result_whole: self.entry.registration().hints.keeps_results_whole,
+        }
+    }
+
+    fn effect_of(&self, request: &ToolInvokeRequest) -> Effect {
+        let stated = AssertUnwindSafe(|| self.entry.executor().effect_of(request));
+        let stated = catch_unwind(stated).ok().flatten();
+        stated.unwrap_or(self.entry.registration().effect)
+    }
+
+    fn needs_approval(&self, request: &ToolInvokeRequest) -> bool {
+        let stated = AssertUnwindSafe(|| self.entry.executor().needs_approval(request));
+        // A panic counts as a yes: failing open would let the call through without a person.
+        let stated = catch_unwind(stated).unwrap_or(Some(true));
+        stated.unwrap_or(self.entry.registration().hints.needs_approval)
+    }
+}
+
+impl Guard {
+    pub(super) fn new(registry: Arc<dyn ToolRegistry>, limits: ToolLimits) -> Self {
+        Self {
+            registry,
+            task_tools: task_tools(),
+            time_limit: limits.time_limit,
+            max_result_bytes: limits.max_result_bytes,
+            permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+            table: ArcSwap::default(),
+            rebuilding: Mutex::new(()),
+            meters: MeterBook::default(),
+        }
+    }
+
+    pub(super) fn registry(&self) -> &Arc<dyn ToolRegistry> {
+        &self.registry
+    }
+
+    pub(super) fn view(&self, task_list: bool) -> ToolView {
+        let tools = self.registry.snapshot();
+        match task_list && !tools.view().is_empty() {
+            true => self.task_tools.view().followed_by(&tools),
+            false => tools.view().clone(),
+        }
+    }
+
+    pub(super) fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
+        let unknown = CallFacts {
+            effect: Effect::Pure,
+            needs_approval: false,
+            keeps_result_whole: false,
+        };
+        let tool = self.resolve(&request.tool_name, cx);
+        tool.map_or(unknown, |tool| tool.facts(request))
+    }
+
+    /// Runs one call. `known` are the facts that the caller asked before, if it did.
+    pub(super) async fn call(
+        &self,
+        request: ToolInvokeRequest,
+        known: Option<CallFacts>,
+        cx: &CallContext,
+    ) -> ToolInvokeResponse {
+        let started = Instant::now();
+        let Some(tool) = self.resolve(&request.tool_name, cx) else {
+            return self.not_found(request, started);
+        };
+        let facts = match known {
+            // The approval alone is asked again. It is the gate: the tool may have been replaced by one that needs an
+            // approval since its facts were recorded, before a restart perhaps.
+            Some(known) => CallFacts {
+                needs_approval: known.needs_approval || tool.needs_approval(&request),
+                ..known
+            },
+            None => tool.facts(&request),
+        };
+        let response = match check(&tool, &request, facts, cx) {
+            Ok(()) => self.run(&tool, request, facts.effect, cx, started).await,
+            Err(error) => request.fail(&error),
+        };
+        tool.meters.record(&response, started.elapsed());
+        response
+    }
+
+    async fn run(
+        &self,
+        tool: &GuardedTool,
+        request: ToolInvokeRequest,
+        effect: Effect,
+        cx: &CallContext,
+        called: Instant,
+    ) -> ToolInvokeResponse {
+        // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
+        let (Some(own), Some(shared)) = (
+            acquire(tool.permits.as_ref(), cx).await,
+            acquire(Some(&self.permits), cx).await,
+        ) else {
+            let message = "not run: cancelled while it waited for a concurrency permit";
+            return request.fail(&ToolError::new(ToolErrorCode::Cancelled, message));
+        };
+        // The time limit starts when the call does; without a wait, reading the clock once is enough.
+        let started = if own.has_waited || shared.has_waited {
+            Instant::now()
+        } else {
+            called
+        };
+        let deadline = cx
+            .deadline()
+            .map(|deadline| deadline.saturating_duration_since(started));
+        let limit = deadline.map_or(tool.time_limit, |left| left.min(tool.time_limit));
+        // The executor takes the request; the response needs its identity.
+        let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
+        let ended = match isolate(&**tool.entry.executor(), request, cx, started, limit).await {
+            Isolated::Done(Ok(response)) => Ok(response),
+            Isolated::Done(Err(error)) => Err(error),
+            Isolated::TimedOut => Err(ToolError::too_long(
+                format_args!("the tool timed out after {limit:?}"),
+                effect,
+            )),
+            Isolated::Panicked(message) => Err(panicked(&name, &message)),
+        };
+        truncated(response_to(call, name, ended), self.max_result_bytes)
+    }
+
+    fn not_found(&self, request: ToolInvokeRequest, started: Instant) -> ToolInvokeResponse {
+        let names: Vec<_> = self
+            .registry
+            .snapshot()
+            .entries()
+            .iter()
+            .map(|entry| entry.registration().name.to_string())
+            .take(MAX_NAMED_TOOLS)
+            .collect();
+        let name = &request.tool_name;
+        let message = format!("there is no tool `{name}`. The tools are: {}", names.join(", "));
+        let response = request.fail(&ToolError::new(ToolErrorCode::ToolNotFound, message));
+        // One meter for all unknown names: they are the model's words, and would be unbounded labels.
+        self.meters
+            .of("_unknown", Meters::new)
+            .record(&response, started.elapsed());
+        response
+    }
+
+    /// Returns the tool that a call means by `name`. Within a turn with a task list the turn's own tools come first,
+    /// as they do in the model's view.
+    fn resolve(&self, name: &ToolName, cx: &CallContext) -> Option<Arc<GuardedTool>> {
+        let of_turn = cx
+            .extension::<TaskList>()
+            .and_then(|_| self.task_tools.find(name.as_str()));
+        match of_turn {
+            Some(entry) => Some(Arc::new(self.guarded(entry))),
+            None => self.find(name),
+        }
+    }
+
+    /// Returns the tool of the registry with this name.
+    pub(super) fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
+        let table = self.table.load();
+        if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
+            return table.tools.get(name).cloned();
+        }
+        self.rebuild().tools.get(name).cloned()
+    }
+
+    /// Builds the table of the registry's newest snapshot. Tools that did not change keep their permits and meters.
+    fn rebuild(&self) -> Arc<ToolTable> {
+        // The guarded value is `()`: a panic elsewhere cannot have left it inconsistent.
+        let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read again under the lock: another caller may have built this table meanwhile.
+        let table = self.table.load_full();
+        let snapshot = self.registry.snapshot();
+        if Arc::ptr_eq(&table.snapshot, &snapshot) {
+            return table;
+        }
+        let guarded = |entry: &Arc<ToolEntry>| {
+            let name = &entry.registration().name;
+            let unchanged = table
+                .tools
+                .get(name)
+                .filter(|known| Arc::ptr_eq(&known.entry, entry))
+                .cloned();
+            (name.clone(), unchanged.unwrap_or_else(|| Arc::new(self.guarded(entry))))
+        };
+        let tools = snapshot.entries().iter().map(guarded).collect();
+        let table = Arc::new(ToolTable { snapshot, tools });
+        self.table.store(table.clone());
+        table
+    }
+
+    fn guarded(&self, entry: &Arc<ToolEntry>) -> GuardedTool {
+        let registration = entry.registration();
+        let permits = |calls: u32| Semaphore::new((calls as usize).clamp(1, Semaphore::MAX_PERMITS));
+        GuardedTool {
+            entry: entry.clone(),
+            time_limit: registration.hints.time_limit.unwrap_or(self.time_limit),
+            permits: registration.hints.max_concurrency.map(permits),
+            meters: self.meters.of(registration.name.as_str(), Meters::new),
+        }
+    }
+}
+
+/// Checks that the call has the grant that it needs, and that its arguments fit the tool's schema.
+fn check(tool: &GuardedTool, request: &ToolInvokeRequest, facts: CallFacts, cx: &CallContext) -> Result<(), ToolError> {
+    let name = &request.tool_name;
+    if facts.needs_approval && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments) {
+        let message = format!("`{name}` needs the user's approval for each call, and this call has none");
+        return Err(ToolError::new(ToolErrorCode::ApprovalRequired, message));
+    }
+    if tool.entry.executor().checks_arguments() {
+        return Ok(());
+    }
+    let checked = tool.entry.arguments().check(&request.arguments);
+    checked.map(drop).map_err(|error| error.into_tool_error(name))
+}
+
+/// Starts the call in isolation; an executor may panic even before it returns a future.
+async fn isolate(
+    executor: &dyn ToolExecutor,
+    request: ToolInvokeRequest,
+    cx: &CallContext,
+    started: Instant,
+    limit: Duration,
+) -> Isolated<Result<ToolInvokeResponse, ToolError>> {
+    let start = AssertUnwindSafe(|| executor.execute(request, cx));
+    match catch_unwind(start) {
+        Ok(running) => Isolate::new(running, started, limit).await,
+        Err(panic) => Isolated::Panicked(panic_message(&*panic)),
+    }
+}
+
+/// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted.
+fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, ToolError>) -> ToolInvokeResponse {
+    match ended {
+        Ok(response) => ToolInvokeResponse {
+            tool_call_id: call,
+            tool_name: name,
+            ..response
+        },
+        Err(error) => ToolInvokeResponse {
+            tool_call_id: call,
+            tool_name: name,
+            content: error.to_string(),
+            is_error: true,
+            code: Some(error.code()),
+        },
+    }
+}
+
+/// Returns the response with at most `limit` bytes of content. The note about a truncation comes first, where the
+/// model cannot miss it.
+fn truncated(mut response: ToolInvokeResponse, limit: usize) -> ToolInvokeResponse {
+    let length = response.content.len();
+    if length > limit {
+        let kept = response.content.floor_char_boundary(limit);
+        response.content.truncate(kept);
+        response
+            .content
+            .insert_str(0, &format!("[result cut: the first {kept} of {length} bytes]\n"));
+    }
+    response
+}
+
+/// A permit to run, if the semaphore exists, and whether the call waited for it.
+struct CallPermit<'a> {
+    _permit: Option<SemaphorePermit<'a>>,
+    has_waited: bool,
+}
+
+/// Acquires a permit, at once where one is free. Returns `None` when the call was cancelled first.
+async fn acquire<'a>(semaphore: Option<&'a Semaphore>, cx: &CallContext) -> Option<CallPermit<'a>> {
+    let Some(semaphore) = semaphore else {
+        return Some(CallPermit {
+            _permit: None,
+            has_waited: false,
+        });
+    };
+    if let Ok(permit) = semaphore.try_acquire() {
+        return Some(CallPermit {
+            _permit: Some(permit),
+            has_waited: false,
+        });
+    }
+    // Cancel point: dropping the wait gives up the call's place in the queue, and takes no permit.
+    let permit = cx.cancellation().run_until_cancelled(semaphore.acquire()).await?;
+    // These semaphores are never closed; if one were, a call without a permit would be the lesser evil.
+    Some(CallPermit {
+        _permit: permit.ok(),
+        has_waited: true,
+    })
+}
+
+/// Logs the panic of a tool or of a layer around it, and returns the error that the model reads.
+pub(super) fn panicked(tool: &ToolName, message: &str) -> ToolError {
+    tracing::error!(tool = %loggable(tool.as_str()), message = %loggable(message), "tool panicked; the call fails");
+    ToolError::execution_failed("the tool failed unexpectedly; try another way")
+}

@@ -1,0 +1,26 @@
+//! The limits of tool calls.
+
+use std::time::Duration;
+
+/// The limits of tool calls in one host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Maximum duration of a call whose tool states none of its own. Time spent waiting for a permit does not count.
+    /// Default 60 seconds.
+    pub time_limit: Duration,
+    /// Maximum number of calls that run at once; further calls wait for a permit. Default 64.
+    pub max_concurrency: usize,
+    /// Maximum length of a result in bytes. A longer result is truncated and begins with a note that says so.
+    /// Default 10 MiB.
+    pub max_result_bytes: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            time_limit: Duration::from_secs(60),
+            max_concurrency: 64,
+            max_result_bytes: 10 << 20,
+        }
+    }
+}

@@ -11,7 +11,7 @@ use rockbot_core::Principal;
 use rockbot_core::store::{ConversationMemory, LongTermMemory, RulesStore, SkillStore, StoreError};
 
 /// How many writes wait for the disk together.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_WRITES: usize = 32;
 
 /// Copies all memories of `principal`, archived ones too, and returns how many. Each takes the place of one with the
 /// same id.
@@ -27,7 +27,10 @@ pub async fn copy_long_term(
     let entries = from.list(principal).await?;
     let count = entries.len();
     let writes = stream::iter(entries).map(|entry| to.save(principal, Arc::unwrap_or_clone(entry)));
-    writes.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    writes
+        .buffer_unordered(MAX_CONCURRENT_WRITES)
+        .try_collect::<()>()
+        .await?;
     Ok(count)
 }
 
@@ -44,7 +47,10 @@ pub async fn copy_skills(
     let skills = from.list(principal).await?;
     let count = skills.len();
     let writes = stream::iter(skills).map(|skill| to.save(principal, Arc::unwrap_or_clone(skill)));
-    writes.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    writes
+        .buffer_unordered(MAX_CONCURRENT_WRITES)
+        .try_collect::<()>()
+        .await?;
     Ok(count)
 }
 

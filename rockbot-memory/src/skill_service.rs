@@ -67,7 +67,7 @@ impl SkillService {
     ) -> Result<SkillOutcome, StoreError> {
         let _changing = self.changing.lock().await;
         let now = self.clock.now();
-        offer.put_into(&*self.skills, principal, was_deleted, now).await
+        offer.install_into(&*self.skills, principal, was_deleted, now).await
     }
 
     /// Changes a skill, if there is one of this name.

@@ -421,7 +421,7 @@ async fn searches_by_meaning() {
     let embedding = tokio::spawn(embedder.run(stop.clone()));
     let entry = MemoryEntry::new("m", "A book", Timestamp::default(), Provenance::USER);
     memory.save(&me, entry).await.unwrap();
-    while memory.waiting(&me).await.unwrap() > 0 {
+    while memory.pending(&me).await.unwrap() > 0 {
         settle().await;
     }
     memory.search(&me, &MemoryQuery::new("fails")).await.unwrap();

@@ -5,9 +5,9 @@
 //! the process stays as it was saved.
 
 mod expansion;
+mod retention_purge;
 mod summary;
 mod task;
-mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use expansion::{Expander, Expansion, new_memory_id};
+pub(crate) use retention_purge::RetentionPurge;
 pub(crate) use summary::{Summarizer, Summary};
 pub(crate) use task::BackgroundTask;
-pub(crate) use upkeep::Upkeep;
 
 /// How many jobs wait at most; what is beyond is left as it was saved.
 const QUEUE_LEN: usize = 64;
@@ -39,12 +39,12 @@ pub(crate) enum Job {
 
 /// Where jobs wait. They are done once the host has started, one after the other.
 #[derive(Debug, Clone)]
-pub(crate) struct Queue(mpsc::Sender<Job>);
+pub(crate) struct BackgroundQueue(mpsc::Sender<Job>);
 
-/// The other end of a [`Queue`].
+/// The other end of a [`BackgroundQueue`].
 pub(crate) type Jobs = mpsc::Receiver<Job>;
 
-impl Queue {
+impl BackgroundQueue {
     pub(crate) fn new() -> (Self, Jobs) {
         let (queue, jobs) = mpsc::channel(QUEUE_LEN);
         (Self(queue), jobs)
@@ -66,14 +66,14 @@ impl Queue {
 }
 
 /// Does the jobs.
-pub(crate) struct Worker {
+pub(crate) struct BackgroundWorker {
     pub(crate) chat: Arc<dyn ChatClient>,
     pub(crate) expander: Option<Expander>,
     pub(crate) summarizer: Option<Summarizer>,
     pub(crate) jobs: Jobs,
 }
 
-impl Worker {
+impl BackgroundWorker {
     /// Does them until it is told to stop. Nothing is written down at the end: everything is stored already.
     pub(crate) async fn run(mut self, stop: &CancellationToken) {
         while let Some(Some(job)) = stop.run_until_cancelled(self.jobs.recv()).await {

@@ -12,8 +12,8 @@ use rockbot_core::{BoxError, CallContext, Clock, Digest, Timestamp};
 use tokio::time::{Instant, timeout_at};
 
 use super::SessionSummary;
+use super::queue::SessionKey;
 use super::transcript::transcript;
-use super::waiting::Key;
 
 /// How long the model may take.
 const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
@@ -21,8 +21,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
 /// The longest directive, in bytes.
 const MAX_DIRECTIVE: u64 = 64 << 10;
 
-/// How many of the newest signs are looked through.
-const SIGNS: usize = 1_000;
+/// How many of the newest signals are looked through.
+const MAX_SIGNALS: usize = 1_000;
 
 /// What the model is told unless a file says otherwise.
 const DIRECTIVE: &str = include_str!("session-evaluator.md");
@@ -39,32 +39,32 @@ pub(super) struct Evaluator {
 
 /// What came of looking at a session.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Looked {
+pub(super) enum EvaluationOutcome {
     /// There is nothing more to do.
     Done,
     /// Something was said in it at this time: it has not ended.
-    Alive(Timestamp),
+    Active(Timestamp),
 }
 
 impl Evaluator {
     /// Evaluates a session, unless that was done since its newest turn.
-    pub(super) async fn evaluate(&self, key: &Key) -> Result<Looked, BoxError> {
+    pub(super) async fn evaluate(&self, key: &SessionKey) -> Result<EvaluationOutcome, BoxError> {
         let turns = self
             .conversations
             .recent(&key.principal, &key.session_id, usize::MAX)
             .await?;
         let (Some(first), Some(newest)) = (turns.first(), turns.last()) else {
-            return Ok(Looked::Done);
+            return Ok(EvaluationOutcome::Done);
         };
         if self.clock.now().since(newest.timestamp) < self.idle_threshold {
-            return Ok(Looked::Alive(newest.timestamp));
+            return Ok(EvaluationOutcome::Active(newest.timestamp));
         }
-        let mut signs = self
+        let mut signals = self
             .feedback
-            .query_recent(&key.principal, first.timestamp, SIGNS)
+            .query_recent(&key.principal, first.timestamp, MAX_SIGNALS)
             .await?;
-        signs.retain(|sign| sign.session_id == key.session_id);
-        // The mark: a crash may have come between this entry and the end of the waiting.
+        signals.retain(|signal| signal.session_id == key.session_id);
+        // The mark: a crash may have come between this entry and the end of the queue.
         let id = Digest::of([
             "session",
             key.principal.as_str(),
@@ -72,25 +72,28 @@ impl Evaluator {
             newest.turn.as_str(),
         ])
         .short();
-        if !signs.iter().any(|sign| sign.id == id) {
-            let summary = self.ask(key, &turns, &signs).await?;
+        if !signals.iter().any(|signal| signal.id == id) {
+            let summary = self.ask(key, &turns, &signals).await?;
             let entry = entry(id, key, summary, self.clock.now())?;
             self.feedback.append(&key.principal, entry).await?;
         }
-        Ok(Looked::Done)
+        Ok(EvaluationOutcome::Done)
     }
 
     async fn ask(
         &self,
-        key: &Key,
+        key: &SessionKey,
         turns: &[ConversationTurn],
-        signs: &[FeedbackEntry],
+        signals: &[FeedbackEntry],
     ) -> Result<SessionSummary, BoxError> {
         let deadline = Instant::now() + TIME_LIMIT;
         let directive = directive(self.directive.clone()).await;
         let request = ChatRequest {
             tier: Some(self.tier),
-            ..ChatRequest::new([ChatMessage::system(directive), question(key, transcript(turns, signs))])
+            ..ChatRequest::new([
+                ChatMessage::system(directive),
+                question(key, transcript(turns, signals)),
+            ])
         };
         let call = ChatCall {
             request: Arc::new(request),
@@ -108,7 +111,7 @@ impl Evaluator {
 }
 
 /// The conversation between two marks that nobody who spoke in it could know.
-fn question(key: &Key, transcript: String) -> ChatMessage {
+fn question(key: &SessionKey, transcript: String) -> ChatMessage {
     let mark = Digest::of(["evaluation", key.session_id.as_str(), &transcript]).short();
     let host = |text| ContentPart {
         text,
@@ -130,7 +133,7 @@ fn question(key: &Key, transcript: String) -> ChatMessage {
     }
 }
 
-fn entry(id: String, key: &Key, summary: SessionSummary, now: Timestamp) -> Result<FeedbackEntry, BoxError> {
+fn entry(id: String, key: &SessionKey, summary: SessionSummary, now: Timestamp) -> Result<FeedbackEntry, BoxError> {
     Ok(FeedbackEntry {
         id,
         session_id: key.session_id.clone(),

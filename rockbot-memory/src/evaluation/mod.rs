@@ -5,13 +5,13 @@
 
 mod evaluator;
 mod options;
+mod queue;
+mod queue_file;
 mod service;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod transcript;
-mod waiting;
-mod waiting_file;
 
 pub use options::EvaluationOptions;
 pub use service::SessionEvaluation;

@@ -14,18 +14,18 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::EvaluationOptions;
-use super::evaluator::{Evaluator, Looked};
-use super::waiting::{Due, Key, Waiting};
-use super::waiting_file::WaitingFile;
+use super::evaluator::{EvaluationOutcome, Evaluator};
+use super::queue::{DueSession, EvaluationQueue, SessionKey};
+use super::queue_file::QueueFile;
 use crate::background::BackgroundTask;
 use crate::settings::FeedbackSettings;
 
 /// Where it is kept which sessions wait, below the data folder.
-const FOLDER: &str = "evaluation";
+const QUEUE_FOLDER: &str = "evaluation";
 
 /// How long nobody may have been active before a session is evaluated, and how often that is looked at.
-const QUIET: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const QUIET_PERIOD: Duration = Duration::from_secs(30);
+const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Looks back at sessions of people that have ended: asks a model how each went, and writes the answer, a
 /// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`].
@@ -33,7 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// A session waits from its first turn on until it is evaluated, and again when it goes on after that. Which ones wait is
 /// kept in `evaluation/waiting.json` of the data folder, at most 10 000: a restart evaluates none twice and forgets
 /// none, but one that began in the last moment before the process was killed. Sessions from before this was added wait
-/// when they go on. Waiting sessions are not read until they are evaluated.
+/// when they go on. Queued sessions are not read until they are evaluated.
 ///
 /// People come first: nothing is asked while a turn works or a model is asked, and not until 30 seconds after the last
 /// turn. The call itself has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat layers
@@ -51,8 +51,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 pub struct SessionEvaluation {
     /// `None`: as the settings say.
     options: Option<EvaluationOptions>,
-    waiting: Arc<Waiting>,
-    file: Option<Arc<WaitingFile>>,
+    queue: Arc<EvaluationQueue>,
+    file: Option<Arc<QueueFile>>,
 }
 
 impl SessionEvaluation {
@@ -89,11 +89,11 @@ impl Subsystem for SessionEvaluation {
         }
         needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
         if let Some(folder) = needs.parts().data_dir() {
-            let (file, entries) = WaitingFile::open(folder.join(FOLDER))?;
-            self.waiting = Arc::new(Waiting::of(entries));
+            let (file, entries) = QueueFile::open(folder.join(QUEUE_FOLDER))?;
+            self.queue = Arc::new(EvaluationQueue::of(entries));
             self.file = Some(Arc::new(file));
         }
-        needs.observe(Observer(self.waiting.clone()));
+        needs.observe(Observer(self.queue.clone()));
         self.options = Some(options);
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Subsystem for SessionEvaluation {
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let options = self.options.unwrap_or_default();
         let directive = parts.data_dir().map(|folder| folder.join(&options.directive));
-        let service = Service {
+        let service = EvaluationService {
             evaluator: Evaluator {
                 chat: parts.require::<dyn ChatClient>()?,
                 conversations: parts.require::<dyn ConversationMemory>()?,
@@ -112,7 +112,7 @@ impl Subsystem for SessionEvaluation {
                 tier: options.tier,
             },
             poll_interval: options.poll_interval,
-            waiting: self.waiting,
+            queue: self.queue,
             file: self.file,
         };
         Ok(Box::new(BackgroundTask::spawn(async move |stop| {
@@ -122,28 +122,28 @@ impl Subsystem for SessionEvaluation {
 }
 
 #[derive(Debug)]
-struct Observer(Arc<Waiting>);
+struct Observer(Arc<EvaluationQueue>);
 
 impl TurnObserver for Observer {
     fn ended(&self, turn: &EndedTurn<'_>) {
         if turn.is_of_a_person() {
-            let key = Key {
+            let key = SessionKey {
                 principal: turn.request.principal.clone(),
                 session_id: turn.request.session.clone(),
             };
-            self.0.said(key, turn.at);
+            self.0.turn_ended(key, turn.at);
         }
     }
 }
 
-struct Service {
+struct EvaluationService {
     evaluator: Evaluator,
     poll_interval: Duration,
-    waiting: Arc<Waiting>,
-    file: Option<Arc<WaitingFile>>,
+    queue: Arc<EvaluationQueue>,
+    file: Option<Arc<QueueFile>>,
 }
 
-impl Service {
+impl EvaluationService {
     async fn run(self, stop: CancellationToken) {
         tokio::join!(self.keep_saved(&stop), stop.run_until_cancelled(self.poll()));
         self.save().await;
@@ -151,14 +151,14 @@ impl Service {
 
     /// Never leaves a write alone: whoever opens the folder next must find it free.
     async fn keep_saved(&self, stop: &CancellationToken) {
-        while stop.run_until_cancelled(self.waiting.changed()).await.is_some() {
+        while stop.run_until_cancelled(self.queue.changed()).await.is_some() {
             self.save().await;
         }
     }
 
     async fn save(&self) {
         if let Some(file) = &self.file
-            && let Err(error) = file.save(&self.waiting).await
+            && let Err(error) = file.save(&self.queue).await
         {
             tracing::warn!(%error, "a restart may not know of all sessions that are to be evaluated");
         }
@@ -168,33 +168,33 @@ impl Service {
         loop {
             sleep(self.poll_interval).await;
             let now = self.evaluator.clock.now();
-            for due in self.waiting.due(now, self.evaluator.idle_threshold) {
+            for due in self.queue.due(now, self.evaluator.idle_threshold) {
                 self.quiet().await;
-                if self.waiting.is_still(&due) && !self.evaluate(&due).await {
+                if self.queue.is_unchanged(&due) && !self.evaluate(&due).await {
                     break;
                 }
             }
             // What could not be saved then may be now.
-            self.waiting.save_again();
+            self.queue.save_again();
         }
     }
 
     /// Waits until nobody works or has just been there.
     async fn quiet(&self) {
-        while !(self.waiting.is_quiet(QUIET) && self.evaluator.chat.is_idle()) {
-            sleep(LOOK_AGAIN).await;
+        while !(self.queue.is_quiet(QUIET_PERIOD) && self.evaluator.chat.is_idle()) {
+            sleep(QUIET_POLL_INTERVAL).await;
         }
     }
 
     /// Evaluates a session; returns whether that went well.
-    async fn evaluate(&self, due: &Due) -> bool {
+    async fn evaluate(&self, due: &DueSession) -> bool {
         match self.evaluator.evaluate(&due.key).await {
-            Ok(Looked::Done) => self.waiting.evaluated(due),
-            Ok(Looked::Alive(newest)) => self.waiting.went_on(due, newest),
+            Ok(EvaluationOutcome::Done) => self.queue.evaluated(due),
+            Ok(EvaluationOutcome::Active(newest)) => self.queue.mark_active(due, newest),
             Err(error) => {
                 let error = rockbot_core::support::loggable(&error.to_string()).to_string();
                 tracing::warn!(session = %due.key.session_id, error, "a session could not be evaluated; it is tried again later");
-                self.waiting.failed(due, self.poll_interval);
+                self.queue.failed(due, self.poll_interval);
                 return false;
             }
         }

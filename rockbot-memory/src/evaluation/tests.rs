@@ -300,13 +300,13 @@ async fn a_crash_behind_the_summary_asks_nothing_again() {
     world.turn(&process, "s", Origin::User).await;
     let file = folder.path().join("evaluation/waiting.json");
     world.pass(1).await;
-    let waiting = std::fs::read(&file).unwrap();
+    let saved = std::fs::read(&file).unwrap();
     world.pass(20).await;
     process.running.stop().await;
     drop(process);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "[]");
 
-    std::fs::write(&file, waiting).unwrap();
+    std::fs::write(&file, saved).unwrap();
     let process = world.start(Some(folder.path())).await;
     world.pass(20).await;
     world.check(1, &world.summaries().await, &["s"]);

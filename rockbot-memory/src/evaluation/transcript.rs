@@ -9,11 +9,11 @@ use rockbot_core::store::{ConversationTurn, FeedbackEntry, FeedbackSignal};
 const MESSAGE: usize = 4_000;
 const TOGETHER: usize = 60_000;
 
-/// How many signs are shown.
-const SIGNS: usize = 50;
+/// How many signals are shown.
+const MAX_SIGNALS: usize = 50;
 
 /// What was said, the newest as far as there is room, and what is known besides about how it went.
-pub(super) fn transcript(turns: &[ConversationTurn], signs: &[FeedbackEntry]) -> String {
+pub(super) fn transcript(turns: &[ConversationTurn], signals: &[FeedbackEntry]) -> String {
     let mut lines: Vec<_> = turns.iter().map(line).collect();
     let mut room = TOGETHER;
     let mut fits = |line: &String| {
@@ -29,11 +29,11 @@ pub(super) fn transcript(turns: &[ConversationTurn], signs: &[FeedbackEntry]) ->
         let _ = writeln!(text, "[{left_out} earlier messages are left out]");
     }
     text.extend(lines.drain(left_out..));
-    let mut signs = signs
+    let mut signals = signals
         .iter()
-        .filter(|sign| sign.signal_type != FeedbackSignal::SessionSummary);
-    for sign in signs.by_ref().take(SIGNS) {
-        let _ = writeln!(text, "[sign] {}", sign.summary);
+        .filter(|signal| signal.signal_type != FeedbackSignal::SessionSummary);
+    for signal in signals.by_ref().take(MAX_SIGNALS) {
+        let _ = writeln!(text, "[signal] {}", signal.summary);
     }
     text
 }
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    fn sign(signal_type: FeedbackSignal, summary: &str) -> FeedbackEntry {
+    fn signal(signal_type: FeedbackSignal, summary: &str) -> FeedbackEntry {
         FeedbackEntry {
             id: "f".to_owned(),
             session_id: "s".into(),
@@ -90,12 +90,12 @@ mod tests {
             turn(Role::Assistant, "hello"),
             turn(Role::System, "cancelled"),
         ];
-        let signs = [
-            sign(FeedbackSignal::UserThumbsUp, "liked"),
-            sign(FeedbackSignal::SessionSummary, "went well"),
+        let signals = [
+            signal(FeedbackSignal::UserThumbsUp, "liked"),
+            signal(FeedbackSignal::SessionSummary, "went well"),
         ];
-        let expected = "User: hi\nAgent: hello\nHost: cancelled\n[sign] liked\n";
-        assert_eq!(transcript(&turns, &signs), expected);
+        let expected = "User: hi\nAgent: hello\nHost: cancelled\n[signal] liked\n";
+        assert_eq!(transcript(&turns, &signals), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, 
 use rockbot_core::{MemoryId, Principal, Timestamp};
 
 use crate::FileOptions;
-use crate::storage::documents::{Collection, Documents};
+use crate::storage::documents::{Collection, DocumentStore};
 
 /// A [`LongTermMemory`] in a folder, which one process at a time can open.
 ///
@@ -36,7 +36,7 @@ use crate::storage::documents::{Collection, Documents};
 /// ```
 #[derive(Debug)]
 pub struct FileLongTermMemory {
-    documents: Arc<Documents<MemoryEntry>>,
+    documents: Arc<DocumentStore<MemoryEntry>>,
 }
 
 impl FileLongTermMemory {
@@ -56,7 +56,7 @@ impl FileLongTermMemory {
     /// Fails as [`FileLongTermMemory::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: FileOptions) -> Result<Self, StoreError> {
         Ok(Self {
-            documents: Arc::new(Documents::open(folder.into(), options.clock)?),
+            documents: Arc::new(DocumentStore::open(folder.into(), options.clock)?),
         })
     }
 

@@ -20,7 +20,7 @@ use rockbot_core::files::{DataFolder, FileError, Found, name_of, without_bom};
 use rockbot_core::store::{Rule, RulesStore, StoreError, StoreErrorKind};
 
 use crate::storage::blocking::{blocking, failed, invalid};
-use crate::storage::principal_cache::Residents;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// The longest file of rules, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -35,17 +35,17 @@ const HEADING: &str = "# Active Rules\n\n";
 ///
 /// A write resolves when the disk has it. A file has at most 1 MiB.
 #[derive(Debug)]
-pub struct FileRulesStore(Arc<Files>);
+pub struct FileRulesStore(Arc<RuleFiles>);
 
 #[derive(Debug)]
-struct Files {
+struct RuleFiles {
     folder: DataFolder,
     /// What was read of each principal, by file; also makes writers wait for each other.
-    texts: Residents<Mutex<Texts>>,
+    texts: PrincipalCache<Mutex<ParsedFiles>>,
 }
 
 /// The rules in each file, and as what it was read.
-type Texts = BTreeMap<String, ((Option<SystemTime>, u64), Vec<Rule>)>;
+type ParsedFiles = BTreeMap<String, ((Option<SystemTime>, u64), Vec<Rule>)>;
 
 impl FileRulesStore {
     /// Opens the rules in the data folder `folder`, which is made if it is missing.
@@ -55,20 +55,20 @@ impl FileRulesStore {
     /// Fails when the folder is open already, here or in another process, and when it cannot be made.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
-        Ok(Self(Arc::new(Files {
+        Ok(Self(Arc::new(RuleFiles {
             folder: folder.map_err(|error| failed("the rules cannot be opened", error))?,
-            texts: Residents::default(),
+            texts: PrincipalCache::default(),
         })))
     }
 
     async fn work<R: Send + 'static>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&Files, &Principal, &mut Texts) -> Result<R, StoreError> + Send + 'static,
+        work: impl FnOnce(&RuleFiles, &Principal, &mut ParsedFiles) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
         let (files, principal) = (self.0.clone(), principal.clone());
         blocking(move || {
-            let texts = files.texts.of(&principal);
+            let texts = files.texts.get_or_default(&principal);
             let mut texts = texts.lock().unwrap_or_else(PoisonError::into_inner);
             work(&files, &principal, &mut texts)
         })
@@ -76,9 +76,9 @@ impl FileRulesStore {
     }
 }
 
-impl Files {
+impl RuleFiles {
     /// Reads what changed. The files come in the order of their names, `rules.md` first.
-    fn refresh(&self, principal: &Principal, texts: &mut Texts) -> Result<Vec<String>, StoreError> {
+    fn refresh(&self, principal: &Principal, texts: &mut ParsedFiles) -> Result<Vec<String>, StoreError> {
         let found = self.found(principal)?;
         texts.retain(|name, _| found.iter().any(|found| found.name == *name));
         for found in &found {
@@ -118,7 +118,7 @@ impl Files {
         Ok(String::from_utf8_lossy(without_bom(&bytes)).into_owned())
     }
 
-    fn list(&self, principal: &Principal, texts: &mut Texts) -> Result<Vec<Rule>, StoreError> {
+    fn list(&self, principal: &Principal, texts: &mut ParsedFiles) -> Result<Vec<Rule>, StoreError> {
         let mut rules: Vec<Rule> = Vec::new();
         for name in self.refresh(principal, texts)? {
             for rule in texts.get(&name).into_iter().flat_map(|(_, rules)| rules) {
@@ -130,7 +130,7 @@ impl Files {
         Ok(rules)
     }
 
-    fn add(&self, principal: &Principal, texts: &mut Texts, rule: &Rule) -> Result<bool, StoreError> {
+    fn add(&self, principal: &Principal, texts: &mut ParsedFiles, rule: &Rule) -> Result<bool, StoreError> {
         if self.list(principal, texts)?.iter().any(|known| known.is_same_as(rule)) {
             return Ok(false);
         }
@@ -145,7 +145,7 @@ impl Files {
         self.write(&name, &text, texts).map(|()| true)
     }
 
-    fn remove(&self, principal: &Principal, texts: &mut Texts, rule: &Rule) -> Result<bool, StoreError> {
+    fn remove(&self, principal: &Principal, texts: &mut ParsedFiles, rule: &Rule) -> Result<bool, StoreError> {
         let mut was_there = false;
         for name in self.refresh(principal, texts)? {
             let has_it = texts
@@ -192,7 +192,7 @@ impl Files {
         written.map_err(|error| failed("the time zone cannot be written", error))
     }
 
-    fn write(&self, name: &str, text: &str, texts: &mut Texts) -> Result<(), StoreError> {
+    fn write(&self, name: &str, text: &str, texts: &mut ParsedFiles) -> Result<(), StoreError> {
         if text.len() as u64 > MAX_BYTES {
             return Err(invalid(
                 "a file of rules has at most 1 MiB: remove some",
@@ -244,10 +244,10 @@ impl RulesStore for FileRulesStore {
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
         // Looking at a folder and a file costs less than the way to another thread and back; what changed is read here, too. Rules
         // are few, and lie on a disk of this machine. Writers are waited for there.
-        if let Ok(mut texts) = self.0.texts.of(principal).try_lock() {
+        if let Ok(mut texts) = self.0.texts.get_or_default(principal).try_lock() {
             return self.0.list(principal, &mut texts);
         }
-        self.work(principal, Files::list).await
+        self.work(principal, RuleFiles::list).await
     }
 
     async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError> {

@@ -9,7 +9,7 @@ use rockbot_core::search::Ranked;
 use rockbot_core::store::{Skill, SkillStore, StoreError, StorePath};
 
 use crate::FileOptions;
-use crate::storage::documents::{Collection, Documents};
+use crate::storage::documents::{Collection, DocumentStore};
 
 /// A [`SkillStore`] in a folder, which one process at a time can open.
 ///
@@ -18,7 +18,7 @@ use crate::storage::documents::{Collection, Documents};
 /// times as long as it takes to look at all files. A skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct FileSkillStore {
-    documents: Arc<Documents<Skill>>,
+    documents: Arc<DocumentStore<Skill>>,
 }
 
 impl FileSkillStore {
@@ -38,7 +38,7 @@ impl FileSkillStore {
     /// Fails as [`FileSkillStore::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: FileOptions) -> Result<Self, StoreError> {
         Ok(Self {
-            documents: Arc::new(Documents::open(folder.into(), options.clock)?),
+            documents: Arc::new(DocumentStore::open(folder.into(), options.clock)?),
         })
     }
 

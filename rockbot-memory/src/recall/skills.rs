@@ -11,7 +11,7 @@ use rockbot_core::store::{Skill, SkillStore, StorePath};
 
 use super::shortened;
 use super::topics::{merged, reason};
-use crate::tools::is_stranger;
+use crate::tools::is_untrusted_source;
 
 const HEADING: &str = "Skills (read one with get_skill before you use it)";
 
@@ -70,7 +70,7 @@ impl SkillRecall {
         let is_shown = |skill: &Skill| shown.iter().any(|item| item.text.starts_with(&head(skill)));
         let left = skills
             .iter()
-            .filter(|skill| !is_stranger(&skill.provenance) && !is_shown(skill));
+            .filter(|skill| !is_untrusted_source(&skill.provenance) && !is_shown(skill));
         let left = left.take(self.max_listed);
         let listed = left.map(|skill| item(line(skill), "the conversation begins".to_owned(), &skill.provenance));
         Ok(listed.collect())

@@ -13,7 +13,7 @@ const WORTH_IT: f64 = 0.3;
 
 /// Something that was found, and by which topic.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found<'a, T> {
+pub(super) struct TopicHit<'a, T> {
     pub(super) item: T,
     pub(super) topic: &'a str,
     /// From 0 to 1.
@@ -24,9 +24,9 @@ pub(super) struct Found<'a, T> {
 pub(super) fn merged<'a, T, K: Hash + Eq>(
     found: impl IntoIterator<Item = (&'a str, Vec<Ranked<T>>)>,
     key: impl Fn(&T) -> K,
-) -> Vec<Found<'a, T>> {
+) -> Vec<TopicHit<'a, T>> {
     let mut places: HashMap<K, usize> = HashMap::new();
-    let mut all: Vec<Found<'a, T>> = Vec::new();
+    let mut all: Vec<TopicHit<'a, T>> = Vec::new();
     let mut weight = 1.0;
     for (topic, ranked) in found {
         let best = ranked.first().map_or(1.0, |first| first.score);
@@ -35,8 +35,8 @@ pub(super) fn merged<'a, T, K: Hash + Eq>(
             let score = weight * score / best;
             let place = *places.entry(key(&item)).or_insert(all.len());
             match all.get(place) {
-                None => all.push(Found { item, topic, score }),
-                Some(known) if known.score < score => all[place] = Found { item, topic, score },
+                None => all.push(TopicHit { item, topic, score }),
+                Some(known) if known.score < score => all[place] = TopicHit { item, topic, score },
                 Some(_) => {}
             }
         }

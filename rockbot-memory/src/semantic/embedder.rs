@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::index::Index;
-use super::shared::Shared;
+use super::shared::SemanticState;
 use crate::storage::blocking::blocking;
 
 /// How many texts are asked for at once, at most.
@@ -33,7 +33,7 @@ const MAX_REST: Duration = Duration::from_secs(5 * 60);
 /// the process begins anew.
 #[derive(Debug)]
 #[must_use = "without it no entry gets a vector"]
-pub struct Embedder(pub(super) Arc<Shared>);
+pub struct Embedder(pub(super) Arc<SemanticState>);
 
 /// How much is asked of the model; once it answers, as much as at first.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Default for Pace {
 
 /// An entry that needs a vector.
 #[derive(Debug)]
-struct Wanted {
+struct EmbeddingRequest {
     id: MemoryId,
     key: Digest,
     text: String,
@@ -63,7 +63,7 @@ impl Embedder {
     /// Works until `stop` fires.
     pub async fn run(self, stop: CancellationToken) {
         let mut pace = Pace::default();
-        while let Some(principal) = stop.run_until_cancelled(self.0.waiting.next()).await {
+        while let Some(principal) = stop.run_until_cancelled(self.0.pending.next()).await {
             let Err(error) = self.embed_all(&principal, &mut pace, &stop).await else {
                 continue;
             };
@@ -72,7 +72,7 @@ impl Embedder {
             if stop.run_until_cancelled(sleep(rest)).await.is_none() {
                 return;
             }
-            self.0.waiting.add(&principal);
+            self.0.pending.add(&principal);
             pace.rest = (rest * 2).min(MAX_REST);
         }
     }
@@ -104,7 +104,12 @@ impl Embedder {
     }
 
     /// The next entries that need a vector, up to `limit`, as they are now.
-    async fn wanted(&self, principal: &Principal, index: &Index, limit: usize) -> Result<Vec<Wanted>, StoreError> {
+    async fn wanted(
+        &self,
+        principal: &Principal,
+        index: &Index,
+        limit: usize,
+    ) -> Result<Vec<EmbeddingRequest>, StoreError> {
         let mut wanted = Vec::new();
         for id in index.pending(limit) {
             let entry = self.0.store.get(principal, &id).await?;
@@ -112,7 +117,7 @@ impl Embedder {
             index.note(&id, key);
             if let (Some(entry), Some(key)) = (entry, key) {
                 let text = self.0.cut(entry.content.trim()).to_owned();
-                wanted.push(Wanted { id, key, text });
+                wanted.push(EmbeddingRequest { id, key, text });
             }
         }
         Ok(wanted)
@@ -123,7 +128,7 @@ impl Embedder {
         &self,
         principal: &Principal,
         index: &Index,
-        wanted: &[Wanted],
+        wanted: &[EmbeddingRequest],
     ) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
         let texts = wanted.iter().map(|wanted| wanted.text.clone()).collect();
         match self.0.embed(principal, texts, TIME_LIMIT).await {
@@ -139,7 +144,7 @@ impl Embedder {
         &self,
         principal: &Principal,
         index: &Index,
-        wanted: &[Wanted],
+        wanted: &[EmbeddingRequest],
         error: EmbeddingError,
     ) -> Result<Vec<Option<Embedding>>, EmbeddingError> {
         if let [wanted] = wanted {
@@ -167,7 +172,7 @@ impl Embedder {
         &self,
         principal: &Principal,
         index: &Arc<Index>,
-        vectors: impl Iterator<Item = (&Wanted, Option<Embedding>)>,
+        vectors: impl Iterator<Item = (&EmbeddingRequest, Option<Embedding>)>,
     ) {
         let mut known = Vec::new();
         for (wanted, vector) in vectors {

@@ -17,16 +17,16 @@ const PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// Held by whoever looks all entries over.
-    pub(super) looking: Mutex<()>,
-    state: RwLock<State>,
+    pub(super) scan_lock: Mutex<()>,
+    state: RwLock<IndexState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    texts: BTreeMap<MemoryId, Text>,
+struct IndexState {
+    texts: BTreeMap<MemoryId, IndexedEntry>,
     vectors: VectorIndex<MemoryId>,
-    /// When all entries were looked over.
-    looked: Option<Instant>,
+    /// When all entries were scanned over.
+    scanned: Option<Instant>,
     /// How often something was noted.
     notes: u64,
     /// How many vectors stand in the file.
@@ -35,7 +35,7 @@ struct State {
 
 /// What an entry says.
 #[derive(Debug)]
-struct Text {
+struct IndexedEntry {
     key: Digest,
     /// The model has no vector for it.
     is_refused: bool,
@@ -44,22 +44,22 @@ struct Text {
 }
 
 impl Index {
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, IndexState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody has looked all entries over.
+    /// Whether nobody has scanned all entries over.
     pub(super) fn is_new(&self) -> bool {
-        self.read().looked.is_none()
+        self.read().scanned.is_none()
     }
 
     /// Whether somebody should.
     pub(super) fn is_stale(&self) -> bool {
-        self.read().looked.is_none_or(|looked| looked.elapsed() >= PAUSE)
+        self.read().scanned.is_none_or(|scanned| scanned.elapsed() >= PAUSE)
     }
 
     /// Whether there is no vector to compare with.
@@ -78,10 +78,11 @@ impl Index {
     }
 
     /// Takes in all entries as they were at the time `then`, and vectors that are known.
-    pub(super) fn look_over(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, filed: &Filed) {
+    pub(super) fn rescan(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, filed: &StoredVectors) {
         let mut state = self.write();
-        let is_gone =
-            |(id, text): (&MemoryId, &Text)| (text.noted <= then && !entries.contains_key(id)).then(|| id.clone());
+        let is_gone = |(id, text): (&MemoryId, &IndexedEntry)| {
+            (text.noted <= then && !entries.contains_key(id)).then(|| id.clone())
+        };
         let gone: Vec<_> = state.texts.iter().filter_map(is_gone).collect();
         for id in &gone {
             state.note(id, None);
@@ -95,7 +96,7 @@ impl Index {
             }
         }
         state.filed += filed.lines;
-        state.looked = Some(Instant::now());
+        state.scanned = Some(Instant::now());
     }
 
     /// Up to `limit` entries that need a vector.
@@ -149,7 +150,7 @@ impl Index {
     }
 }
 
-impl State {
+impl IndexState {
     fn note(&mut self, id: &MemoryId, key: Option<Digest>) -> bool {
         self.notes += 1;
         let Some(key) = key else {
@@ -162,7 +163,7 @@ impl State {
             Some(text) => text.noted = noted,
             None => {
                 let is_refused = false;
-                self.texts.insert(id.clone(), Text { key, is_refused, noted });
+                self.texts.insert(id.clone(), IndexedEntry { key, is_refused, noted });
                 self.vectors.remove(id);
             }
         }
@@ -176,14 +177,14 @@ impl State {
     }
 
     fn pending(&self) -> impl Iterator<Item = &MemoryId> {
-        let is_pending = |(id, text): &(&MemoryId, &Text)| !text.is_refused && !self.vectors.contains(*id);
+        let is_pending = |(id, text): &(&MemoryId, &IndexedEntry)| !text.is_refused && !self.vectors.contains(*id);
         self.texts.iter().filter(is_pending).map(|(id, _)| id)
     }
 }
 
 /// What stands in the file of a principal.
 #[derive(Debug, Default)]
-pub(super) struct Filed {
+pub(super) struct StoredVectors {
     pub(super) vectors: HashMap<Digest, Embedding>,
     /// How many lines it has, those that cannot be read included.
     pub(super) lines: usize,

@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout};
 use super::fuse::fuse;
 use super::health::Health;
 use super::index::Index;
+use super::pending::PendingPrincipals;
 use super::queries::Queries;
-use super::shared::Shared;
+use super::shared::SemanticState;
 use super::vector_file::VectorFiles;
-use super::waiting::Waiting;
 use super::{Embedder, SemanticMemoryOptions};
 use crate::storage::blocking::blocking;
-use crate::storage::principal_cache::Residents;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// How many entries each way of searching brings at least, before they are joined.
 const POOL: usize = 50;
@@ -46,7 +46,7 @@ const POOL: usize = 50;
 /// let (memory, embedder) = SemanticMemory::open(store, client, options)?;
 /// tokio::spawn(embedder.run(CancellationToken::new()));
 /// memory.save(&me, MemoryEntry::new("m1", "The cat is called Miso.", Timestamp::default(), Provenance::USER)).await?;
-/// while memory.waiting(&me).await? > 0 {
+/// while memory.pending(&me).await? > 0 {
 ///     tokio::time::sleep(Duration::from_millis(1)).await;
 /// }
 /// let found = memory.search(&me, &MemoryQuery::new("What name has your pet?")).await?;
@@ -56,7 +56,7 @@ const POOL: usize = 50;
 /// ```
 #[derive(Debug)]
 pub struct SemanticMemory {
-    shared: Arc<Shared>,
+    shared: Arc<SemanticState>,
     queries: Queries,
     options: SemanticMemoryOptions,
 }
@@ -74,12 +74,12 @@ impl SemanticMemory {
         options: SemanticMemoryOptions,
     ) -> Result<(Self, Embedder), StoreError> {
         let files = options.folder.clone().map(VectorFiles::open).transpose()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SemanticState {
             store,
             client: Arc::new(client),
-            indexes: Residents::default(),
+            indexes: PrincipalCache::default(),
             files: files.map(Arc::new),
-            waiting: Waiting::default(),
+            pending: PendingPrincipals::default(),
             health: Health::default(),
             max_text: options.max_text,
         });
@@ -96,15 +96,15 @@ impl SemanticMemory {
     /// # Errors
     ///
     /// Fails when the memory cannot be read.
-    pub async fn waiting(&self, principal: &Principal) -> Result<usize, StoreError> {
+    pub async fn pending(&self, principal: &Principal) -> Result<usize, StoreError> {
         Ok(self.shared.index(principal).await?.count_pending())
     }
 
     /// The index, and where `text` lies, if something can be compared with it, and both are there in time.
     async fn place(&self, principal: &Principal, text: &str) -> Result<Option<(Arc<Index>, Embedding)>, StoreError> {
-        if self.shared.indexes.of(principal).is_stale() {
+        if self.shared.indexes.get_or_default(principal).is_stale() {
             // What takes too long here, the embedder does undisturbed.
-            self.shared.waiting.add(principal);
+            self.shared.pending.add(principal);
         }
         let (began, limit) = (Instant::now(), self.options.query_time_limit);
         let Ok(index) = timeout(limit, self.shared.index(principal)).await else {

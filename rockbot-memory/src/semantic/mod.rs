@@ -24,12 +24,12 @@ mod health;
 mod index;
 mod memory;
 mod options;
+mod pending;
 mod queries;
 mod shared;
 #[cfg(test)]
 mod tests;
 mod vector_file;
-mod waiting;
 
 pub use embedder::Embedder;
 pub use memory::SemanticMemory;

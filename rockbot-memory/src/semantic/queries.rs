@@ -7,10 +7,10 @@ use std::time::Duration;
 use rockbot_core::embedding::Embedding;
 use rockbot_core::{Digest, Principal};
 
-use super::shared::Shared;
+use super::shared::SemanticState;
 
 /// How many vectors are kept: in each turn of a conversation its topics are searched for once more.
-const KEPT: usize = 128;
+const MAX_QUERIES: usize = 128;
 
 /// The last queries, the newest at the end.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Queries {
     /// The vector of `text`, if there is one within the time limit.
     pub(super) async fn vector(
         &self,
-        shared: &Shared,
+        shared: &SemanticState,
         principal: &Principal,
         text: &str,
         time_limit: Duration,
@@ -48,7 +48,7 @@ impl Queries {
 
     fn keep(&self, key: Digest, vector: Embedding) {
         let mut queries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if queries.len() >= KEPT {
+        if queries.len() >= MAX_QUERIES {
             queries.pop_front();
         }
         queries.push_back((key, vector));

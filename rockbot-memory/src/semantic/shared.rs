@@ -11,27 +11,27 @@ use rockbot_core::{CallContext, Digest, MemoryId, Principal};
 use tokio::time::timeout;
 
 use super::health::Health;
-use super::index::{Filed, Index};
+use super::index::{Index, StoredVectors};
+use super::pending::PendingPrincipals;
 use super::vector_file::VectorFiles;
-use super::waiting::Waiting;
 use crate::storage::blocking::blocking;
-use crate::storage::principal_cache::Residents;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// The session of calls that belong to none.
 const SESSION: &str = "embeddings";
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SemanticState {
     pub(super) store: Arc<dyn LongTermMemory>,
     pub(super) client: Arc<dyn EmbeddingClient>,
-    pub(super) indexes: Residents<Index>,
+    pub(super) indexes: PrincipalCache<Index>,
     pub(super) files: Option<Arc<VectorFiles>>,
-    pub(super) waiting: Waiting,
+    pub(super) pending: PendingPrincipals,
     pub(super) health: Health,
     pub(super) max_text: usize,
 }
 
-impl Shared {
+impl SemanticState {
     /// As much of a text as is embedded.
     pub(super) fn cut<'t>(&self, text: &'t str) -> &'t str {
         &text[..text.floor_char_boundary(self.max_text)]
@@ -46,55 +46,55 @@ impl Shared {
 
     /// Takes in what an entry says now.
     pub(super) fn note(&self, principal: &Principal, id: &MemoryId, key: Option<Digest>) {
-        if self.indexes.of(principal).note(id, key) {
-            self.waiting.add(principal);
+        if self.indexes.get_or_default(principal).note(id, key) {
+            self.pending.add(principal);
         }
     }
 
-    /// The index of `principal`, after looking for entries that it does not know, if that is some time ago.
+    /// The index of `principal`, after a rescan for entries that it does not know, if that is some time ago.
     pub(super) async fn index(self: &Arc<Self>, principal: &Principal) -> Result<Arc<Index>, StoreError> {
-        let index = self.indexes.of(principal);
+        let index = self.indexes.get_or_default(principal);
         if index.is_stale() {
-            let _looking = index.looking.lock().await;
-            // Somebody else may just have looked.
+            let _looking = index.scan_lock.lock().await;
+            // Somebody else may just have scanned.
             if index.is_stale() {
-                self.look_over(principal, &index).await?;
+                self.rescan(principal, &index).await?;
             }
         }
         Ok(index)
     }
 
-    async fn look_over(self: &Arc<Self>, principal: &Principal, index: &Arc<Index>) -> Result<(), StoreError> {
+    async fn rescan(self: &Arc<Self>, principal: &Principal, index: &Arc<Index>) -> Result<(), StoreError> {
         let filed = match index.is_new() {
             true => self.load(principal).await,
-            false => Filed::default(),
+            false => StoredVectors::default(),
         };
         let then = index.now();
         let entries = self.store.list(principal).await?;
-        let (shared, looked) = (self.clone(), index.clone());
+        let (shared, scanned) = (self.clone(), index.clone());
         blocking(move || {
             let keys = entries
                 .iter()
                 .filter_map(|entry| Some((entry.id.clone(), shared.key(entry)?)));
-            looked.look_over(then, &keys.collect::<BTreeMap<_, _>>(), &filed);
+            scanned.rescan(then, &keys.collect::<BTreeMap<_, _>>(), &filed);
             Ok(())
         })
         .await?;
         if index.count_pending() > 0 {
-            self.waiting.add(principal);
+            self.pending.add(principal);
         }
         Ok(())
     }
 
-    async fn load(&self, principal: &Principal) -> Filed {
+    async fn load(&self, principal: &Principal) -> StoredVectors {
         let Some(files) = self.files.clone() else {
-            return Filed::default();
+            return StoredVectors::default();
         };
         let owner = principal.clone();
         let loaded = blocking(move || files.load(&owner)).await;
         loaded.unwrap_or_else(|error| {
             tracing::warn!(%principal, %error, "vectors of memories are asked for again");
-            Filed::default()
+            StoredVectors::default()
         })
     }
 

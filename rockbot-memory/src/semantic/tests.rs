@@ -38,7 +38,7 @@ impl Settled {
     }
 
     async fn settle(&self, principal: &Principal) {
-        while self.memory.waiting(principal).await.unwrap() > 0 {
+        while self.memory.pending(principal).await.unwrap() > 0 {
             tokio::task::yield_now().await;
         }
     }
@@ -307,7 +307,7 @@ async fn writing_never_waits_for_the_model() {
     let memory = in_memory(Troubled::new(Trouble::Hangs));
     save(&memory.memory, &[CAT, DOG]).await;
     check(&memory.memory, "cat", &["cat"]).await;
-    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 2);
+    assert_eq!(memory.memory.pending(&Principal::default()).await.unwrap(), 2);
     // The call that hangs does not hold up the end either.
     memory.close().await;
 }
@@ -427,7 +427,7 @@ async fn a_model_that_fails_is_tried_again_later_and_later() {
         assert_eq!(began.elapsed().as_secs(), seconds, "call {calls}");
     }
     client.has(Trouble::None);
-    while memory.memory.waiting(&Principal::default()).await.unwrap() > 0 {
+    while memory.memory.pending(&Principal::default()).await.unwrap() > 0 {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     check(&memory, PARAPHRASE, &["cat"]).await;
@@ -469,9 +469,9 @@ async fn texts_that_the_model_refuses_are_not_asked_for_without_end_after_a_rest
     save(&*store, &POISONS).await;
     let client = Troubled::new(Trouble::Picky);
     let memory = Settled::open(store, client.clone(), in_folder(folder.path()));
-    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 2);
+    assert_eq!(memory.memory.pending(&Principal::default()).await.unwrap(), 2);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 0);
+    assert_eq!(memory.memory.pending(&Principal::default()).await.unwrap(), 0);
     assert_eq!(client.calls(), 3);
     check(&memory.memory, PARAPHRASE, &["cat"]).await;
     memory.close().await;
@@ -486,8 +486,8 @@ async fn one_principal_whose_texts_are_refused_does_not_hold_up_others() {
     }
     memory.save(&second, fact(CAT.0, CAT.1)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(memory.memory.waiting(&second).await.unwrap(), 0);
-    assert_eq!(memory.memory.waiting(&first).await.unwrap(), 2);
+    assert_eq!(memory.memory.pending(&second).await.unwrap(), 0);
+    assert_eq!(memory.memory.pending(&first).await.unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -498,7 +498,7 @@ async fn a_slow_model_is_asked_for_fewer_texts() {
         save(&memory.memory, &[(&id.to_string(), "The cat sleeps.")]).await;
     }
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(memory.memory.waiting(&Principal::default()).await.unwrap(), 0);
+    assert_eq!(memory.memory.pending(&Principal::default()).await.unwrap(), 0);
     // For 20, 10 and 5, which it makes; for the other 15, 7, and the last 8.
     assert_eq!(client.calls(), 6);
 }
@@ -509,13 +509,13 @@ async fn a_search_does_not_wait_long_until_vectors_are_loaded() {
     save(&*store, &[CAT, DOG]).await;
     let options = SemanticMemoryOptions::default();
     let (memory, embedder) = SemanticMemory::open(store, words(), options).unwrap();
-    let index = embedder.0.indexes.of(&me);
+    let index = embedder.0.indexes.get_or_default(&me);
     // Somebody loads them, and does not come to an end.
-    let looking = index.looking.lock().await;
+    let scan_lock = index.scan_lock.lock().await;
     let began = tokio::time::Instant::now();
     check(&memory, "feline or dog", &["dog"]).await;
     assert_eq!(began.elapsed(), Duration::from_secs(1));
-    drop(looking);
+    drop(scan_lock);
     // Nobody searches, and yet they are loaded.
     let stop = CancellationToken::new();
     let work = AbortOnDropHandle::new(tokio::spawn(embedder.run(stop)));

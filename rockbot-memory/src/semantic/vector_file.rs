@@ -11,7 +11,7 @@ use rockbot_core::store::StoreError;
 use rockbot_core::{Digest, Principal};
 use serde::{Deserialize, Serialize};
 
-use super::index::Filed;
+use super::index::StoredVectors;
 use crate::storage::blocking::failed;
 
 const NAME: &str = "vectors.jsonl";
@@ -28,7 +28,7 @@ pub(super) struct VectorFiles(Mutex<DataFolder>);
 
 /// A vector, by the digest of what has it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct VectorLine {
     text: Digest,
     /// Its numbers, 4 bytes each with the lowest first, as Base64.
     vector: String,
@@ -46,17 +46,17 @@ impl VectorFiles {
     }
 
     /// What is known of `principal`. What cannot be read is left out.
-    pub(super) fn load(&self, principal: &Principal) -> Result<Filed, StoreError> {
-        let (name, folder, mut filed) = (file_of(principal)?, self.folder(), Filed::default());
+    pub(super) fn load(&self, principal: &Principal) -> Result<StoredVectors, StoreError> {
+        let (name, folder, mut filed) = (file_of(principal)?, self.folder(), StoredVectors::default());
         let read = folder.read_lines(&name, MAX_LINE, |line| {
             filed.lines += 1;
-            let line: Option<Line> = serde_json::from_slice(line).ok();
+            let line: Option<VectorLine> = serde_json::from_slice(line).ok();
             filed
                 .vectors
                 .extend(line.and_then(|line| Some((line.text, vector(&line.vector)?))));
         });
         match read {
-            Err(error) if error.is_damage() => set_aside(&folder, &name, &error).map(|()| Filed::default()),
+            Err(error) if error.is_damage() => quarantine(&folder, &name, &error).map(|()| StoredVectors::default()),
             read => read.map(|_| filed),
         }
         .map_err(|error| failed("the vectors of memories cannot be read", error))
@@ -83,7 +83,7 @@ fn file_of(principal: &Principal) -> Result<String, StoreError> {
     name_of(principal, NAME).map_err(|error| failed("the vectors of a principal have no file", error))
 }
 
-fn set_aside(folder: &DataFolder, name: &str, error: &FileError) -> Result<(), FileError> {
+fn quarantine(folder: &DataFolder, name: &str, error: &FileError) -> Result<(), FileError> {
     let aside = folder.set_aside(name)?;
     tracing::warn!(name, set_aside_as = aside, %error, "vectors of memories are asked for again");
     Ok(())
@@ -94,7 +94,7 @@ fn lines<'a>(vectors: impl Iterator<Item = (Digest, &'a [f32])>) -> Vec<u8> {
     for (text, values) in vectors {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let vector = STANDARD.encode(bytes);
-        serde_json::to_writer(&mut lines, &Line { text, vector }).expect("a line is two texts");
+        serde_json::to_writer(&mut lines, &VectorLine { text, vector }).expect("a line is two texts");
         lines.push(b'\n');
     }
     lines

@@ -119,7 +119,7 @@ impl SkillFile {
     }
 
     /// What is offered to an agent.
-    pub(super) fn into_offer(mut self, trust: Trust) -> Option<ManagedSkill> {
+    pub(super) fn into_managed(mut self, trust: Trust) -> Option<ManagedSkill> {
         self.fields.remove(OUR_DIGEST);
         let ours = self.fields.remove(OUR_NAME).and_then(|name| StorePath::new(&name).ok());
         Some(ManagedSkill {

@@ -12,7 +12,7 @@ use super::document::{SkillFile, SkillFileError};
 use super::files::SkillFiles;
 use super::front_matter::shown;
 use super::managed_skill::{FOLDER_SOURCE, ManagedSkill, SkillOutcome};
-use super::walk::{self, Found};
+use super::walk::{self, FoundFiles};
 use crate::storage::blocking::{blocking, failed};
 
 /// How many skills are taken from a folder, and how many bytes a `SKILL.md` may have.
@@ -78,7 +78,7 @@ pub enum SkipReason {
 /// A skill as it lies in a folder.
 #[derive(Debug)]
 pub(crate) struct FolderSkill {
-    pub(crate) offer: ManagedSkill,
+    pub(crate) skill: ManagedSkill,
     /// With a slash at its end.
     folder: String,
     pub(crate) files: SkillFiles,
@@ -107,9 +107,9 @@ impl SkillFolder {
             skills: Vec::with_capacity(skills.len()),
             skipped,
         };
-        for FolderSkill { offer, folder, .. } in skills {
-            let name = offer.name.clone();
-            let outcome = offer.put_into(to, principal, false, clock.now()).await?;
+        for FolderSkill { skill, folder, .. } in skills {
+            let name = skill.name.clone();
+            let outcome = skill.install_into(to, principal, false, clock.now()).await?;
             let folder = folder.trim_end_matches('/').to_owned();
             report.skills.push(ImportedSkill { name, folder, outcome });
         }
@@ -131,7 +131,7 @@ impl SkillFolder {
         };
         // What the folder itself is called; it may be given as `.`.
         let path = std::fs::canonicalize(&self.path).map_err(cannot)?;
-        let found = Found::in_folder(&path).map_err(cannot)?;
+        let found = FoundFiles::in_folder(&path).map_err(cannot)?;
         let root = Arc::new(DataFolder::unheld(path));
         let link = |path: &String| SkippedFile {
             path: path.clone(),
@@ -162,14 +162,14 @@ impl SkillFolder {
             return Err(SkipReason::OtherName(shown(&file.name)));
         }
         let name = file.name.clone();
-        let offer = file.into_offer(self.trust).ok_or(SkillFileError::Name(name))?;
+        let skill = file.into_managed(self.trust).ok_or(SkillFileError::Name(name))?;
         let provenance = Provenance {
             source: FOLDER_SOURCE.into(),
             trust: self.trust,
         };
         let files = SkillFiles::new(root.clone(), folder, files, provenance);
         Ok(FolderSkill {
-            offer,
+            skill,
             folder: folder.to_owned(),
             files,
         })
@@ -181,7 +181,7 @@ fn admitted(skill: FolderSkill, before: &[FolderSkill]) -> Result<FolderSkill, S
     if before.len() == MAX_SKILLS {
         return Err(SkipReason::TooMany);
     }
-    match before.iter().find(|other| other.offer.name == skill.offer.name) {
+    match before.iter().find(|other| other.skill.name == skill.skill.name) {
         Some(other) => Err(SkipReason::Twice(other.folder.clone())),
         None => Ok(skill),
     }

@@ -48,7 +48,7 @@ impl ManagedSkill {
     }
 
     /// Takes it into a store, unless somebody wrote or deleted what has its name.
-    pub(crate) async fn put_into(
+    pub(crate) async fn install_into(
         self,
         store: &dyn SkillStore,
         principal: &Principal,
@@ -56,7 +56,7 @@ impl ManagedSkill {
         now: Timestamp,
     ) -> Result<SkillOutcome, StoreError> {
         let known = store.get(principal, &self.name).await?;
-        let outcome = self.judge(known.as_deref(), was_deleted);
+        let outcome = self.outcome(known.as_deref(), was_deleted);
         if matches!(outcome, SkillOutcome::Added | SkillOutcome::Updated) {
             store.save(principal, self.into_skill(known.as_deref(), now)).await?;
         }
@@ -64,7 +64,7 @@ impl ManagedSkill {
     }
 
     /// What becomes of it where `known` stands, which `was_deleted` if there is nothing.
-    fn judge(&self, known: Option<&Skill>, was_deleted: bool) -> SkillOutcome {
+    fn outcome(&self, known: Option<&Skill>, was_deleted: bool) -> SkillOutcome {
         let Some(known) = known else {
             return match was_deleted {
                 true => SkillOutcome::Deleted,
@@ -137,7 +137,7 @@ mod tests {
     /// What becomes of the text "new" where `known` stands.
     #[track_caller]
     fn check(known: &Skill, expected: SkillOutcome) {
-        assert_eq!(offer("new").judge(Some(known), false), expected, "{known:?}");
+        assert_eq!(offer("new").outcome(Some(known), false), expected, "{known:?}");
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
                 ..offer(content)
             };
             let known = known.into_skill(None, Timestamp::default());
-            offered.judge(Some(&known), false)
+            offered.outcome(Some(&known), false)
         };
         assert_eq!(judged("new", Trust::Host, Trust::Untrusted), SkillOutcome::Kept);
         assert_eq!(judged("old", Trust::Host, Trust::Untrusted), SkillOutcome::Unchanged);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_was_deleted_stays_so() {
-        assert_eq!(offer("new").judge(None, true), SkillOutcome::Deleted);
-        assert_eq!(offer("new").judge(None, false), SkillOutcome::Added);
+        assert_eq!(offer("new").outcome(None, true), SkillOutcome::Deleted);
+        assert_eq!(offer("new").outcome(None, false), SkillOutcome::Added);
     }
 }

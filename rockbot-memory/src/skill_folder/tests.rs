@@ -7,7 +7,7 @@ use rockbot_core::context::Trust;
 use rockbot_core::store::{Skill, StorePath};
 
 use super::document::{SkillFile, SkillFileError};
-use super::walk::Found;
+use super::walk::FoundFiles;
 
 fn parse(fields: &str) -> Result<SkillFile, SkillFileError> {
     SkillFile::parse(&format!("---\n{fields}\n---\n\n# Tea\r\n\nBoil water.\n"))
@@ -132,7 +132,7 @@ proptest! {
         skill.metadata = notes;
         let read = SkillFile::parse(&SkillFile::of(&skill).to_text()).unwrap();
         prop_assert!(read.is_ours());
-        let offer = read.into_offer(Trust::User).unwrap();
+        let offer = read.into_managed(Trust::User).unwrap();
         prop_assert_eq!((&offer.name, &offer.content, &offer.metadata), (&skill.name, &skill.content, &skill.metadata));
         if !summary.trim().is_empty() {
             prop_assert_eq!(offer.summary, summary.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -156,7 +156,7 @@ proptest! {
         let text = SkillFile::of(&skill).to_text();
         let read = SkillFile::parse(&text).unwrap();
         prop_assert!(read.is_ours(), "{}", text);
-        let offer = read.into_offer(Trust::User).unwrap();
+        let offer = read.into_managed(Trust::User).unwrap();
         prop_assert_eq!(&offer.name, &skill.name);
     }
 }
@@ -172,7 +172,7 @@ fn a_folder_of_a_skill_belongs_to_it() {
         "b/notSKILL.md",
         "c/d/SKILL.md",
     ];
-    let found = Found {
+    let found = FoundFiles {
         files: files.map(str::to_owned).into(),
         links: Vec::new(),
     };
@@ -182,7 +182,7 @@ fn a_folder_of_a_skill_belongs_to_it() {
         ("c/d/", vec![]),
     ];
     assert_eq!(found.skills(), expected);
-    let whole = Found {
+    let whole = FoundFiles {
         files: ["SKILL.md", "a/SKILL.md"].map(str::to_owned).into(),
         links: Vec::new(),
     };

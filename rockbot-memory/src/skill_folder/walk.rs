@@ -12,12 +12,12 @@ pub(super) const FILE: &str = "SKILL.md";
 
 /// The plain files and the links in a folder by their names relative to it, sorted.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundFiles {
     pub(super) files: Vec<String>,
     pub(super) links: Vec<String>,
 }
 
-impl Found {
+impl FoundFiles {
     /// Looks into a folder, but not into hidden ones and what package managers leave there. No link is followed. What has
     /// control characters such as ends of lines in its name is left out: models are shown the names in one line.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {

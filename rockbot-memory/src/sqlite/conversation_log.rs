@@ -15,7 +15,7 @@ use crate::ConversationLogOptions;
 /// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
 /// When the log of a principal has as many bytes as it may have, its older half is forgotten, also by readers that have
-/// not seen it. One append has at most a quarter of these bytes.
+/// not seen it. One append has at max_bytes a quarter of these bytes.
 #[derive(Debug)]
 pub struct SqliteConversationLog {
     database: Arc<Database>,
@@ -31,8 +31,8 @@ impl SqliteConversationLog {
 #[async_trait]
 impl ConversationLog for SqliteConversationLog {
     async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError> {
-        let (principal, most) = (principal.clone(), number(self.options.max_bytes));
-        let work = move |connection: &Connection| append(connection, principal.as_str(), &entries, most);
+        let (principal, max_bytes) = (principal.clone(), number(self.options.max_bytes));
+        let work = move |connection: &Connection| append(connection, principal.as_str(), &entries, max_bytes);
         self.database.write(work).await
     }
 
@@ -60,25 +60,25 @@ impl ConversationLog for SqliteConversationLog {
 
 /// Where a log ends, and how many bytes it has.
 #[derive(Debug, Clone, Copy, Default)]
-struct End {
+struct LogEnd {
     position: i64,
     bytes: i64,
 }
 
-fn append(connection: &Connection, principal: &str, entries: &[LogEntry], most: i64) -> Result<(), SqliteError> {
+fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_bytes: i64) -> Result<(), SqliteError> {
     let rows: Vec<_> = entries.iter().map(to_json).collect::<Result<_, _>>()?;
     let len = rows.iter().map(String::len).sum();
-    if number(len) > most / 4 {
+    if number(len) > max_bytes / 4 {
         return Err(SqliteError::TooLarge {
             what: "append to the conversation log of",
             id: principal.to_owned(),
             len,
-            limit: usize::try_from(most / 4).unwrap_or(usize::MAX),
+            limit: usize::try_from(max_bytes / 4).unwrap_or(usize::MAX),
         });
     }
     let mut end = end(connection, principal)?;
-    if end.bytes.saturating_add(number(len)) > most {
-        end.bytes = forget(connection, principal, half(connection, principal, most / 2)?)?;
+    if end.bytes.saturating_add(number(len)) > max_bytes {
+        end.bytes = forget(connection, principal, half(connection, principal, max_bytes / 2)?)?;
     }
     let mut insert = connection.prepare("INSERT INTO log (principal, position, json) VALUES (?1, ?2, ?3)")?;
     for row in rows {
@@ -91,12 +91,12 @@ fn append(connection: &Connection, principal: &str, entries: &[LogEntry], most: 
     Ok(())
 }
 
-/// Where the newest entries begin that have at most `most` bytes together.
-fn half(connection: &Connection, principal: &str, most: i64) -> Result<i64, SqliteError> {
+/// Where the newest entries begin that have at max_bytes `max_bytes` bytes together.
+fn half(connection: &Connection, principal: &str, max_bytes: i64) -> Result<i64, SqliteError> {
     let sql = "SELECT coalesce(max(position) + 1, 0) FROM (
         SELECT position, sum(octet_length(json)) OVER (ORDER BY position DESC) AS bytes FROM log WHERE principal = ?1
         ) WHERE bytes > ?2";
-    Ok(connection.query_row(sql, (principal, most), |row| row.get(0))?)
+    Ok(connection.query_row(sql, (principal, max_bytes), |row| row.get(0))?)
 }
 
 /// Forgets what stands before `position`, and returns how many bytes are left.
@@ -139,11 +139,11 @@ fn commit(connection: &Connection, principal: &str, reader: &str, position: i64)
     Ok(())
 }
 
-fn end(connection: &Connection, principal: &str) -> Result<End, SqliteError> {
+fn end(connection: &Connection, principal: &str) -> Result<LogEnd, SqliteError> {
     let sql = "SELECT position, bytes FROM log_end WHERE principal = ?1";
     let end = connection.query_row(sql, (principal,), |row| {
         let (position, bytes) = (row.get(0)?, row.get(1)?);
-        Ok(End { position, bytes })
+        Ok(LogEnd { position, bytes })
     });
     Ok(end.optional()?.unwrap_or_default())
 }

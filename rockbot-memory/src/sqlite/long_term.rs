@@ -12,10 +12,10 @@ use super::storage::Database;
 use super::storage::SqliteError;
 use super::storage::Table;
 use super::storage::row::parse_or_skip;
-use super::storage::{Documents, Writing};
+use super::storage::{IndexedTable, IndexedWrite};
 
 /// How many entries go before somebody else may write.
-const AT_ONCE: usize = 100;
+const BATCH: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
@@ -23,14 +23,14 @@ const AT_ONCE: usize = 100;
 /// most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteLongTermMemory {
-    entries: Documents<MemoryEntry>,
+    entries: IndexedTable<MemoryEntry>,
     database: Arc<Database>,
 }
 
 impl SqliteLongTermMemory {
     pub(super) fn new(database: Arc<Database>) -> Self {
         Self {
-            entries: Documents::new(database.clone()),
+            entries: IndexedTable::new(database.clone()),
             database,
         }
     }
@@ -50,7 +50,7 @@ impl LongTermMemory for SqliteLongTermMemory {
     }
 
     async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
-        let work = move |entries: &Writing<'_, MemoryEntry>| {
+        let work = move |entries: &IndexedWrite<'_, MemoryEntry>| {
             let remembered = remembered(&saying(&entries.table, &entry)?, entry);
             put(entries, remembered.entry())?;
             Ok(remembered)
@@ -65,7 +65,7 @@ impl LongTermMemory for SqliteLongTermMemory {
         after: MemoryEntry,
     ) -> Result<bool, StoreError> {
         let before = before.clone();
-        let work = move |entries: &Writing<'_, MemoryEntry>| {
+        let work = move |entries: &IndexedWrite<'_, MemoryEntry>| {
             let known = entries.table.get(after.id.as_str())?;
             let is_there = known.is_some_and(|known| *known == before);
             if is_there {
@@ -85,7 +85,7 @@ impl LongTermMemory for SqliteLongTermMemory {
         let work = move |connection: &Connection| archived(connection, before);
         let found = self.database.read(work).await?;
         let mut gone = 0;
-        for some in found.chunks(AT_ONCE) {
+        for some in found.chunks(BATCH) {
             let some = some.to_vec();
             let work = move |connection: &Connection| purge(connection, &some, before);
             gone += self.database.write(work).await?;
@@ -141,7 +141,7 @@ fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timest
 }
 
 /// Keeps an entry, and by what it is found when the same is learned again.
-fn put(entries: &Writing<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), SqliteError> {
+fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), SqliteError> {
     entries.put(entry)?;
     let table = &entries.table;
     let wording = entry.is_live().then(|| wording(entry));

@@ -8,7 +8,7 @@ use rockbot_core::search::Ranked;
 use rockbot_core::store::{Skill, SkillStore, StoreError, StorePath};
 
 use super::storage::Database;
-use super::storage::Documents;
+use super::storage::IndexedTable;
 
 /// The [`SkillStore`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
@@ -16,13 +16,13 @@ use super::storage::Documents;
 /// skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteSkillStore {
-    skills: Documents<Skill>,
+    skills: IndexedTable<Skill>,
 }
 
 impl SqliteSkillStore {
     pub(super) fn new(database: Arc<Database>) -> Self {
         Self {
-            skills: Documents::new(database),
+            skills: IndexedTable::new(database),
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::storage::blocking::{failed, invalid};
 
 /// The longest document, in bytes: more than ten thousand entries with the longest ids need.
-const LIMIT: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// A document in a folder of its own, which one process at a time can open.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ impl JsonFile {
         let cannot = |error| failed(format_args!("{what} cannot be read"), error);
         let folder = DataFolder::open(folder).map_err(cannot)?;
         let file = Self { folder, name, what };
-        let value = match file.folder.read(name, LIMIT) {
+        let value = match file.folder.read(name, MAX_BYTES) {
             Ok(None) => T::default(),
             Ok(Some(json)) => match serde_json::from_slice(without_bom(&json)) {
                 Ok(value) => value,
-                Err(error) => file.set_aside(&error).map_err(cannot)?,
+                Err(error) => file.quarantine(&error).map_err(cannot)?,
             },
-            Err(error) if error.is_damage() => file.set_aside(&error).map_err(cannot)?,
+            Err(error) if error.is_damage() => file.quarantine(&error).map_err(cannot)?,
             Err(error) => return Err(cannot(error)),
         };
         Ok((file, value))
@@ -53,7 +53,7 @@ impl JsonFile {
         replaced.map_err(|error| failed(format_args!("{what} cannot be written"), error))
     }
 
-    fn set_aside<T: Default>(&self, error: &dyn Display) -> Result<T, FileError> {
+    fn quarantine<T: Default>(&self, error: &dyn Display) -> Result<T, FileError> {
         let aside = self.folder.set_aside(self.name)?;
         let folder = self.folder.path().display();
         tracing::warn!(%folder, set_aside_as = aside, %error, "{} cannot be read", self.what);

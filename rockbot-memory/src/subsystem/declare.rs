@@ -16,16 +16,16 @@ use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
-use super::seeding::Seeding;
+use super::seeding::SkillSeeding;
 use super::{BackgroundWork, Memory};
-use crate::background::{BackgroundTask, Expander, Queue, Summarizer, Upkeep, Worker};
+use crate::background::{BackgroundQueue, BackgroundTask, BackgroundWorker, Expander, RetentionPurge, Summarizer};
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::skill_service::SkillService;
-use crate::tools::long_term::LongTerm;
-use crate::tools::rules::Rules;
-use crate::tools::skills::Skills;
-use crate::tools::working::Working;
-use crate::tools::{self, Common};
+use crate::tools::long_term::LongTermTools;
+use crate::tools::rules::RuleTools;
+use crate::tools::skills::SkillTools;
+use crate::tools::working::WorkingTools;
+use crate::tools::{self, ToolDeps};
 use crate::{
     Embedder, FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
     FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
@@ -45,23 +45,23 @@ impl Subsystem for Memory {
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         let config = needs.parts().get::<Config>().unwrap_or_default();
         self.complete(&config, needs.parts().data_dir())?;
-        let (queue, jobs) = Queue::new();
-        let shared = Shared {
+        let (queue, jobs) = BackgroundQueue::new();
+        let shared = ToolContext {
             queue,
             ids: needs
                 .parts()
                 .get::<dyn IdSource>()
                 .unwrap_or_else(|| Arc::new(RandomIds)),
-            common: Common {
+            deps: ToolDeps {
                 clock: needs.parts().clock().clone(),
-                readings: Arc::default(),
+                taint: Arc::default(),
             },
         };
         let (expander, embedder) = self.declare_long_term(&shared, needs)?.unzip();
         let service = self.declare_skills(&shared, needs)?;
         let offers = !self.without_starters || !self.skill_folders.is_empty();
         let seeds = service.clone().filter(|_| offers);
-        let seeding = seeds.map(|service| Seeding::open(service, needs.parts().data_dir()));
+        let seeding = seeds.map(|service| SkillSeeding::open(service, needs.parts().data_dir()));
         self.work = Some(BackgroundWork {
             jobs,
             expander,
@@ -84,14 +84,14 @@ impl Subsystem for Memory {
             // An agent works without them, too.
             tracing::warn!(%error, "not all skills could be taken in when the host started");
         }
-        let upkeep = Upkeep {
+        let purge = RetentionPurge {
             retention: self.retention.unwrap_or_default(),
             clock: parts.clock().clone(),
             long_term: self.long_term.part(parts),
             feedback: self.feedback.part(parts),
             skill_usage: self.skill_usage.part(parts),
         };
-        let worker = parts.get::<dyn ChatClient>().map(|chat| Worker {
+        let worker = parts.get::<dyn ChatClient>().map(|chat| BackgroundWorker {
             chat,
             expander: work.expander,
             summarizer: work.summarizer,
@@ -101,22 +101,22 @@ impl Subsystem for Memory {
         Ok(Box::new(BackgroundTask::spawn(async move |stop| {
             let worker = OptionFuture::from(worker.map(|worker| worker.run(&stop)));
             let embedding = OptionFuture::from(embedder.map(|embedder| embedder.run(stop.clone())));
-            tokio::join!(upkeep.run(&stop), worker, embedding);
+            tokio::join!(purge.run(&stop), worker, embedding);
         })))
     }
 }
 
 /// What the parts share.
-struct Shared {
-    queue: Queue,
+struct ToolContext {
+    queue: BackgroundQueue,
     ids: Arc<dyn IdSource>,
-    common: Common,
+    deps: ToolDeps,
 }
 
 impl Memory {
     fn declare_long_term(
         &self,
-        shared: &Shared,
+        shared: &ToolContext,
         needs: &mut Declarations,
     ) -> Result<Option<(Expander, Option<Embedder>)>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn LongTermMemory>, BoxError> {
@@ -134,37 +134,41 @@ impl Memory {
             embedder = Some(work);
             Ok(memory)
         };
-        let Some(memory) = self.long_term.settle_within(needs, open, surround)? else {
+        let Some(memory) = self.long_term.resolve_wrapped(needs, open, surround)? else {
             return Ok(None);
         };
-        let family = LongTerm {
+        let family = LongTermTools {
             memory: memory.clone(),
             queue: shared.queue.clone(),
             ids: shared.ids.clone(),
-            common: shared.common.clone(),
+            deps: shared.deps.clone(),
         };
         tools::long_term::tools(&family)
             .into_iter()
             .for_each(|tool| needs.tool(tool));
         needs.guide(tools::guides::memory());
-        needs.context_source(MemoryRecall::new(memory.clone(), shared.common.clock.clone()));
+        needs.context_source(MemoryRecall::new(memory.clone(), shared.deps.clock.clone()));
         let expander = Expander {
             memory,
-            clock: shared.common.clock.clone(),
+            clock: shared.deps.clock.clone(),
             ids: shared.ids.clone(),
             rules: self.folders.memory_rules.clone(),
         };
         Ok(Some((expander, embedder)))
     }
 
-    fn declare_skills(&self, shared: &Shared, needs: &mut Declarations) -> Result<Option<Arc<SkillService>>, BoxError> {
+    fn declare_skills(
+        &self,
+        shared: &ToolContext,
+        needs: &mut Declarations,
+    ) -> Result<Option<Arc<SkillService>>, BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn SkillStore>, BoxError> {
             Ok(match &self.folders.skills {
                 Some(folder) => Arc::new(FileSkillStore::open_with(folder, options(parts))?),
                 None => Arc::new(InMemorySkillStore::new()),
             })
         };
-        let Some(skills) = self.skills.settle(needs, open)? else {
+        let Some(skills) = self.skills.resolve(needs, open)? else {
             return Ok(None);
         };
         let open = |_: &Parts| -> Result<Arc<dyn SkillUsageStore>, BoxError> {
@@ -173,13 +177,13 @@ impl Memory {
                 None => Arc::new(InMemorySkillUsageStore::new()),
             })
         };
-        let usage = self.skill_usage.settle(needs, open)?;
-        let service = Arc::new(SkillService::new(skills.clone(), usage, shared.common.clock.clone()));
-        let family = Skills {
+        let usage = self.skill_usage.resolve(needs, open)?;
+        let service = Arc::new(SkillService::new(skills.clone(), usage, shared.deps.clock.clone()));
+        let family = SkillTools {
             service: service.clone(),
             queue: shared.queue.clone(),
             ids: shared.ids.clone(),
-            common: shared.common.clone(),
+            deps: shared.deps.clone(),
         };
         tools::skills::tools(&family)
             .into_iter()
@@ -189,7 +193,7 @@ impl Memory {
         Ok(Some(service))
     }
 
-    fn declare_working(&self, shared: &Shared, needs: &mut Declarations) -> Result<(), BoxError> {
+    fn declare_working(&self, shared: &ToolContext, needs: &mut Declarations) -> Result<(), BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn WorkingMemory>, BoxError> {
             let clock = parts.clock().clone();
             let Some(folder) = parts.data_dir() else {
@@ -202,10 +206,10 @@ impl Memory {
                 options,
             )?))
         };
-        if let Some(memory) = self.working.settle(needs, open)? {
-            let common = shared.common.clone();
-            needs.context_source(NoteRecall::new(memory.clone(), common.clock.clone()));
-            tools::working::tools(&Working { memory, common })
+        if let Some(memory) = self.working.resolve(needs, open)? {
+            let deps = shared.deps.clone();
+            needs.context_source(NoteRecall::new(memory.clone(), deps.clock.clone()));
+            tools::working::tools(&WorkingTools { memory, deps })
                 .into_iter()
                 .for_each(|tool| needs.tool(tool));
             needs.guide(tools::guides::working_memory());
@@ -213,17 +217,17 @@ impl Memory {
         Ok(())
     }
 
-    fn declare_rules(&self, shared: &Shared, needs: &mut Declarations) -> Result<(), BoxError> {
+    fn declare_rules(&self, shared: &ToolContext, needs: &mut Declarations) -> Result<(), BoxError> {
         let open = |parts: &Parts| -> Result<Arc<dyn RulesStore>, BoxError> {
             Ok(match parts.data_dir() {
                 Some(folder) => Arc::new(FileRulesStore::open(folder)?),
                 None => Arc::new(InMemoryRulesStore::new()),
             })
         };
-        if let Some(rules) = self.rules.settle(needs, open)? {
-            let common = shared.common.clone();
+        if let Some(rules) = self.rules.resolve(needs, open)? {
+            let deps = shared.deps.clone();
             needs.context_source(RuleRecall::new(rules.clone()));
-            tools::rules::tools(&Rules { rules, common })
+            tools::rules::tools(&RuleTools { rules, deps })
                 .into_iter()
                 .for_each(|tool| needs.tool(tool));
             needs.guide(tools::guides::rules());
@@ -238,7 +242,7 @@ impl Memory {
                 None => Arc::new(InMemoryFeedbackStore::new()),
             })
         };
-        self.feedback.settle(needs, open).map(drop)
+        self.feedback.resolve(needs, open).map(drop)
     }
 
     fn declare_conversation_log(&self, needs: &mut Declarations) -> Result<(), BoxError> {
@@ -248,7 +252,7 @@ impl Memory {
                 None => Arc::new(InMemoryConversationLog::new()),
             })
         };
-        self.conversation_log.settle(needs, open).map(drop)
+        self.conversation_log.resolve(needs, open).map(drop)
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a host is given so that its agent remembers: [`Memory`].
 
-mod choice;
 mod configured;
 mod declare;
 mod embeddings;
 mod seeding;
+mod store_choice;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::Embedder;
 use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
 use crate::skill_folder::SkillFolder;
-use choice::Choice;
 use configured::Folders;
 use embeddings::Embeddings;
-use seeding::Seeding;
+use seeding::SkillSeeding;
+use store_choice::StoreChoice;
 
 /// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
 /// and where feedback is kept.
@@ -71,13 +71,13 @@ use seeding::Seeding;
 #[derive(Debug)]
 #[must_use]
 pub struct Memory {
-    long_term: Choice<dyn LongTermMemory>,
-    working: Choice<dyn WorkingMemory>,
-    skills: Choice<dyn SkillStore>,
-    skill_usage: Choice<dyn SkillUsageStore>,
-    rules: Choice<dyn RulesStore>,
-    feedback: Choice<dyn FeedbackStore>,
-    conversation_log: Choice<dyn ConversationLog>,
+    long_term: StoreChoice<dyn LongTermMemory>,
+    working: StoreChoice<dyn WorkingMemory>,
+    skills: StoreChoice<dyn SkillStore>,
+    skill_usage: StoreChoice<dyn SkillUsageStore>,
+    rules: StoreChoice<dyn RulesStore>,
+    feedback: StoreChoice<dyn FeedbackStore>,
+    conversation_log: StoreChoice<dyn ConversationLog>,
     embeddings: Option<Embeddings>,
     folders: Folders,
     retention: Option<Retention>,
@@ -89,13 +89,13 @@ pub struct Memory {
 impl Default for Memory {
     fn default() -> Self {
         Self {
-            long_term: Choice::Own,
-            working: Choice::Own,
-            skills: Choice::Own,
-            skill_usage: Choice::Own,
-            rules: Choice::Own,
-            feedback: Choice::Own,
-            conversation_log: Choice::Off,
+            long_term: StoreChoice::Own,
+            working: StoreChoice::Own,
+            skills: StoreChoice::Own,
+            skill_usage: StoreChoice::Own,
+            rules: StoreChoice::Own,
+            feedback: StoreChoice::Own,
+            conversation_log: StoreChoice::Off,
             embeddings: None,
             folders: Folders::default(),
             retention: None,
@@ -112,20 +112,20 @@ struct BackgroundWork {
     jobs: Jobs,
     expander: Option<Expander>,
     summarizer: Option<Summarizer>,
-    seeding: Option<Seeding>,
+    seeding: Option<SkillSeeding>,
     embedder: Option<Embedder>,
 }
 
 impl Memory {
     /// Long-term memory is this one.
     pub fn long_term(mut self, memory: impl LongTermMemory) -> Self {
-        self.long_term = Choice::Given(Arc::new(memory));
+        self.long_term = StoreChoice::Given(Arc::new(memory));
         self
     }
 
     /// Without long-term memory.
     pub fn without_long_term(mut self) -> Self {
-        self.long_term = Choice::Off;
+        self.long_term = StoreChoice::Off;
         self
     }
 
@@ -144,27 +144,27 @@ impl Memory {
 
     /// Working memory is this one.
     pub fn working(mut self, memory: impl WorkingMemory) -> Self {
-        self.working = Choice::Given(Arc::new(memory));
+        self.working = StoreChoice::Given(Arc::new(memory));
         self
     }
 
     /// Without working memory.
     pub fn without_working(mut self) -> Self {
-        self.working = Choice::Off;
+        self.working = StoreChoice::Off;
         self
     }
 
     /// Skills and their uses are kept there.
     pub fn skills(mut self, skills: impl SkillStore, usage: impl SkillUsageStore) -> Self {
-        self.skills = Choice::Given(Arc::new(skills));
-        self.skill_usage = Choice::Given(Arc::new(usage));
+        self.skills = StoreChoice::Given(Arc::new(skills));
+        self.skill_usage = StoreChoice::Given(Arc::new(usage));
         self
     }
 
     /// Without skills.
     pub fn without_skills(mut self) -> Self {
-        self.skills = Choice::Off;
-        self.skill_usage = Choice::Off;
+        self.skills = StoreChoice::Off;
+        self.skill_usage = StoreChoice::Off;
         self
     }
 
@@ -193,19 +193,19 @@ impl Memory {
 
     /// Rules are kept there.
     pub fn rules(mut self, rules: impl RulesStore) -> Self {
-        self.rules = Choice::Given(Arc::new(rules));
+        self.rules = StoreChoice::Given(Arc::new(rules));
         self
     }
 
     /// Without rules.
     pub fn without_rules(mut self) -> Self {
-        self.rules = Choice::Off;
+        self.rules = StoreChoice::Off;
         self
     }
 
     /// Feedback is kept there.
     pub fn feedback(mut self, feedback: impl FeedbackStore) -> Self {
-        self.feedback = Choice::Given(Arc::new(feedback));
+        self.feedback = StoreChoice::Given(Arc::new(feedback));
         self
     }
 
@@ -239,7 +239,7 @@ impl Memory {
     /// # Ok::<(), rockbot_core::BoxError>(())
     /// ```
     pub fn with_conversation_log(mut self) -> Self {
-        self.conversation_log = Choice::Own;
+        self.conversation_log = StoreChoice::Own;
         self
     }
 }

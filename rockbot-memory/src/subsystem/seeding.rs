@@ -20,14 +20,14 @@ const FOLDER: &str = "offered-skills";
 /// Offers skills, and remembers what was taken: a skill that was deleted since stays so until it is offered with another
 /// text.
 #[derive(Debug)]
-pub(super) struct Seeding {
+pub(super) struct SkillSeeding {
     service: Arc<SkillService>,
     /// The digests of the texts that were taken, by the names of their skills.
     taken: BTreeMap<StorePath, String>,
     file: Option<JsonFile>,
 }
 
-impl Seeding {
+impl SkillSeeding {
     /// To the skills of `service`; remembers in the data folder, if there is one.
     pub(super) fn open(service: Arc<SkillService>, data_dir: Option<&Path>) -> Result<Self, StoreError> {
         let open = |folder: &Path| JsonFile::open(folder.join(FOLDER), "offered.json", "the skills that were offered");
@@ -48,13 +48,13 @@ impl Seeding {
         let mut files = BTreeMap::new();
         for folder in folders {
             for skill in read(folder).await {
-                let name = &skill.offer.name;
+                let name = &skill.skill.name;
                 if !names.insert(name.clone()) {
                     tracing::warn!(folder = %folder.path().display(), %name, "a skill is left out: there is another one of its name");
                     continue;
                 }
                 files.insert(name.clone(), skill.files);
-                offers.push(skill.offer);
+                offers.push(skill.skill);
             }
         }
         self.offer(offers).await?;

@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::edited;
-use super::origin::least;
-use super::{Common, ago, category, failed, invalid, tags};
-use crate::background::{Expansion, Queue, new_memory_id};
+use super::taint::least;
+use super::{ToolDeps, ago, category, failed, invalid, tags};
+use crate::background::{BackgroundQueue, Expansion, new_memory_id};
 use crate::storage::blocking::blocking;
 
 /// How often an edit is tried while others change the same entry.
@@ -22,14 +22,14 @@ const MAX_TRIES: usize = 20;
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
-pub(crate) struct LongTerm {
+pub(crate) struct LongTermTools {
     pub(crate) memory: Arc<dyn LongTermMemory>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: BackgroundQueue,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) common: Common,
+    pub(crate) deps: ToolDeps,
 }
 
-pub(crate) fn tools(memory: &LongTerm) -> [Tool; 6] {
+pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 6] {
     [
         stateful_tool("save_memory", memory.clone(), save),
         stateful_tool("search_memory", memory.clone(), search).pure(),
@@ -55,7 +55,7 @@ struct SaveMemory {
     tags: Option<String>,
 }
 
-async fn save(this: State<LongTerm>, args: SaveMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<String, ToolError> {
     let known = this.memory.list(cx.principal()).await.map_err(failed)?;
     let entry = this.entry(&args, &cx)?;
     if entry.content.is_empty() {
@@ -143,7 +143,7 @@ struct SearchMemory {
     with_deleted: bool,
 }
 
-async fn search(this: State<LongTerm>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
     let query = MemoryQuery {
         category: category(args.category.as_deref())?,
         source: args.source,
@@ -151,13 +151,11 @@ async fn search(this: State<LongTerm>, args: SearchMemory, cx: CallContext) -> R
         ..MemoryQuery::new(args.query.unwrap_or_default())
     };
     let found = this.memory.search(cx.principal(), &query).await.map_err(failed)?;
-    this.common
-        .readings
-        .note(&cx, found.iter().map(|hit| &hit.item.provenance));
+    this.deps.taint.note(&cx, found.iter().map(|hit| &hit.item.provenance));
     if found.is_empty() {
         return Ok(nothing(&query).to_owned());
     }
-    let now = this.common.clock.now();
+    let now = this.deps.clock.now();
     let lines: Vec<_> = found.iter().map(|hit| line(&hit.item, now)).collect();
     Ok(lines.join("\n"))
 }
@@ -207,8 +205,8 @@ struct EditMemory {
     replace_all: bool,
 }
 
-async fn edit(this: State<LongTerm>, args: EditMemory, cx: CallContext) -> Result<String, ToolError> {
-    let (id, origin) = (MemoryId::from(args.id.as_str()), this.common.readings.origin(&cx));
+async fn edit(this: State<LongTermTools>, args: EditMemory, cx: CallContext) -> Result<String, ToolError> {
+    let (id, origin) = (MemoryId::from(args.id.as_str()), this.deps.taint.origin(&cx));
     for _ in 0..MAX_TRIES {
         let before = this.live(&id, &cx).await?;
         let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
@@ -220,7 +218,7 @@ async fn edit(this: State<LongTerm>, args: EditMemory, cx: CallContext) -> Resul
         }
         let after = MemoryEntry {
             content,
-            updated_at: Some(this.common.clock.now()),
+            updated_at: Some(this.deps.clock.now()),
             provenance: least(before.provenance.clone(), origin.clone()),
             ..(*before).clone()
         };
@@ -230,7 +228,7 @@ async fn edit(this: State<LongTerm>, args: EditMemory, cx: CallContext) -> Resul
             .await
             .map_err(failed)?
         {
-            this.common.readings.note(&cx, [&after.provenance]);
+            this.deps.taint.note(&cx, [&after.provenance]);
             return Ok(format!("`{id}` now says: {}", after.content));
         }
     }
@@ -247,18 +245,18 @@ struct DeleteMemory {
     reason: Option<String>,
 }
 
-async fn delete(this: State<LongTerm>, args: DeleteMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn delete(this: State<LongTermTools>, args: DeleteMemory, cx: CallContext) -> Result<String, ToolError> {
     let id = MemoryId::from(args.id.as_str());
     this.live(&id, &cx).await?;
     let reason = args.reason.as_deref().unwrap_or("delete_memory");
-    let now = this.common.clock.now();
+    let now = this.deps.clock.now();
     let deleted = this
         .memory
         .archive(cx.principal(), &id, reason, now)
         .await
         .map_err(failed)?;
     let deleted = deleted.ok_or_else(|| missing(&id))?;
-    this.common.readings.note(&cx, [&deleted.provenance]);
+    this.deps.taint.note(&cx, [&deleted.provenance]);
     Ok(format!(
         "Deleted `{id}`: {}\nrestore_memory brings it back.",
         deleted.content
@@ -272,7 +270,7 @@ struct RestoreMemory {
     id: String,
 }
 
-async fn restore(this: State<LongTerm>, args: RestoreMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn restore(this: State<LongTermTools>, args: RestoreMemory, cx: CallContext) -> Result<String, ToolError> {
     let id = MemoryId::from(args.id.as_str());
     let restored = this.memory.restore(cx.principal(), &id).await.map_err(failed)?;
     restored.ok_or_else(|| missing(&id))?;
@@ -283,7 +281,11 @@ async fn restore(this: State<LongTerm>, args: RestoreMemory, cx: CallContext) ->
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListMemoryCategories {}
 
-async fn list_categories(this: State<LongTerm>, _: ListMemoryCategories, cx: CallContext) -> Result<String, ToolError> {
+async fn list_categories(
+    this: State<LongTermTools>,
+    _: ListMemoryCategories,
+    cx: CallContext,
+) -> Result<String, ToolError> {
     let entries = this.memory.list(cx.principal()).await.map_err(failed)?;
     let mut categories = BTreeMap::<_, usize>::new();
     for entry in entries.iter().filter(|entry| entry.is_live()) {
@@ -301,11 +303,11 @@ async fn list_categories(this: State<LongTerm>, _: ListMemoryCategories, cx: Cal
     Ok(categories.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-impl LongTerm {
+impl LongTermTools {
     fn entry(&self, args: &SaveMemory, cx: &CallContext) -> Result<MemoryEntry, ToolError> {
-        let origin: Provenance = self.common.readings.origin(cx);
+        let origin: Provenance = self.deps.taint.origin(cx);
         let id = new_memory_id(&*self.ids);
-        let entry = MemoryEntry::new(id, args.content.trim(), self.common.clock.now(), origin);
+        let entry = MemoryEntry::new(id, args.content.trim(), self.deps.clock.now(), origin);
         Ok(MemoryEntry {
             category: category(args.category.as_deref())?,
             tags: tags(args.tags.as_deref()),

@@ -3,9 +3,9 @@
 mod edit;
 pub(crate) mod guides;
 pub(crate) mod long_term;
-mod origin;
 pub(crate) mod rules;
 pub(crate) mod skills;
+mod taint;
 mod time_zone;
 pub(crate) mod working;
 
@@ -15,16 +15,16 @@ use rockbot_core::store::{PathError, StoreError, StorePath};
 use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
-pub(crate) use origin::{Readings, is_stranger};
+pub(crate) use taint::{ReadTaint, is_untrusted_source};
 
 /// How many tags an entry may have.
 const MAX_TAGS: usize = 20;
 
 /// What all families need.
 #[derive(Debug, Clone)]
-pub(crate) struct Common {
+pub(crate) struct ToolDeps {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) readings: Arc<Readings>,
+    pub(crate) taint: Arc<ReadTaint>,
 }
 
 /// The tags in a list with commas.

@@ -9,21 +9,21 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::edited;
-use super::origin::least;
-use super::{Common, ago, failed, invalid, path};
-use crate::background::{Queue, Summary};
+use super::taint::least;
+use super::{ToolDeps, ago, failed, invalid, path};
+use crate::background::{BackgroundQueue, Summary};
 use crate::skill_service::SkillService;
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
-pub(crate) struct Skills {
+pub(crate) struct SkillTools {
     pub(crate) service: Arc<SkillService>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: BackgroundQueue,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) common: Common,
+    pub(crate) deps: ToolDeps,
 }
 
-pub(crate) fn tools(skills: &Skills) -> [Tool; 5] {
+pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
     [
         stateful_tool("list_skills", skills.clone(), list).pure(),
         stateful_tool("get_skill", skills.clone(), get).pure(),
@@ -38,7 +38,7 @@ pub(crate) fn tools(skills: &Skills) -> [Tool; 5] {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListSkills {}
 
-async fn list(this: State<Skills>, _: ListSkills, cx: CallContext) -> Result<String, ToolError> {
+async fn list(this: State<SkillTools>, _: ListSkills, cx: CallContext) -> Result<String, ToolError> {
     this.index(&cx).await
 }
 
@@ -51,25 +51,25 @@ struct GetSkill {
     file: Option<String>,
 }
 
-async fn get(this: State<Skills>, args: GetSkill, cx: CallContext) -> Result<String, ToolError> {
+async fn get(this: State<SkillTools>, args: GetSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
     let skill = this.service.skills.get(cx.principal(), &name).await.map_err(failed)?;
     let skill = skill.ok_or_else(|| missing(&name))?;
     let files = this.service.files_of(cx.principal(), &name);
     if let Some(file) = args.file {
         let files = files.ok_or_else(|| ToolError::invalid_arguments(format!("`{name}` has no files")))?;
-        this.common.readings.note(&cx, [&files.provenance]);
+        this.deps.taint.note(&cx, [&files.provenance]);
         return files.read(&file).await.map_err(ToolError::invalid_arguments);
     }
     this.service.used(&skill, this.ids.next_id(), &cx).await;
-    this.common.readings.note(&cx, [&skill.provenance]);
+    this.deps.taint.note(&cx, [&skill.provenance]);
     let mut text = skill.content.clone();
     if !skill.see_also.is_empty() {
         let others: Vec<_> = skill.see_also.iter().map(StorePath::as_str).collect();
         text.push_str(&format!("\n\nSee also the skills: {}", others.join(", ")));
     }
     if let Some(files) = files.filter(|files| !files.names().is_empty()) {
-        this.common.readings.note(&cx, [&files.provenance]);
+        this.deps.taint.note(&cx, [&files.provenance]);
         text.push_str(&format!(
             "\n\nFiles of this skill, to be read with get_skill: {}",
             files.names().join(", ")
@@ -88,12 +88,12 @@ struct SaveSkill {
     content: String,
 }
 
-async fn save(this: State<Skills>, args: SaveSkill, cx: CallContext) -> Result<String, ToolError> {
+async fn save(this: State<SkillTools>, args: SaveSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
     if args.content.trim().is_empty() {
         return Err(ToolError::invalid_arguments("content is empty: say how it is done"));
     }
-    let (now, origin) = (this.service.clock.now(), this.common.readings.origin(&cx));
+    let (now, origin) = (this.service.clock.now(), this.deps.taint.origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
         let known = before.as_deref();
         Ok(Some(Skill {
@@ -133,9 +133,9 @@ struct EditSkill {
     replace_all: bool,
 }
 
-async fn edit(this: State<Skills>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
+async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
-    let (now, origin) = (this.service.clock.now(), this.common.readings.origin(&cx));
+    let (now, origin) = (this.service.clock.now(), this.deps.taint.origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
         let before = before.ok_or_else(|| missing(&name)).map_err(Refused::Told)?;
         let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
@@ -153,9 +153,7 @@ async fn edit(this: State<Skills>, args: EditSkill, cx: CallContext) -> Result<S
     };
     let edited = this.service.write(cx.principal(), &name, change).await;
     let edited = edited.map_err(Refused::into_error)?;
-    this.common
-        .readings
-        .note(&cx, edited.iter().map(|skill| &skill.provenance));
+    this.deps.taint.note(&cx, edited.iter().map(|skill| &skill.provenance));
     Ok(format!("`{name}` is changed."))
 }
 
@@ -166,7 +164,7 @@ struct DeleteSkill {
     name: String,
 }
 
-async fn delete(this: State<Skills>, args: DeleteSkill, cx: CallContext) -> Result<String, ToolError> {
+async fn delete(this: State<SkillTools>, args: DeleteSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
     let deleted = {
         let _changing = this.service.changing.lock().await;
@@ -203,13 +201,11 @@ impl Refused {
     }
 }
 
-impl Skills {
+impl SkillTools {
     /// All skills, a line each.
     async fn index(&self, cx: &CallContext) -> Result<String, ToolError> {
         let skills = self.service.skills.list(cx.principal()).await.map_err(failed)?;
-        self.common
-            .readings
-            .note(cx, skills.iter().map(|skill| &skill.provenance));
+        self.deps.taint.note(cx, skills.iter().map(|skill| &skill.provenance));
         if skills.is_empty() {
             return Ok("There are no skills.".to_owned());
         }

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::edited;
-use super::origin::least;
-use super::{Common, category, invalid, path, tags};
+use super::taint::least;
+use super::{ToolDeps, category, invalid, path, tags};
 
 /// How many entries a list shows.
 const MAX_LISTED: usize = 500;
@@ -29,12 +29,12 @@ const MAX_MINUTES: u32 = 7 * 24 * 60;
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
-pub(crate) struct Working {
+pub(crate) struct WorkingTools {
     pub(crate) memory: Arc<dyn WorkingMemory>,
-    pub(crate) common: Common,
+    pub(crate) deps: ToolDeps,
 }
 
-pub(crate) fn tools(memory: &Working) -> [Tool; 5] {
+pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
     [
         stateful_tool("save_to_working_memory", memory.clone(), save).idempotent(),
         stateful_tool("list_working_memory", memory.clone(), list).pure(),
@@ -65,7 +65,7 @@ struct SaveToWorkingMemory {
     tags: Option<String>,
 }
 
-async fn save(this: State<Working>, args: SaveToWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn save(this: State<WorkingTools>, args: SaveToWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
     let key = reach(&args.key, Access::Full, &cx)?;
     let minutes = args
         .ttl_minutes
@@ -75,7 +75,7 @@ async fn save(this: State<Working>, args: SaveToWorkingMemory, cx: CallContext) 
         ttl,
         category: category(args.category.as_deref())?,
         tags: tags(args.tags.as_deref()),
-        ..WorkingNote::new(key.clone(), args.data, this.common.readings.origin(&cx))
+        ..WorkingNote::new(key.clone(), args.data, this.deps.taint.origin(&cx))
     };
     this.memory.put(cx.principal(), vec![note]).await.map_err(refused)?;
     Ok(format!("Kept under `{key}` for {} minutes.", ttl.as_secs() / 60))
@@ -90,11 +90,9 @@ struct ListWorkingMemory {
     namespace: Option<String>,
 }
 
-async fn list(this: State<Working>, args: ListWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn list(this: State<WorkingTools>, args: ListWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
     let entries = this.entries(args.namespace.as_deref(), &cx).await?;
-    this.common
-        .readings
-        .note(&cx, entries.iter().map(|entry| &entry.provenance));
+    this.deps.taint.note(&cx, entries.iter().map(|entry| &entry.provenance));
     let lines: Vec<_> = entries.iter().take(MAX_LISTED).map(|entry| this.line(entry)).collect();
     match (lines.is_empty(), entries.len().saturating_sub(MAX_LISTED)) {
         (true, _) => Ok("Nothing is kept there.".to_owned()),
@@ -123,7 +121,7 @@ struct SearchWorkingMemory {
     namespace: Option<String>,
 }
 
-async fn search(this: State<Working>, args: SearchWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn search(this: State<WorkingTools>, args: SearchWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
     let (category, tags) = (category(args.category.as_deref())?, tags(args.tags.as_deref()));
     let folder = folder(args.namespace.as_deref(), &cx)?;
     let found = this
@@ -137,9 +135,7 @@ async fn search(this: State<Working>, args: SearchWorkingMemory, cx: CallContext
     let has_tags = |entry: &WorkingEntry| tags.iter().all(|tag| entry.tags.contains(tag));
     let admitted = found.filter(|entry| in_category(entry) && has_tags(entry) && is_readable(entry, &cx));
     let found: Vec<_> = admitted.take(MAX_FOUND).collect();
-    this.common
-        .readings
-        .note(&cx, found.iter().map(|entry| &entry.provenance));
+    this.deps.taint.note(&cx, found.iter().map(|entry| &entry.provenance));
     let line = |entry: &Arc<WorkingEntry>| format!("{}\n  {}", this.line(entry), preview(&entry.value));
     match found.is_empty() {
         true => Ok("Nothing there has these words: try others, or list_working_memory.".to_owned()),
@@ -161,7 +157,7 @@ struct EditWorkingMemory {
     replace_all: bool,
 }
 
-async fn edit(this: State<Working>, args: EditWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
     let key = reach(&args.key, Access::Full, &cx)?;
     let entry = this.memory.get(cx.principal(), &key).await.map_err(refused)?;
     let entry = entry.ok_or_else(|| missing(&key))?;
@@ -169,12 +165,12 @@ async fn edit(this: State<Working>, args: EditWorkingMemory, cx: CallContext) ->
     let note = WorkingNote {
         key: key.clone(),
         value: value.map_err(|error| invalid(&error))?,
-        ttl: entry.expires_at.since(this.common.clock.now()),
+        ttl: entry.expires_at.since(this.deps.clock.now()),
         category: entry.category.clone(),
         tags: entry.tags.clone(),
-        provenance: least(entry.provenance.clone(), this.common.readings.origin(&cx)),
+        provenance: least(entry.provenance.clone(), this.deps.taint.origin(&cx)),
     };
-    this.common.readings.note(&cx, [&note.provenance]);
+    this.deps.taint.note(&cx, [&note.provenance]);
     this.memory.put(cx.principal(), vec![note]).await.map_err(refused)?;
     Ok(format!("`{key}` is changed."))
 }
@@ -186,7 +182,11 @@ struct DeleteFromWorkingMemory {
     key: String,
 }
 
-async fn delete(this: State<Working>, args: DeleteFromWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn delete(
+    this: State<WorkingTools>,
+    args: DeleteFromWorkingMemory,
+    cx: CallContext,
+) -> Result<String, ToolError> {
     let key = reach(&args.key, Access::Take, &cx)?;
     match this.memory.delete(cx.principal(), &key).await.map_err(refused)? {
         true => Ok(format!("Deleted `{key}`.")),
@@ -194,7 +194,7 @@ async fn delete(this: State<Working>, args: DeleteFromWorkingMemory, cx: CallCon
     }
 }
 
-impl Working {
+impl WorkingTools {
     /// What is kept below a path and may be read, the newest first.
     async fn entries(&self, namespace: Option<&str>, cx: &CallContext) -> Result<Vec<Arc<WorkingEntry>>, ToolError> {
         let folder = folder(namespace, cx)?;
@@ -209,7 +209,7 @@ impl Working {
     }
 
     fn line(&self, entry: &WorkingEntry) -> String {
-        let left = entry.expires_at.since(self.common.clock.now()).as_secs();
+        let left = entry.expires_at.since(self.deps.clock.now()).as_secs();
         let mut about = vec![format!("expires in {}m{:02}s", left / 60, left % 60)];
         about.extend(entry.category.as_ref().map(|category| format!("category {category}")));
         if !entry.tags.is_empty() {

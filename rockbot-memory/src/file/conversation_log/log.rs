@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use rockbot_core::files::{DataFolder, FileError, LineFile, without_bom};
 use rockbot_core::store::{LogBatch, LogEntry, LogOffset, StoreError};
 
-use super::positions::{Positions, Start, lines};
+use super::line_index::{LineIndex, TrimmedHeader, lines};
 use crate::storage::blocking::failed;
 
 /// The longest log that is read, whatever wrote it, in bytes.
@@ -16,33 +16,33 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_READERS: u64 = 1 << 20;
 
 /// Into how many parts a full log is marked.
-const MARKS: u64 = 1024;
+const INDEX_MARKS: u64 = 1024;
 
 /// A log that was read.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct PrincipalLog {
     name: String,
     readers_name: String,
     /// `None` while there is none.
     file: Option<LineFile>,
-    positions: Positions,
+    index: LineIndex,
     readers: BTreeMap<String, u64>,
     max_bytes: u64,
 }
 
-impl Log {
+impl PrincipalLog {
     /// Reads the log in the folder `prefix`, which ends with a slash or is empty.
     pub(super) fn load(folder: &DataFolder, prefix: &str, max_bytes: u64) -> Result<Self, StoreError> {
         let (name, readers_name) = (format!("{prefix}turns.jsonl"), format!("{prefix}readers.json"));
         let bytes = read(folder, &name, MAX_BYTES)?.unwrap_or_default();
-        let positions = Positions::of(&bytes, max_bytes / MARKS);
+        let index = LineIndex::of(&bytes, max_bytes / INDEX_MARKS);
         let readers = read(folder, &readers_name, MAX_READERS)?;
         let readers = readers.map(|json| serde_json::from_slice(without_bom(&json)));
         let readers = match readers.transpose() {
             Ok(readers) => readers.unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(%error, "the readers of the conversation log are damaged; they read all of it again");
-                set_aside(folder, &readers_name)?;
+                quarantine(folder, &readers_name)?;
                 BTreeMap::new()
             }
         };
@@ -54,17 +54,17 @@ impl Log {
             name,
             readers_name,
             file,
-            positions,
+            index,
             readers,
             max_bytes,
         };
-        log.forget_lost_positions(folder)?;
+        log.forget_lost_readers(folder)?;
         Ok(log)
     }
 
     /// A reader behind the end has read another log: this one is new to it.
-    fn forget_lost_positions(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
-        let (end, before) = (self.positions.end(), self.readers.len());
+    fn forget_lost_readers(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
+        let (end, before) = (self.index.end(), self.readers.len());
         self.readers.retain(|_, position| *position <= end);
         match self.readers.len() == before {
             true => Ok(()),
@@ -88,11 +88,11 @@ impl Log {
     }
 
     /// Forgets the older half, read or not.
-    pub(super) fn make_room(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
+    pub(super) fn drop_older_half(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
         let from = self.len().saturating_sub(self.max_bytes / 2);
-        let offset = self.positions.line_from(from);
+        let offset = self.index.line_from(from);
         tracing::warn!(
-            turns = offset - self.positions.start,
+            turns = offset - self.index.start,
             max_bytes = self.max_bytes,
             "the conversation log is full: its older half is forgotten, also by those who have not read it"
         );
@@ -108,17 +108,17 @@ impl Log {
         };
         let at = self.file.insert(file).append(bytes).map_err(failed)?;
         for (line, _) in lines(bytes) {
-            self.positions.push(at + line);
+            self.index.push(at + line);
         }
         Ok(())
     }
 
     pub(super) fn read(&self, folder: &DataFolder, reader: &str, limit: usize) -> Result<LogBatch, StoreError> {
         let committed = self.readers.get(reader).copied().unwrap_or_default();
-        let from = committed.clamp(self.positions.start, self.positions.end());
-        let to = from.saturating_add(limit as u64).min(self.positions.end());
-        let (first, byte) = self.positions.before(from);
-        let bytes = self.bytes(folder, byte, self.positions.byte_after(to))?;
+        let from = committed.clamp(self.index.start, self.index.end());
+        let to = from.saturating_add(limit as u64).min(self.index.end());
+        let (first, byte) = self.index.before(from);
+        let bytes = self.bytes(folder, byte, self.index.byte_after(to))?;
         let mut entries = Vec::new();
         let wanted = lines(&bytes).skip((from - first) as usize).take((to - from) as usize);
         for (_, line) in wanted {
@@ -135,7 +135,7 @@ impl Log {
 
     pub(super) fn commit(&mut self, folder: &DataFolder, reader: &str, offset: LogOffset) -> Result<(), StoreError> {
         let position = self.readers.get(reader).copied().unwrap_or_default();
-        if offset.0 <= position || offset.0 > self.positions.end() {
+        if offset.0 <= position || offset.0 > self.index.end() {
             return Ok(());
         }
         self.readers.insert(reader.to_owned(), offset.0);
@@ -153,20 +153,20 @@ impl Log {
     }
 
     pub(super) fn trim(&mut self, folder: &DataFolder, offset: u64) -> Result<(), StoreError> {
-        let offset = offset.min(self.positions.end());
-        if offset <= self.positions.start {
+        let offset = offset.min(self.index.end());
+        if offset <= self.index.start {
             return Ok(());
         }
-        let (first, byte) = self.positions.before(offset);
+        let (first, byte) = self.index.before(offset);
         let bytes = self.bytes(folder, byte, None)?;
         let rest = lines(&bytes).nth((offset - first) as usize);
         let rest = rest.map_or(&[][..], |(at, _)| &bytes[at as usize..]);
-        let mut shortened = serde_json::to_vec(&Start { start: offset }).expect("a number is JSON");
+        let mut shortened = serde_json::to_vec(&TrimmedHeader { start: offset }).expect("a number is JSON");
         shortened.push(b'\n');
         shortened.extend(rest);
         let failed = |error| failed("the conversation log cannot be shortened", error);
         folder.replace(&self.name, &shortened).map_err(failed)?;
-        self.positions = Positions::of(&shortened, self.max_bytes / MARKS);
+        self.index = LineIndex::of(&shortened, self.max_bytes / INDEX_MARKS);
         self.file = Some(folder.lines(&self.name).map_err(failed)?);
         Ok(())
     }
@@ -191,13 +191,13 @@ fn read(folder: &DataFolder, name: &str, limit: u64) -> Result<Option<Vec<u8>>, 
     match folder.read(name, limit) {
         Err(error) if error.is_damage() => {
             tracing::warn!(%error, "a file of the conversation log is damaged");
-            set_aside(folder, name).map(|()| None)
+            quarantine(folder, name).map(|()| None)
         }
         read => read.map_err(|error: FileError| failed("the conversation log cannot be read", error)),
     }
 }
 
-fn set_aside(folder: &DataFolder, name: &str) -> Result<(), StoreError> {
+fn quarantine(folder: &DataFolder, name: &str) -> Result<(), StoreError> {
     let aside = folder.set_aside(name);
     aside
         .map(drop)

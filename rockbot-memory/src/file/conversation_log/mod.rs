@@ -8,8 +8,8 @@
 //! first line of the new file, `{"start": …}`, says how many were. When somebody else empties or replaces the file,
 //! what is in it then is new to every reader whose position it does not reach.
 
+mod line_index;
 mod log;
-mod positions;
 mod store;
 
 pub use store::FileConversationLog;

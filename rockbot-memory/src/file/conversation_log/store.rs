@@ -8,10 +8,10 @@ use rockbot_core::Principal;
 use rockbot_core::files::{DataFolder, name_of};
 use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreError};
 
-use super::log::Log;
+use super::log::PrincipalLog;
 use crate::ConversationLogOptions;
 use crate::storage::blocking::{blocking, failed, invalid};
-use crate::storage::principal_cache::Residents;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`ConversationLog`] in a folder, which one process at a time can open.
 ///
@@ -19,14 +19,14 @@ use crate::storage::principal_cache::Residents;
 /// resolves when the disk has it. A reader whose position is lost reads again, and misses nothing. One append has at
 /// most a quarter of the bytes that the log may have.
 #[derive(Debug)]
-pub struct FileConversationLog(Arc<Logs>);
+pub struct FileConversationLog(Arc<LogFolder>);
 
 #[derive(Debug)]
-struct Logs {
+struct LogFolder {
     folder: DataFolder,
     options: ConversationLogOptions,
     /// `None` until it is read.
-    logs: Residents<Mutex<Option<Log>>>,
+    logs: PrincipalCache<Mutex<Option<PrincipalLog>>>,
 }
 
 impl FileConversationLog {
@@ -46,10 +46,10 @@ impl FileConversationLog {
     /// Fails as [`FileConversationLog::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: ConversationLogOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
-        Ok(Self(Arc::new(Logs {
+        Ok(Self(Arc::new(LogFolder {
             folder: folder.map_err(|error| failed("the conversation log cannot be opened", error))?,
             options,
-            logs: Residents::default(),
+            logs: PrincipalCache::default(),
         })))
     }
 
@@ -57,26 +57,26 @@ impl FileConversationLog {
     async fn work<R: Send + 'static>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&mut Log, &DataFolder) -> Result<R, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut PrincipalLog, &DataFolder) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
         let (logs, principal) = (self.0.clone(), principal.clone());
         blocking(move || logs.work(&principal, work)).await
     }
 }
 
-impl Logs {
+impl LogFolder {
     fn work<R>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&mut Log, &DataFolder) -> Result<R, StoreError>,
+        work: impl FnOnce(&mut PrincipalLog, &DataFolder) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        let slot = self.logs.of(principal);
+        let slot = self.logs.get_or_default(principal);
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let mut log = match slot.take().filter(|log| log.is_current(&self.folder)) {
             Some(log) => log,
             None => {
                 let prefix = name_of(principal, "").map_err(|error| failed("the principal has no log", error))?;
-                Log::load(&self.folder, &prefix, self.options.max_bytes)?
+                PrincipalLog::load(&self.folder, &prefix, self.options.max_bytes)?
             }
         };
         let result = work(&mut log, &self.folder);
@@ -87,7 +87,7 @@ impl Logs {
 
     /// Appends at once, if nobody has to wait for that. Returns whether it did.
     fn append_at_once(&self, principal: &Principal, lines: &[u8]) -> Result<bool, StoreError> {
-        let slot = self.logs.of(principal);
+        let slot = self.logs.get_or_default(principal);
         let mut slot = match slot.try_lock() {
             Ok(slot) => slot,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -131,9 +131,9 @@ impl ConversationLog for FileConversationLog {
         if self.0.append_at_once(principal, &lines)? {
             return Ok(());
         }
-        let append = move |log: &mut Log, folder: &DataFolder| {
+        let append = move |log: &mut PrincipalLog, folder: &DataFolder| {
             if !log.has_room_for(lines.len()) {
-                log.make_room(folder)?;
+                log.drop_older_half(folder)?;
             }
             log.append(folder, &lines)
         };

@@ -1,6 +1,6 @@
 //! Folding: the groups that changed become documents, and the log begins again.
 //!
-//! Nobody who puts waits for the disk meanwhile: the state is locked only to take its picture, and to shorten the log.
+//! Nobody who puts waits for the disk meanwhile: the state is locked only to take its snapshot, and to shorten the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use rockbot_core::files::DataFolder;
 use rockbot_core::store::{StoreError, StorePath, WorkingEntry};
 use serde_json::{Map, Value};
 
-use super::format::{self, Written, group};
-use super::state::State;
+use super::format::{self, StoredEntry, group};
+use super::state::WorkingState;
 use crate::storage::blocking::{failed, invalid};
 
 /// What is to be written.
-struct Picture {
+struct Snapshot {
     groups: BTreeMap<String, Vec<Arc<WorkingEntry>>>,
     others: BTreeMap<StorePath, Map<String, Value>>,
     foreign: BTreeSet<String>,
@@ -24,32 +24,36 @@ struct Picture {
 }
 
 /// Folds the memory of `principal`. Another fold must not be under way.
-pub(super) fn fold(folder: &DataFolder, principal: &Principal, slot: &Mutex<Option<State>>) -> Result<(), StoreError> {
-    let Some(picture) = lock(slot).as_mut().map(Picture::take) else {
+pub(super) fn compact(
+    folder: &DataFolder,
+    principal: &Principal,
+    slot: &Mutex<Option<WorkingState>>,
+) -> Result<(), StoreError> {
+    let Some(snapshot) = lock(slot).as_mut().map(Snapshot::take) else {
         return Ok(());
     };
-    let written = picture.write(folder, principal);
+    let written = snapshot.write(folder, principal);
     let mut slot = lock(slot);
     let Some(state) = slot.as_mut() else { return written };
     let finished = match &written {
-        Ok(()) => picture.finish(folder, state),
+        Ok(()) => snapshot.finish(folder, state),
         Err(_) => Ok(()),
     };
     if written.is_err() || finished.is_err() {
-        state.changed.extend(picture.groups.into_keys());
-        state.foreign.extend(picture.foreign);
+        state.changed.extend(snapshot.groups.into_keys());
+        state.foreign.extend(snapshot.foreign);
     }
-    state.is_folding = false;
-    state.set_fold_at();
+    state.is_compacting = false;
+    state.set_compact_at();
     written.and(finished)
 }
 
-fn lock(slot: &Mutex<Option<State>>) -> MutexGuard<'_, Option<State>> {
+fn lock(slot: &Mutex<Option<WorkingState>>) -> MutexGuard<'_, Option<WorkingState>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Picture {
-    fn take(state: &mut State) -> Self {
+impl Snapshot {
+    fn take(state: &mut WorkingState) -> Self {
         let changed = std::mem::take(&mut state.changed);
         let mut groups: BTreeMap<_, Vec<_>> = changed.into_iter().map(|group| (group, Vec::new())).collect();
         for entry in state.entries.list(None) {
@@ -92,7 +96,7 @@ impl Picture {
         let others: Vec<_> = entries.iter().map(written).collect();
         let written = entries.iter().zip(&others);
         let written: Vec<_> = written
-            .map(|(entry, other)| Written {
+            .map(|(entry, other)| StoredEntry {
                 entry,
                 other: other.as_ref(),
             })
@@ -101,7 +105,7 @@ impl Picture {
     }
 
     /// Shortens the log by what the documents have.
-    fn finish(&self, folder: &DataFolder, state: &mut State) -> Result<(), StoreError> {
+    fn finish(&self, folder: &DataFolder, state: &mut WorkingState) -> Result<(), StoreError> {
         let failed = |error| failed("the log of working memory cannot be shortened", error);
         if std::mem::take(&mut state.is_damaged) {
             folder.copy_aside(&state.log_name).map_err(failed)?;

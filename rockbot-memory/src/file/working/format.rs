@@ -35,7 +35,7 @@ impl Change {
 
 /// An entry in a document, with the members that another program wrote.
 #[derive(Debug, Serialize)]
-pub(super) struct Written<'a> {
+pub(super) struct StoredEntry<'a> {
     #[serde(flatten)]
     pub(super) entry: &'a WorkingEntry,
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use rockbot_core::{Principal, Timestamp};
 use serde_json::{Map, Value};
 
 use super::format::{self, Change, MAX_BYTES, MEMBERS, group};
-use super::state::State;
+use super::state::WorkingState;
 use crate::storage::blocking::failed;
 
 /// Reads the documents, and then the log. What has expired at `now` is left out.
@@ -19,30 +19,30 @@ pub(super) fn load(
     principal: &Principal,
     now: Timestamp,
     damaged: &AtomicU64,
-) -> Result<State, StoreError> {
+) -> Result<WorkingState, StoreError> {
     let log_name = format::log(principal).map_err(|error| failed("the principal has no working memory", error))?;
-    let mut loading = Loading {
+    let mut loader = Loader {
         folder,
         principal,
         now,
         damaged,
-        state: State::new(log_name),
+        state: WorkingState::new(log_name),
     };
-    loading.documents()?;
-    loading.log()?;
-    loading.state.set_fold_at();
-    Ok(loading.state)
+    loader.documents()?;
+    loader.log()?;
+    loader.state.set_compact_at();
+    Ok(loader.state)
 }
 
-struct Loading<'a> {
+struct Loader<'a> {
     folder: &'a DataFolder,
     principal: &'a Principal,
     now: Timestamp,
     damaged: &'a AtomicU64,
-    state: State,
+    state: WorkingState,
 }
 
-impl Loading<'_> {
+impl Loader<'_> {
     fn documents(&mut self) -> Result<(), StoreError> {
         let found = self.folder.list_of(self.principal);
         let found = found.map_err(|error| failed("working memory cannot be listed", error))?;
@@ -64,12 +64,12 @@ impl Loading<'_> {
     fn document(&mut self, name: &str) -> Result<(), StoreError> {
         let json = match self.folder.read(name, MAX_BYTES) {
             Ok(json) => json.unwrap_or_default(),
-            Err(error) if error.is_damage() => return self.set_aside(name, &error),
+            Err(error) if error.is_damage() => return self.quarantine(name, &error),
             Err(error) => return Err(failed("working memory cannot be read", error)),
         };
         let values: Vec<Value> = match serde_json::from_slice(without_bom(&json)) {
             Ok(values) => values,
-            Err(error) => return self.set_aside(name, &error),
+            Err(error) => return self.quarantine(name, &error),
         };
         let skipped: u64 = values
             .into_iter()
@@ -128,13 +128,13 @@ impl Loading<'_> {
         let read = self
             .folder
             .read_lines(&name, MAX_BYTES, |line| match serde_json::from_slice::<Change>(line) {
-                Ok(change) => state.make(&change),
+                Ok(change) => state.apply(&change),
                 Err(_) => skipped += 1,
             });
         match read {
             Ok(None) => return Ok(()),
             Ok(Some(overlong)) => skipped += overlong,
-            Err(error) if error.is_damage() => return self.set_aside(&name, &error),
+            Err(error) if error.is_damage() => return self.quarantine(&name, &error),
             Err(error) => return Err(failed("working memory cannot be read", error)),
         }
         self.damaged.fetch_add(skipped, Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Loading<'_> {
             .map_err(|error| failed("working memory cannot be opened", error))
     }
 
-    fn set_aside(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
+    fn quarantine(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
         let aside = self.folder.set_aside(name);
         let aside = aside.map_err(|error| failed("damaged working memory cannot be set aside", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);

@@ -11,10 +11,10 @@ use super::format::{Change, group};
 use crate::storage::blocking::{failed, invalid};
 
 /// A log is folded when it has this many bytes, and more than twice those of all texts.
-const FOLD_BYTES: u64 = 4 << 20;
+const COMPACT_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct WorkingState {
     pub(super) entries: WorkingEntries,
     /// Members of entries that we do not know. They are kept, and decide nothing.
     pub(super) others: BTreeMap<StorePath, Map<String, Value>>,
@@ -27,11 +27,11 @@ pub(super) struct State {
     /// Whether the log has lines that cannot be read.
     pub(super) is_damaged: bool,
     /// How long the log may become.
-    pub(super) fold_at: u64,
-    pub(super) is_folding: bool,
+    pub(super) compact_at: u64,
+    pub(super) is_compacting: bool,
 }
 
-impl State {
+impl WorkingState {
     pub(super) fn new(log_name: String) -> Self {
         Self {
             entries: WorkingEntries::default(),
@@ -41,8 +41,8 @@ impl State {
             changed: BTreeSet::new(),
             foreign: BTreeSet::new(),
             is_damaged: false,
-            fold_at: FOLD_BYTES,
-            is_folding: false,
+            compact_at: COMPACT_BYTES,
+            is_compacting: false,
         }
     }
 
@@ -54,11 +54,11 @@ impl State {
         line.push(b'\n');
         let written = self.open_log(folder).and_then(|log| log.append(&line));
         written.map_err(|error| failed("working memory cannot be written", error))?;
-        self.make(change);
+        self.apply(change);
         Ok(())
     }
 
-    pub(super) fn make(&mut self, change: &Change) {
+    pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::Put(entries) => entries.iter().for_each(|entry| self.insert(entry.clone(), Map::new())),
             Change::Deleted(key) => {
@@ -91,15 +91,15 @@ impl State {
     }
 
     /// Whether it is time to fold; then the caller does.
-    pub(super) fn begins_to_fold(&mut self) -> bool {
-        let begins = !self.is_folding && self.log_len() >= self.fold_at;
-        self.is_folding |= begins;
+    pub(super) fn begin_compaction(&mut self) -> bool {
+        let begins = !self.is_compacting && self.log_len() >= self.compact_at;
+        self.is_compacting |= begins;
         begins
     }
 
     /// How long the log may become from here.
-    pub(super) fn set_fold_at(&mut self) {
+    pub(super) fn set_compact_at(&mut self) {
         let texts: u64 = self.entries.list(None).map(|entry| entry.value.len() as u64).sum();
-        self.fold_at = self.log_len() + FOLD_BYTES + 2 * texts;
+        self.compact_at = self.log_len() + COMPACT_BYTES + 2 * texts;
     }
 }

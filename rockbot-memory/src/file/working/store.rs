@@ -12,11 +12,11 @@ use rockbot_core::store::{StoreError, StorePath, WorkingEntry, WorkingMemory, Wo
 use rockbot_core::{Principal, Timestamp};
 
 use super::format::Change;
-use super::state::State;
+use super::state::WorkingState;
 use super::{compaction, load};
 use crate::WorkingMemoryOptions;
 use crate::storage::blocking::{blocking, failed};
-use crate::storage::principal_cache::Residents;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`WorkingMemory`] in a folder, which one process at a time can open.
 ///
@@ -24,14 +24,14 @@ use crate::storage::principal_cache::Residents;
 /// however many entries there are. An entry expires when it would have, also when the process was not running
 /// meanwhile. All entries are held in memory, those of 256 principals at most.
 #[derive(Debug)]
-pub struct FileWorkingMemory(Arc<Memory>);
+pub struct FileWorkingMemory(Arc<WorkingFolder>);
 
 #[derive(Debug)]
-struct Memory {
+struct WorkingFolder {
     folder: DataFolder,
     options: WorkingMemoryOptions,
     /// `None` until it is read.
-    states: Residents<Mutex<Option<State>>>,
+    states: PrincipalCache<Mutex<Option<WorkingState>>>,
     damaged: AtomicU64,
 }
 
@@ -52,10 +52,10 @@ impl FileWorkingMemory {
     /// Fails as [`FileWorkingMemory::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: WorkingMemoryOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
-        Ok(Self(Arc::new(Memory {
+        Ok(Self(Arc::new(WorkingFolder {
             folder: folder.map_err(|error| failed("working memory cannot be opened", error))?,
             options,
-            states: Residents::default(),
+            states: PrincipalCache::default(),
             damaged: AtomicU64::new(0),
         })))
     }
@@ -73,22 +73,22 @@ impl FileWorkingMemory {
     /// Fails when the memory cannot be written.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let memory = self.0.clone();
-        blocking(move || memory.fold_all()).await
+        blocking(move || memory.compact_all()).await
     }
 
     async fn with<R>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&mut State, Timestamp) -> Result<R, WorkingMemoryError>,
+        work: impl FnOnce(&mut WorkingState, Timestamp) -> Result<R, WorkingMemoryError>,
     ) -> Result<R, WorkingMemoryError> {
-        let slot = self.0.states.of(principal);
+        let slot = self.0.states.get_or_default(principal);
         let is_new = slot.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         if is_new {
             let (memory, principal, slot) = (self.0.clone(), principal.clone(), slot.clone());
             blocking(move || memory.with_loaded(&principal, &slot, |_| ())).await?;
         }
         let now = self.0.options.clock.now();
-        let work = |state: &mut State| {
+        let work = |state: &mut WorkingState| {
             let now = state.entries.advance(now);
             work(state, now)
         };
@@ -99,36 +99,36 @@ impl FileWorkingMemory {
     async fn write<R>(
         &self,
         principal: &Principal,
-        plan: impl FnOnce(&State, Timestamp) -> Result<(Option<Change>, R), WorkingMemoryError>,
+        plan: impl FnOnce(&WorkingState, Timestamp) -> Result<(Option<Change>, R), WorkingMemoryError>,
     ) -> Result<R, WorkingMemoryError> {
-        let write = |state: &mut State, now| {
+        let write = |state: &mut WorkingState, now| {
             let (change, result) = plan(state, now)?;
             if let Some(change) = change {
                 state.write(&self.0.folder, &change)?;
             }
-            Ok((result, state.begins_to_fold()))
+            Ok((result, state.begin_compaction()))
         };
-        let (result, folds) = self.with(principal, write).await?;
-        if folds {
+        let (result, compacts) = self.with(principal, write).await?;
+        if compacts {
             let (memory, principal) = (self.0.clone(), principal.clone());
-            let folded = blocking(move || {
-                let slot = memory.states.of(&principal);
-                compaction::fold(&memory.folder, &principal, &slot)
+            let compacted = blocking(move || {
+                let slot = memory.states.get_or_default(&principal);
+                compaction::compact(&memory.folder, &principal, &slot)
             });
-            if let Err(error) = folded.await {
-                tracing::warn!(%error, "working memory cannot be folded; its log grows on");
+            if let Err(error) = compacted.await {
+                tracing::warn!(%error, "the log of working memory cannot be compacted; it keeps growing");
             }
         }
         Ok(result)
     }
 }
 
-impl Memory {
+impl WorkingFolder {
     fn with_loaded<R>(
         &self,
         principal: &Principal,
-        slot: &Mutex<Option<State>>,
-        work: impl FnOnce(&mut State) -> R,
+        slot: &Mutex<Option<WorkingState>>,
+        work: impl FnOnce(&mut WorkingState) -> R,
     ) -> Result<R, StoreError> {
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let state = match slot.as_mut() {
@@ -143,21 +143,21 @@ impl Memory {
         Ok(work(state))
     }
 
-    fn fold_all(&self) -> Result<(), StoreError> {
+    fn compact_all(&self) -> Result<(), StoreError> {
         let found = self.folder.list("");
         let found = found.map_err(|error| failed("working memory cannot be listed", error))?;
         let owners = found.iter().filter_map(|found| owner_of(&found.name));
         let owners: BTreeSet<_> = owners.map(|(principal, _)| principal).collect();
         let mut result = Ok(());
         for principal in owners {
-            let slot = self.states.of(&principal);
+            let slot = self.states.get_or_default(&principal);
             let now = self.options.clock.now();
             let begins = self.with_loaded(&principal, &slot, |state| {
                 state.entries.advance(now);
-                !std::mem::replace(&mut state.is_folding, true)
+                !std::mem::replace(&mut state.is_compacting, true)
             })?;
             if begins {
-                result = result.and(compaction::fold(&self.folder, &principal, &slot));
+                result = result.and(compaction::compact(&self.folder, &principal, &slot));
             }
         }
         result
@@ -168,7 +168,7 @@ impl Memory {
 impl WorkingMemory for FileWorkingMemory {
     async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError> {
         let limits = self.0.options.limits;
-        let plan = |state: &State, now| {
+        let plan = |state: &WorkingState, now| {
             state.entries.check_room(&notes, limits)?;
             let entries = notes.into_iter().map(|note| Arc::new(note.stored_at(now)));
             Ok((Some(Change::Put(entries.collect())), ()))
@@ -186,7 +186,7 @@ impl WorkingMemory for FileWorkingMemory {
     }
 
     async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError> {
-        let plan = |state: &State, _| {
+        let plan = |state: &WorkingState, _| {
             let change = state.entries.get(key).map(|_| Change::Deleted(key.clone()));
             let was_there = change.is_some();
             Ok((change, was_there))

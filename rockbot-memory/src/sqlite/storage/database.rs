@@ -12,24 +12,24 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connection::connect;
 use super::error::SqliteError;
-use super::reader::Readers;
+use super::read_pool::ReadPool;
 use super::schema;
-use super::writer::{self, Job, QUEUE, Write};
+use super::writer::{self, PendingWrite, QUEUE_LEN, WriteJob};
 use crate::storage::blocking::failed;
 
 /// A file that this process has open.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Database {
     path: PathBuf,
-    readers: Arc<Readers>,
-    writer: Option<Writer>,
+    readers: Arc<ReadPool>,
+    writer: Option<WriterThread>,
     /// Last, so that the file is closed when it is let go.
     _lock: FileLock,
 }
 
 #[derive(Debug)]
-struct Writer {
-    jobs: mpsc::Sender<Box<dyn Job>>,
+struct WriterThread {
+    jobs: mpsc::Sender<Box<dyn WriteJob>>,
     thread: JoinHandle<()>,
 }
 
@@ -51,8 +51,8 @@ impl Database {
         let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::prepare(&mut connection)?;
         Ok(Self {
-            readers: Arc::new(Readers::new(&path)),
-            writer: Some(Writer::start(connection, &path)?),
+            readers: Arc::new(ReadPool::new(&path)),
+            writer: Some(WriterThread::start(connection, &path)?),
             path,
             _lock: lock,
         })
@@ -92,7 +92,7 @@ impl Database {
         then: impl FnOnce(R) -> S + Send + 'static,
     ) -> Result<S, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let job = Write {
+        let job = PendingWrite {
             work: Some(work),
             written: None,
             then,
@@ -119,7 +119,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         // The last connection folds the log into the file, and one that only reads cannot.
         self.readers.close();
-        if let Some(Writer { jobs, thread }) = self.writer.take() {
+        if let Some(WriterThread { jobs, thread }) = self.writer.take() {
             drop(jobs);
             // A panic there has been told to those who waited.
             let _ = thread.join();
@@ -127,9 +127,9 @@ impl Drop for Database {
     }
 }
 
-impl Writer {
+impl WriterThread {
     fn start(connection: Connection, path: &Path) -> Result<Self, SqliteError> {
-        let (jobs, asked) = mpsc::channel(QUEUE);
+        let (jobs, asked) = mpsc::channel(QUEUE_LEN);
         let thread = std::thread::Builder::new().name("rockbot-sqlite".to_owned());
         let thread = thread.spawn(move || writer::run(connection, asked));
         let thread = thread.map_err(|source| io("given its thread", path, source))?;

@@ -1,15 +1,15 @@
 //! The building blocks that the SQLite stores share.
 //!
 //! * [`Database`]: the open file with its writer thread and its pool of read connections
-//! * [`Documents`]: a table of JSON documents and the index of their words
+//! * [`IndexedTable`]: a table of JSON documents and the index of their words
 //! * [`Timeline`]: a table of dated entries that is only appended to
 //! * [`row`]: conversion between rows and JSON
 
 mod connection;
 mod database;
-mod documents;
 mod error;
-mod reader;
+mod indexed_table;
+mod read_pool;
 pub(super) mod row;
 mod schema;
 mod table;
@@ -17,7 +17,7 @@ mod timeline;
 mod writer;
 
 pub(super) use database::Database;
-pub(super) use documents::{Documents, Writing};
 pub use error::SqliteError;
+pub(super) use indexed_table::{IndexedTable, IndexedWrite};
 pub(super) use table::Table;
 pub(super) use timeline::Timeline;

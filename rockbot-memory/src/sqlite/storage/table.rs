@@ -16,9 +16,9 @@ use crate::storage::documents::{Document, Members};
 const MAX_BYTES: usize = 8 << 20;
 
 /// A document that has a table, named as messages call it.
-pub(in crate::sqlite) trait Row: Document<Key: Borrow<str>> {}
+pub(in crate::sqlite) trait DocumentRow: Document<Key: Borrow<str>> {}
 
-impl<D: Document<Key: Borrow<str>>> Row for D {}
+impl<D: Document<Key: Borrow<str>>> DocumentRow for D {}
 
 pub(in crate::sqlite) struct Table<'a, D> {
     pub(in crate::sqlite) connection: &'a Connection,
@@ -26,7 +26,7 @@ pub(in crate::sqlite) struct Table<'a, D> {
     kind: PhantomData<D>,
 }
 
-impl<'a, D: Row> Table<'a, D> {
+impl<'a, D: DocumentRow> Table<'a, D> {
     pub(in crate::sqlite) fn new(connection: &'a Connection, principal: &'a Principal) -> Self {
         Self {
             connection,

@@ -13,7 +13,7 @@ use super::error::SqliteError;
 use super::row::{number, parse_or_skip, to_json};
 
 /// How many rows go before somebody else may write.
-const AT_ONCE: usize = 1_000;
+const BATCH: usize = 1_000;
 
 #[derive(Debug)]
 pub(in crate::sqlite) struct Timeline {
@@ -52,7 +52,7 @@ impl Timeline {
         let (table, mut gone) = (self.table, 0);
         let work = move |connection: &Connection| kept_since(connection, table, before, most);
         for (principal, since) in self.database.read(work).await? {
-            let mut rows = Rows {
+            let mut rows = PurgeBatch {
                 table,
                 principal,
                 since,
@@ -118,21 +118,21 @@ fn kept_since(
 }
 
 /// The rows of a principal that are to go, of which those up to `after` were looked at.
-struct Rows {
+struct PurgeBatch {
     table: &'static str,
     principal: String,
     since: i64,
     after: i64,
 }
 
-impl Rows {
+impl PurgeBatch {
     /// Removes some of them, so that nobody else waits long to write. Returns how many, and what is left to look at.
     fn purge<T: DeserializeOwned>(mut self, connection: &Connection) -> Result<(u64, Option<Self>), SqliteError> {
         let table = self.table;
         let mut old = connection.prepare(&format!(
             "SELECT number, json FROM {table} WHERE principal = ?1 AND at < ?2 AND number > ?3 ORDER BY number LIMIT ?4"
         ))?;
-        let wanted = (&self.principal, self.since, self.after, number(AT_ONCE));
+        let wanted = (&self.principal, self.since, self.after, number(BATCH));
         let rows = old.query_map(wanted, |row| Ok((row.get(0)?, row.get(1)?)))?;
         let rows: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
         let mut delete = connection.prepare(&format!("DELETE FROM {table} WHERE number = ?1"))?;
@@ -143,6 +143,6 @@ impl Rows {
                 gone += delete.execute((number,))? as u64;
             }
         }
-        Ok((gone, (rows.len() == AT_ONCE).then_some(self)))
+        Ok((gone, (rows.len() == BATCH).then_some(self)))
     }
 }

@@ -6,13 +6,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::SqliteError;
 
 /// How many writes share one commit at most.
-const MOST: usize = 256;
+const MAX_BATCH: usize = 256;
 
 /// How many writes wait at most; others wait to be let in.
-pub(in crate::sqlite) const QUEUE: usize = 256;
+pub(in crate::sqlite) const QUEUE_LEN: usize = 256;
 
 /// Something that is to be written.
-pub(in crate::sqlite) trait Job: Send {
+pub(in crate::sqlite) trait WriteJob: Send {
     /// Writes it, in a transaction that others use too. What a failure has written is taken back.
     fn write(&mut self, connection: &Connection) -> Result<(), SqliteError>;
 
@@ -21,9 +21,9 @@ pub(in crate::sqlite) trait Job: Send {
 }
 
 /// Writes until nobody can ask for it any more.
-pub(in crate::sqlite) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+pub(in crate::sqlite) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn WriteJob>>) {
     let mut batch = Vec::new();
-    while jobs.blocking_recv_many(&mut batch, MOST) > 0 {
+    while jobs.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
         let committed = write(&mut connection, &mut batch);
         for job in batch.drain(..) {
             job.end(committed.clone());
@@ -31,7 +31,7 @@ pub(in crate::sqlite) fn run(mut connection: Connection, mut jobs: mpsc::Receive
     }
 }
 
-fn write(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), SqliteError> {
+fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result<(), SqliteError> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in batch {
         let part = transaction.savepoint()?;
@@ -50,14 +50,14 @@ fn write(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), 
 }
 
 /// A piece of work and whoever waits for it.
-pub(in crate::sqlite) struct Write<W, T, R, S> {
+pub(in crate::sqlite) struct PendingWrite<W, T, R, S> {
     pub(in crate::sqlite) work: Option<W>,
     pub(in crate::sqlite) written: Option<Result<R, SqliteError>>,
     pub(in crate::sqlite) then: T,
     pub(in crate::sqlite) answer: oneshot::Sender<Result<S, SqliteError>>,
 }
 
-impl<W, T, R, S> Job for Write<W, T, R, S>
+impl<W, T, R, S> WriteJob for PendingWrite<W, T, R, S>
 where
     W: FnOnce(&Connection) -> Result<R, SqliteError> + Send,
     T: FnOnce(R) -> S + Send,

@@ -8,20 +8,20 @@ use std::time::Duration;
 use rockbot_core::Timestamp;
 use rockbot_core::search::{Bm25Index, Ranked};
 
-use super::best::best;
 use super::document::Document;
+use super::filtered_search::search_filtered;
 use super::stored_document::{FileVersion, StoredDocument};
 
 /// How long nobody looks for changes after somebody did, at least.
-const PAUSE: Duration = Duration::from_secs(2);
+const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How much longer than a look took nobody looks again.
-const PAUSE_FACTOR: u32 = 20;
+const RESCAN_COST_FACTOR: u32 = 20;
 
-/// The sheets of one principal, by file, and which of them counts for each key.
+/// The stored of one principal, by file, and which of them counts for each key.
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
-    sheets: BTreeMap<String, StoredDocument<D>>,
+    stored: BTreeMap<String, StoredDocument<D>>,
     /// The files of each key; the last one counts.
     files: BTreeMap<D::Key, Vec<String>>,
     /// The document of each key that counts.
@@ -29,19 +29,19 @@ pub(crate) struct Collection<D: Document> {
     index: Bm25Index<D::Key>,
     /// Files that could not be read at the last look, as they were then.
     pub(super) suspects: BTreeMap<String, FileVersion>,
-    /// When somebody looked, and for how long that is enough.
-    looked: Option<(Timestamp, Duration)>,
+    /// When somebody scanned, and for how long that is enough.
+    scanned: Option<(Timestamp, Duration)>,
 }
 
 impl<D: Document> Default for Collection<D> {
     fn default() -> Self {
         Self {
-            sheets: BTreeMap::new(),
+            stored: BTreeMap::new(),
             files: BTreeMap::new(),
             documents: HashMap::new(),
             index: Bm25Index::default(),
             suspects: BTreeMap::new(),
-            looked: None,
+            scanned: None,
         }
     }
 }
@@ -59,12 +59,12 @@ impl<D: Document> Collection<D> {
     /// The `limit` best of the documents that have a word of `query` and are admitted.
     pub(crate) fn search(&self, query: &str, limit: usize, admits: impl Fn(&D) -> bool) -> Vec<Ranked<Arc<D>>> {
         let find = |key: &D::Key| Ok(self.get(key).filter(|document| admits(document)).cloned());
-        let found: Result<_, Infallible> = best(limit, |asked| self.index.search(query, asked), find);
+        let found: Result<_, Infallible> = search_filtered(limit, |asked| self.index.search(query, asked), find);
         found.unwrap_or_else(|never| match never {})
     }
 
-    pub(super) fn sheet(&self, key: &D::Key) -> Option<&StoredDocument<D>> {
-        self.sheets.get(self.file_of(key)?)
+    pub(super) fn stored(&self, key: &D::Key) -> Option<&StoredDocument<D>> {
+        self.stored.get(self.file_of(key)?)
     }
 
     /// The file that counts.
@@ -78,45 +78,45 @@ impl<D: Document> Collection<D> {
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = (&String, &StoredDocument<D>)> {
-        self.sheets.iter()
+        self.stored.iter()
     }
 
     pub(super) fn in_file(&self, file: &str) -> Option<&StoredDocument<D>> {
-        self.sheets.get(file)
+        self.stored.get(file)
     }
 
-    pub(super) fn put(&mut self, file: &str, sheet: StoredDocument<D>) {
-        let key = sheet.document.key();
+    pub(super) fn put(&mut self, file: &str, stored: StoredDocument<D>) {
+        let key = stored.document.key();
         if self.in_file(file).is_some_and(|known| known.document.key() != key) {
-            self.take(file);
+            self.remove(file);
         }
-        self.sheets.insert(file.to_owned(), sheet);
+        self.stored.insert(file.to_owned(), stored);
         let files = self.files.entry(key.clone()).or_default();
         if !files.iter().any(|known| known == file) {
             files.push(file.to_owned());
         }
-        self.settle(&key);
+        self.select_current(&key);
     }
 
-    pub(super) fn take(&mut self, file: &str) {
-        let Some(sheet) = self.sheets.remove(file) else { return };
-        let key = sheet.document.key();
+    pub(super) fn remove(&mut self, file: &str) {
+        let Some(stored) = self.stored.remove(file) else { return };
+        let key = stored.document.key();
         if let Some(files) = self.files.get_mut(&key) {
             files.retain(|known| known != file);
-            self.settle(&key);
+            self.select_current(&key);
         }
     }
 
     /// Finds out which file counts, and keeps the documents and the index at it.
-    fn settle(&mut self, key: &D::Key) {
-        let sheets = &self.sheets;
+    fn select_current(&mut self, key: &D::Key) {
+        let stored = &self.stored;
         match self.files.get_mut(key) {
             Some(files) if !files.is_empty() => {
-                files.sort_by_cached_key(|file| (sheets.get(file).map(StoredDocument::age), file.clone()));
+                files.sort_by_cached_key(|file| (stored.get(file).map(StoredDocument::age), file.clone()));
             }
             _ => drop(self.files.remove(key)),
         }
-        let now = self.sheet(key).map(|sheet| sheet.document.clone());
+        let now = self.stored(key).map(|stored| stored.document.clone());
         let before = match &now {
             Some(document) => self.documents.insert(key.clone(), document.clone()),
             None => self.documents.remove(key),
@@ -130,18 +130,19 @@ impl<D: Document> Collection<D> {
         }
     }
 
-    /// Whether nobody has looked for changes yet.
-    pub(super) fn is_new(&self) -> bool {
-        self.looked.is_none()
+    /// Whether nobody has scanned for changes yet.
+    pub(super) fn is_unscanned(&self) -> bool {
+        self.scanned.is_none()
     }
 
     /// Whether somebody should look for changes.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         // When the clock was set back, nobody knows how long ago it was.
-        self.looked.is_none_or(|(at, pause)| now < at || now.since(at) >= pause)
+        self.scanned
+            .is_none_or(|(at, pause)| now < at || now.since(at) >= pause)
     }
 
-    pub(super) fn looked(&mut self, at: Timestamp, took: Duration) {
-        self.looked = Some((at, PAUSE.max(took * PAUSE_FACTOR)));
+    pub(super) fn mark_scanned(&mut self, at: Timestamp, took: Duration) {
+        self.scanned = Some((at, MIN_RESCAN_INTERVAL.max(took * RESCAN_COST_FACTOR)));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! * [`Document`]: what is kept
 //! * [`StoredDocument`]: a document as it stands in its file, with the members that others wrote
-//! * [`Collection`]: the sheets of one principal in memory, and their index
-//! * [`Documents`]: the folder; the only one that reads and writes files
+//! * [`Collection`]: the stored of one principal in memory, and their index
+//! * [`DocumentStore`]: the folder; the only one that reads and writes files
 //!
-//! **Changes by others** are seen by their files' times and sizes. Before something is read, the files are looked
+//! **Changes by others** are seen by their files' times and sizes. Before something is read, the files are scanned
 //! over, unless that was done in the last 2 seconds, or is 20 times less ago than it took. Before a file is written,
-//! it is looked at in any case: what somebody changed is read first, and never overwritten unseen.
+//! it is scanned at in any case: what somebody changed is read first, and never overwritten unseen.
 //!
 //! **Copies**: of several files with the same id, the one that was changed last counts. The others stay where they are
 //! until the document is deleted.
@@ -15,9 +15,9 @@
 //! **Damage**: a file that cannot be read is set aside as `….damaged`; one that was all right before only when it is
 //! still the same at the next look, since somebody may be writing it.
 
-mod best;
 mod collection;
 mod document;
+mod filtered_search;
 mod memory_entry;
 mod purge;
 mod rescan;
@@ -25,9 +25,9 @@ mod skill;
 mod store;
 mod stored_document;
 
-#[cfg(feature = "sqlite")]
-pub(crate) use best::best;
 pub(crate) use collection::Collection;
 #[cfg(feature = "sqlite")]
 pub(crate) use document::{Document, Members};
-pub(crate) use store::Documents;
+#[cfg(feature = "sqlite")]
+pub(crate) use filtered_search::search_filtered;
+pub(crate) use store::DocumentStore;

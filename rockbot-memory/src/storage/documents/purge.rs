@@ -8,33 +8,33 @@ use rockbot_core::store::StoreError;
 use rockbot_core::{Principal, Timestamp};
 
 use super::document::Document;
-use super::store::{Documents, Owned};
+use super::store::{DocumentStore, PrincipalDocuments};
 use crate::storage::blocking::blocking;
 use crate::storage::external_edit::is_changed_since;
 
 /// How many documents go before somebody else may write.
-const AT_ONCE: usize = 100;
+const BATCH: usize = 100;
 
 /// When the time of a document was over, if it is.
-type Ended<D> = fn(&D) -> Option<Timestamp>;
+type ExpiredAt<D> = fn(&D) -> Option<Timestamp>;
 
-impl<D: Document> Documents<D> {
+impl<D: Document> DocumentStore<D> {
     /// Removes, for all principals, the documents whose time was over before `before`, and returns how many. Those that
     /// somebody changed afterwards stay, and so do those of which there are copies.
-    pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, ended: Ended<D>) -> Result<u64, StoreError> {
+    pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, ended: ExpiredAt<D>) -> Result<u64, StoreError> {
         let this = self.clone();
         let mut gone = 0;
         for owner in blocking(move || this.owners()).await? {
             let over = move |document: &D| ended(document).filter(|at| *at < before);
-            let keys = move |owned: &Owned<D>| -> Vec<D::Key> {
+            let keys = move |owned: &PrincipalDocuments<D>| -> Vec<D::Key> {
                 let collection = owned.read();
                 let over = collection.documents().filter(|document| over(document).is_some());
                 over.map(|document| document.key()).collect()
             };
             let keys = self.work(&owner, move |_, _, owned| Ok(keys(owned))).await?;
-            for keys in keys.chunks(AT_ONCE) {
+            for keys in keys.chunks(BATCH) {
                 let keys = keys.to_vec();
-                let purge = move |this: &Self, principal: &Principal, owned: &Owned<D>| {
+                let purge = move |this: &Self, principal: &Principal, owned: &PrincipalDocuments<D>| {
                     keys.iter().try_fold(0, |gone, key| {
                         Ok(gone + u64::from(this.purge_one(principal, owned, key, over)?))
                     })
@@ -51,18 +51,18 @@ impl<D: Document> Documents<D> {
         Ok(owners.map(|(owner, _)| owner).collect())
     }
 
-    /// Looks at the file once more: somebody may have changed it since anybody looked.
+    /// Looks at the file once more: somebody may have changed it since anybody scanned.
     fn purge_one(
         &self,
         principal: &Principal,
-        owned: &Owned<D>,
+        owned: &PrincipalDocuments<D>,
         key: &D::Key,
         over: impl Fn(&D) -> Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let files = owned.read().files_of(key);
         let [file] = &*files else { return Ok(false) };
         self.refresh(principal, owned, file)?;
-        let ended = owned.read().in_file(file).and_then(|sheet| over(&sheet.document));
+        let ended = owned.read().in_file(file).and_then(|stored| over(&stored.document));
         let found = self.folder.find(file).map_err(|error| self.failed("read", error))?;
         let (Some(ended), Some(found)) = (ended, found) else {
             return Ok(false);
@@ -71,7 +71,7 @@ impl<D: Document> Documents<D> {
             return Ok(false);
         }
         self.remove(file)?;
-        owned.write().take(file);
+        owned.write().remove(file);
         Ok(true)
     }
 }

@@ -13,30 +13,30 @@ use super::collection::Collection;
 use super::document::Document;
 use super::stored_document::{FileVersion, StoredDocument};
 use crate::storage::blocking::{blocking, failed};
-use crate::storage::principal_cache::Residents;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// The longest document that is read or written, in bytes.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
 
 /// All documents of one kind, in a folder of their own.
 #[derive(Debug)]
-pub(crate) struct Documents<D: Document> {
+pub(crate) struct DocumentStore<D: Document> {
     pub(super) folder: DataFolder,
-    owned: Residents<Owned<D>>,
+    owned: PrincipalCache<PrincipalDocuments<D>>,
     pub(super) clock: Arc<dyn Clock>,
     damaged: AtomicU64,
 }
 
 /// What one principal has.
 #[derive(Debug)]
-pub(super) struct Owned<D: Document> {
+pub(super) struct PrincipalDocuments<D: Document> {
     /// Held by whoever reads or writes files, so that they are read and written one after the other.
     files: Mutex<()>,
     /// Never locked while somebody waits for the disk.
     collection: RwLock<Collection<D>>,
 }
 
-impl<D: Document> Default for Owned<D> {
+impl<D: Document> Default for PrincipalDocuments<D> {
     fn default() -> Self {
         Self {
             files: Mutex::default(),
@@ -45,7 +45,7 @@ impl<D: Document> Default for Owned<D> {
     }
 }
 
-impl<D: Document> Owned<D> {
+impl<D: Document> PrincipalDocuments<D> {
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Collection<D>> {
         self.collection.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,12 +55,12 @@ impl<D: Document> Owned<D> {
     }
 }
 
-impl<D: Document> Documents<D> {
+impl<D: Document> DocumentStore<D> {
     pub(crate) fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
         Ok(Self {
             folder: folder.map_err(|error| failed(format_args!("the {} folder cannot be opened", D::WHAT), error))?,
-            owned: Residents::default(),
+            owned: PrincipalCache::default(),
             clock,
             damaged: AtomicU64::new(0),
         })
@@ -77,13 +77,13 @@ impl<D: Document> Documents<D> {
         principal: &Principal,
         read: impl FnOnce(&Collection<D>) -> R,
     ) -> Result<R, StoreError> {
-        let owned = self.owned.of(principal);
+        let owned = self.owned.get_or_default(principal);
         let is_stale = owned.read().is_stale(self.clock.now());
         if is_stale {
             let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
             blocking(move || {
                 let _files = owned.files.lock().unwrap_or_else(PoisonError::into_inner);
-                this.look(&principal, &owned)
+                this.rescan(&principal, &owned)
             })
             .await?;
         }
@@ -129,7 +129,7 @@ impl<D: Document> Documents<D> {
             // The one that counts goes last: what is left after a crash is never an older copy.
             for file in files {
                 this.remove(&file)?;
-                owned.write().take(&file);
+                owned.write().remove(&file);
             }
             Ok(document)
         })
@@ -140,14 +140,14 @@ impl<D: Document> Documents<D> {
     pub(super) async fn work<R: Send + 'static>(
         self: &Arc<Self>,
         principal: &Principal,
-        work: impl FnOnce(&Self, &Principal, &Owned<D>) -> Result<R, StoreError> + Send + 'static,
+        work: impl FnOnce(&Self, &Principal, &PrincipalDocuments<D>) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
-        let (this, owned, principal) = (self.clone(), self.owned.of(principal), principal.clone());
+        let (this, owned, principal) = (self.clone(), self.owned.get_or_default(principal), principal.clone());
         blocking(move || {
             let _files = owned.files.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_new = owned.read().is_new();
+            let is_new = owned.read().is_unscanned();
             if is_new {
-                this.look(&principal, &owned)?;
+                this.rescan(&principal, &owned)?;
             }
             work(&this, &principal, &owned)
         })
@@ -158,7 +158,7 @@ impl<D: Document> Documents<D> {
     fn files(
         &self,
         principal: &Principal,
-        owned: &Owned<D>,
+        owned: &PrincipalDocuments<D>,
         document: &D,
     ) -> Result<(Option<String>, String), StoreError> {
         let key = document.key();
@@ -173,15 +173,21 @@ impl<D: Document> Documents<D> {
         Ok((before, format!("{stem}.json")))
     }
 
-    fn put(&self, owned: &Owned<D>, document: Arc<D>, file: &str, before: Option<&str>) -> Result<(), StoreError> {
+    fn put(
+        &self,
+        owned: &PrincipalDocuments<D>,
+        document: Arc<D>,
+        file: &str,
+        before: Option<&str>,
+    ) -> Result<(), StoreError> {
         let failed = |error| self.failed("written", error);
-        let other = owned.read().sheet(&document.key()).map(|sheet| sheet.other.clone());
-        let sheet = StoredDocument {
+        let other = owned.read().stored(&document.key()).map(|stored| stored.other.clone());
+        let stored = StoredDocument {
             document,
             other: other.unwrap_or_default(),
-            stamp: None,
+            version: None,
         };
-        let json = sheet.to_json();
+        let json = stored.to_json();
         let json =
             json.map_err(|error| crate::storage::blocking::invalid(format_args!("the {} is no JSON", D::WHAT), error))?;
         if json.len() as u64 > MAX_BYTES {
@@ -192,10 +198,10 @@ impl<D: Document> Documents<D> {
             ));
         }
         self.folder.replace(file, &json).map_err(failed)?;
-        owned.write().put(file, sheet);
+        owned.write().put(file, stored);
         if let Some(before) = before.filter(|before| *before != file) {
             self.remove(before)?;
-            owned.write().take(before);
+            owned.write().remove(before);
         }
         Ok(())
     }
@@ -207,48 +213,58 @@ impl<D: Document> Documents<D> {
 
     /// Reads a file again that is about to be written, if somebody else changed it. Returns whether that changed
     /// anything.
-    pub(super) fn refresh(&self, principal: &Principal, owned: &Owned<D>, file: &str) -> Result<bool, StoreError> {
+    pub(super) fn refresh(
+        &self,
+        principal: &Principal,
+        owned: &PrincipalDocuments<D>,
+        file: &str,
+    ) -> Result<bool, StoreError> {
         let found = match self.folder.find(file) {
             Ok(found) => found,
             // A link or folder at its place.
-            Err(error) if error.is_damage() => return self.set_aside(owned, file, &error),
+            Err(error) if error.is_damage() => return self.quarantine(owned, file, &error),
             Err(error) => return Err(self.failed("read", error)),
         };
-        let known = owned.read().in_file(file).and_then(|sheet| sheet.stamp);
+        let known = owned.read().in_file(file).and_then(|stored| stored.version);
         let Some(found) = found else {
-            return Ok(Self::take(owned, file));
+            return Ok(Self::forget(owned, file));
         };
         if known == Some(FileVersion::from(&found)) {
             return Ok(false);
         }
         match self.parse(principal, &found) {
-            Ok(None) => Ok(Self::take(owned, file)),
-            Ok(Some(sheet)) => {
+            Ok(None) => Ok(Self::forget(owned, file)),
+            Ok(Some(stored)) => {
                 let is_new = owned
                     .read()
                     .in_file(file)
-                    .is_none_or(|known| !known.says_the_same_as(&sheet));
-                owned.write().put(file, sheet);
+                    .is_none_or(|known| !known.has_same_content_as(&stored));
+                owned.write().put(file, stored);
                 Ok(is_new)
             }
-            Err(Unreadable::Damaged(error)) => self.set_aside(owned, file, &error),
+            Err(Unreadable::Damaged(error)) => self.quarantine(owned, file, &error),
             Err(Unreadable::Failed(error)) => Err(error),
         }
     }
 
-    fn take(owned: &Owned<D>, file: &str) -> bool {
+    fn forget(owned: &PrincipalDocuments<D>, file: &str) -> bool {
         let was_there = owned.read().in_file(file).is_some();
-        owned.write().take(file);
+        owned.write().remove(file);
         was_there
     }
 
-    pub(super) fn set_aside(&self, owned: &Owned<D>, file: &str, error: &dyn Display) -> Result<bool, StoreError> {
+    pub(super) fn quarantine(
+        &self,
+        owned: &PrincipalDocuments<D>,
+        file: &str,
+        error: &dyn Display,
+    ) -> Result<bool, StoreError> {
         let aside = self.folder.set_aside(file);
         let aside = aside.map_err(|error| self.failed("set aside, though it is damaged", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.path().display();
         tracing::warn!(%folder, file, set_aside_as = aside, %error, "a {} is damaged and is not used", D::WHAT);
-        Ok(Self::take(owned, file))
+        Ok(Self::forget(owned, file))
     }
 
     pub(super) fn failed(&self, tried: &str, error: FileError) -> StoreError {

@@ -14,8 +14,8 @@ pub(super) struct StoredDocument<D> {
     pub(super) document: Arc<D>,
     /// Members that we do not know. They are kept, and decide nothing.
     pub(super) other: Map<String, Value>,
-    /// As what the file was read; `None` when we wrote it and nobody has looked since.
-    pub(super) stamp: Option<FileVersion>,
+    /// As what the file was read; `None` when we wrote it and nobody has scanned since.
+    pub(super) version: Option<FileVersion>,
 }
 
 /// What tells a file from what it was before.
@@ -36,7 +36,7 @@ impl From<&Found> for FileVersion {
 
 impl<D: Document> StoredDocument<D> {
     /// Reads a file. `stem` is its name without the owner's folder and the ending.
-    pub(super) fn parse(json: &[u8], stem: &str, stamp: FileVersion) -> serde_json::Result<Self> {
+    pub(super) fn parse(json: &[u8], stem: &str, version: FileVersion) -> serde_json::Result<Self> {
         let mut other: Map<String, Value> = serde_json::from_slice(without_bom(json))?;
         let mut members = Map::new();
         for name in D::MEMBERS {
@@ -44,11 +44,11 @@ impl<D: Document> StoredDocument<D> {
             let member = other.remove(*name).filter(|member| !member.is_null());
             members.extend(member.map(|member| ((*name).to_owned(), member)));
         }
-        D::complete(&mut members, stem, timestamp(stamp.modified));
+        D::complete(&mut members, stem, timestamp(version.modified));
         Ok(Self {
             document: serde_json::from_value(Value::Object(members))?,
             other,
-            stamp: Some(stamp),
+            version: Some(version),
         })
     }
 
@@ -59,12 +59,15 @@ impl<D: Document> StoredDocument<D> {
         })
     }
 
-    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+    pub(super) fn has_same_content_as(&self, other: &Self) -> bool {
         self.document == other.document && self.other == other.other
     }
 
     /// The greater, the newer.
     pub(super) fn age(&self) -> (bool, Option<SystemTime>) {
-        (self.stamp.is_none(), self.stamp.and_then(|stamp| stamp.modified))
+        (
+            self.version.is_none(),
+            self.version.and_then(|version| version.modified),
+        )
     }
 }

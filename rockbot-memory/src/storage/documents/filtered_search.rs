@@ -3,7 +3,7 @@
 use rockbot_core::search::Ranked;
 
 /// The first `limit` of what `find` makes of the hits. `search` is asked for more hits as long as that is too little.
-pub(crate) fn best<K, T, E>(
+pub(crate) fn search_filtered<K, T, E>(
     limit: usize,
     search: impl Fn(usize) -> Vec<Ranked<K>>,
     find: impl Fn(&K) -> Result<Option<T>, E>,

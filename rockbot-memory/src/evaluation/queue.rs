@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// How many sessions wait. Beyond that the one in which nothing was said for the longest time is forgotten.
-const MOST: usize = 10_000;
+const MAX_SESSIONS: usize = 10_000;
 
 /// The longest pause before a session is tried again.
 const MAX_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
@@ -18,7 +18,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
 /// A session of somebody.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Key {
+pub(super) struct SessionKey {
     pub(super) principal: Principal,
     pub(super) session_id: SessionId,
 }
@@ -26,9 +26,9 @@ pub(super) struct Key {
 /// A session as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(super) struct QueueEntry {
     #[serde(flatten)]
-    pub(super) key: Key,
+    pub(super) key: SessionKey,
     /// When its newest turn ended, as far as is known: it may have gone on.
     #[serde(with = "rockbot_core::rfc3339")]
     pub(super) newest_turn: Timestamp,
@@ -36,28 +36,28 @@ pub(super) struct Entry {
 
 /// A session that is to be evaluated now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) key: Key,
+pub(super) struct DueSession {
+    pub(super) key: SessionKey,
     /// How much had happened in it then.
     turns: u64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    table: Mutex<Table>,
+pub(super) struct EvaluationQueue {
+    table: Mutex<QueueState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    sessions: BTreeMap<Key, Session>,
+struct QueueState {
+    sessions: BTreeMap<SessionKey, QueuedSession>,
     last_active: Option<Instant>,
     /// Whether the file does not have it all.
     is_unsaved: bool,
 }
 
 #[derive(Debug)]
-struct Session {
+struct QueuedSession {
     newest_turn: Timestamp,
     /// How many turns were seen.
     turns: u64,
@@ -66,7 +66,7 @@ struct Session {
     paused_until: Option<Instant>,
 }
 
-impl Session {
+impl QueuedSession {
     fn of(newest_turn: Timestamp) -> Self {
         Self {
             newest_turn,
@@ -81,14 +81,14 @@ impl Session {
     }
 }
 
-impl Waiting {
-    pub(super) fn of(entries: Vec<Entry>) -> Self {
+impl EvaluationQueue {
+    pub(super) fn of(entries: Vec<QueueEntry>) -> Self {
         let sessions = entries
             .into_iter()
-            .map(|entry| (entry.key, Session::of(entry.newest_turn)));
-        let table = Table {
+            .map(|entry| (entry.key, QueuedSession::of(entry.newest_turn)));
+        let table = QueueState {
             sessions: sessions.collect(),
-            ..Table::default()
+            ..QueueState::default()
         };
         Self {
             table: Mutex::new(table),
@@ -97,26 +97,26 @@ impl Waiting {
     }
 
     /// A turn of the session ended. Never blocks.
-    pub(super) fn said(&self, key: Key, at: Timestamp) {
+    pub(super) fn turn_ended(&self, key: SessionKey, at: Timestamp) {
         let mut table = self.lock();
         table.last_active = Some(Instant::now());
         let is_new = !table.sessions.contains_key(&key);
-        let session = table.sessions.entry(key).or_insert_with(|| Session::of(at));
+        let session = table.sessions.entry(key).or_insert_with(|| QueuedSession::of(at));
         session.newest_turn = at;
         session.turns += 1;
         if is_new {
-            table.keep(MOST);
+            table.keep(MAX_SESSIONS);
             self.change(table);
         }
     }
 
     /// The sessions in which nothing was said for `idle`, those that waited longest first.
-    pub(super) fn due(&self, now: Timestamp, idle: Duration) -> Vec<Due> {
+    pub(super) fn due(&self, now: Timestamp, idle: Duration) -> Vec<DueSession> {
         let table = self.lock();
         let due = table.sessions.iter().filter(|(_, session)| session.is_due(now, idle));
         let mut due: Vec<_> = due.collect();
         due.sort_by_key(|(_, session)| session.newest_turn);
-        let due = due.into_iter().map(|(key, session)| Due {
+        let due = due.into_iter().map(|(key, session)| DueSession {
             key: key.clone(),
             turns: session.turns,
         });
@@ -124,28 +124,28 @@ impl Waiting {
     }
 
     /// Whether nothing has happened in a session since it became due.
-    pub(super) fn is_still(&self, due: &Due) -> bool {
-        self.lock().is_still(due)
+    pub(super) fn is_unchanged(&self, due: &DueSession) -> bool {
+        self.lock().is_unchanged(due)
     }
 
     /// A session was evaluated. It waits again when it goes on, also when it did meanwhile.
-    pub(super) fn evaluated(&self, due: &Due) {
+    pub(super) fn evaluated(&self, due: &DueSession) {
         let mut table = self.lock();
-        if table.is_still(due) {
+        if table.is_unchanged(due) {
             table.sessions.remove(&due.key);
             self.change(table);
         }
     }
 
     /// A session had gone on without our seeing it.
-    pub(super) fn went_on(&self, due: &Due, newest_turn: Timestamp) {
+    pub(super) fn mark_active(&self, due: &DueSession, newest_turn: Timestamp) {
         if let Some(session) = self.lock().sessions.get_mut(&due.key) {
             session.newest_turn = session.newest_turn.max(newest_turn);
         }
     }
 
     /// A session could not be evaluated: it is tried again after `pause`, and after twice as long each time.
-    pub(super) fn failed(&self, due: &Due, pause: Duration) {
+    pub(super) fn failed(&self, due: &DueSession, pause: Duration) {
         if let Some(session) = self.lock().sessions.get_mut(&due.key) {
             let pause = pause
                 .saturating_mul(1 << session.failures.min(16))
@@ -166,10 +166,10 @@ impl Waiting {
     }
 
     /// Everything, when the file does not have it; the file is about to.
-    pub(super) fn unsaved(&self) -> Option<Vec<Entry>> {
+    pub(super) fn unsaved(&self) -> Option<Vec<QueueEntry>> {
         let mut table = self.lock();
         std::mem::take(&mut table.is_unsaved).then(|| {
-            let entry = |(key, session): (&Key, &Session)| Entry {
+            let entry = |(key, session): (&SessionKey, &QueuedSession)| QueueEntry {
                 key: key.clone(),
                 newest_turn: session.newest_turn,
             };
@@ -187,19 +187,19 @@ impl Waiting {
         self.lock().is_unsaved = true;
     }
 
-    fn change(&self, mut table: MutexGuard<'_, Table>) {
+    fn change(&self, mut table: MutexGuard<'_, QueueState>) {
         table.is_unsaved = true;
         self.changed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No code that can panic runs under the lock.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
-    fn is_still(&self, due: &Due) -> bool {
+impl QueueState {
+    fn is_unchanged(&self, due: &DueSession) -> bool {
         let session = self.sessions.get(&due.key);
         session.is_some_and(|session| session.turns == due.turns)
     }

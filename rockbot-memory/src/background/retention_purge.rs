@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use crate::Retention;
 
 /// How long after its start a host looks for what is too old, and how long until it does so again.
-const FIRST: Duration = Duration::from_secs(5 * 60);
-const AGAIN: Duration = Duration::from_secs(6 * 60 * 60);
+const FIRST_DELAY: Duration = Duration::from_secs(5 * 60);
+const INTERVAL: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Removes what is kept for too long, again and again.
 #[derive(Debug)]
-pub(crate) struct Upkeep {
+pub(crate) struct RetentionPurge {
     pub(crate) retention: Retention,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) long_term: Option<Arc<dyn LongTermMemory>>,
@@ -24,13 +24,13 @@ pub(crate) struct Upkeep {
     pub(crate) skill_usage: Option<Arc<dyn SkillUsageStore>>,
 }
 
-impl Upkeep {
+impl RetentionPurge {
     /// Goes on until it is told to stop. What it has begun in a store it ends first: whoever opens it next must find it free.
     pub(crate) async fn run(self, stop: &CancellationToken) {
-        let mut pause = FIRST;
+        let mut pause = FIRST_DELAY;
         while stop.run_until_cancelled(sleep(pause)).await.is_some() {
             self.purge(stop).await;
-            pause = AGAIN;
+            pause = INTERVAL;
         }
     }
 

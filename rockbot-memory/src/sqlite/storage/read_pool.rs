@@ -10,20 +10,20 @@ use super::connection::connect;
 use super::error::SqliteError;
 
 /// How many reads run at the same time; others wait.
-const MOST: usize = 8;
+const MAX_READERS: usize = 8;
 
 #[derive(Debug)]
-pub(in crate::sqlite) struct Readers {
+pub(in crate::sqlite) struct ReadPool {
     path: PathBuf,
     pub(in crate::sqlite) permits: Semaphore,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl Readers {
+impl ReadPool {
     pub(in crate::sqlite) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            permits: Semaphore::new(MOST),
+            permits: Semaphore::new(MAX_READERS),
             idle: Mutex::default(),
         }
     }

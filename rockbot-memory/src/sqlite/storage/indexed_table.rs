@@ -1,4 +1,4 @@
-//! Documents in rows, and the index of their words: what long-term memory and skills have in common.
+//! IndexedTable in rows, and the index of their words: what long-term memory and skills have in common.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -12,42 +12,42 @@ use rusqlite::Connection;
 
 use super::database::Database;
 use super::error::SqliteError;
-use super::table::{Row, Table};
-use crate::storage::documents::best;
-use crate::storage::principal_cache::Residents;
+use super::table::{DocumentRow, Table};
+use crate::storage::documents::search_filtered;
+use crate::storage::principal_cache::PrincipalCache;
 
 /// All documents of one kind.
 #[derive(Debug)]
-pub(in crate::sqlite) struct Documents<D: Row> {
+pub(in crate::sqlite) struct IndexedTable<D: DocumentRow> {
     database: Arc<Database>,
-    indexes: Residents<Index<D>>,
+    indexes: PrincipalCache<WordIndex<D>>,
 }
 
 /// The words of one principal's documents, once somebody has searched for some.
-struct Index<D: Row>(OnceLock<RwLock<Bm25Index<D::Key>>>);
+struct WordIndex<D: DocumentRow>(OnceLock<RwLock<Bm25Index<D::Key>>>);
 
-impl<D: Row> Default for Index<D> {
+impl<D: DocumentRow> Default for WordIndex<D> {
     fn default() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<D: Row> fmt::Debug for Index<D> {
+impl<D: DocumentRow> fmt::Debug for WordIndex<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index").finish_non_exhaustive()
+        f.debug_struct("WordIndex").finish_non_exhaustive()
     }
 }
 
 /// What a write changes in the index: the words of a document, or that there are none any more.
-type Change<D> = (<D as crate::storage::documents::Document>::Key, Option<String>);
+type IndexChange<D> = (<D as crate::storage::documents::Document>::Key, Option<String>);
 
 /// A table that notes what changes.
-pub(in crate::sqlite) struct Writing<'a, D: Row> {
+pub(in crate::sqlite) struct IndexedWrite<'a, D: DocumentRow> {
     pub(in crate::sqlite) table: Table<'a, D>,
-    changes: RefCell<Vec<Change<D>>>,
+    changes: RefCell<Vec<IndexChange<D>>>,
 }
 
-impl<D: Row> Writing<'_, D> {
+impl<D: DocumentRow> IndexedWrite<'_, D> {
     pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), SqliteError> {
         self.table.put(document)?;
         self.changes
@@ -62,11 +62,11 @@ impl<D: Row> Writing<'_, D> {
     }
 }
 
-impl<D: Row> Documents<D> {
+impl<D: DocumentRow> IndexedTable<D> {
     pub(in crate::sqlite) fn new(database: Arc<Database>) -> Self {
         Self {
             database,
-            indexes: Residents::default(),
+            indexes: PrincipalCache::default(),
         }
     }
 
@@ -84,11 +84,11 @@ impl<D: Row> Documents<D> {
     pub(in crate::sqlite) async fn write<R: Send + 'static>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&Writing<'_, D>) -> Result<R, SqliteError> + Send + 'static,
+        work: impl FnOnce(&IndexedWrite<'_, D>) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<R, StoreError> {
-        let (index, principal) = (self.indexes.of(principal), principal.clone());
+        let (index, principal) = (self.indexes.get_or_default(principal), principal.clone());
         let work = move |connection: &Connection| {
-            let writing = Writing {
+            let writing = IndexedWrite {
                 table: Table::new(connection, &principal),
                 changes: RefCell::default(),
             };
@@ -110,20 +110,20 @@ impl<D: Row> Documents<D> {
         limit: usize,
         admits: impl Fn(&D) -> bool + Send + 'static,
     ) -> Result<Vec<Ranked<Arc<D>>>, StoreError> {
-        let (index, query) = (self.indexes.of(principal), query.to_owned());
+        let (index, query) = (self.indexes.get_or_default(principal), query.to_owned());
         if index.0.get().is_none() {
             self.load(principal, index.clone()).await?;
         }
         let work = move |table: &Table<'_, D>| {
             // A document may have gone or changed since the index was asked.
             let find = |key: &D::Key| Ok(table.get(key.borrow())?.filter(|document| admits(document)));
-            best(limit, |asked| index.search(&query, asked), find)
+            search_filtered(limit, |asked| index.search(&query, asked), find)
         };
         self.read(principal, work).await
     }
 
     /// Fills the index. Nothing is written meanwhile, so that nothing is missed.
-    async fn load(&self, principal: &Principal, index: Arc<Index<D>>) -> Result<(), StoreError> {
+    async fn load(&self, principal: &Principal, index: Arc<WordIndex<D>>) -> Result<(), StoreError> {
         let principal = principal.clone();
         let work = move |connection: &Connection| {
             let mut words = Bm25Index::default();
@@ -140,7 +140,7 @@ impl<D: Row> Documents<D> {
     }
 }
 
-impl<D: Row> Index<D> {
+impl<D: DocumentRow> WordIndex<D> {
     fn search(&self, query: &str, limit: usize) -> Vec<Ranked<D::Key>> {
         let words = self.0.get().expect("an index that was filled stays");
         words
@@ -150,7 +150,7 @@ impl<D: Row> Index<D> {
     }
 
     /// Takes in what was written, unless nobody has searched yet.
-    fn apply(&self, changes: Vec<Change<D>>) {
+    fn apply(&self, changes: Vec<IndexChange<D>>) {
         let Some(words) = self.0.get() else { return };
         let mut words = words.write().unwrap_or_else(PoisonError::into_inner);
         for (key, text) in changes {

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 /// The first line of a log whose beginning was forgotten.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Start {
+pub(super) struct TrimmedHeader {
     /// How many lines were forgotten.
     pub(super) start: u64,
 }
 
 /// The lines of a log, and where some of them begin.
 #[derive(Debug, Default)]
-pub(super) struct Positions {
+pub(super) struct LineIndex {
     /// How many lines were forgotten.
     pub(super) start: u64,
     /// How many lines there are.
@@ -23,7 +23,7 @@ pub(super) struct Positions {
     distance: u64,
 }
 
-impl Positions {
+impl LineIndex {
     /// Reads a log from its beginning.
     pub(super) fn of(bytes: &[u8], distance: u64) -> Self {
         let mut positions = Self {
@@ -32,8 +32,8 @@ impl Positions {
         };
         let mut is_first = true;
         for (at, line) in lines(bytes) {
-            match serde_json::from_slice::<Start>(line) {
-                Ok(Start { start }) if is_first => positions.start = start,
+            match serde_json::from_slice::<TrimmedHeader>(line) {
+                Ok(TrimmedHeader { start }) if is_first => positions.start = start,
                 _ => positions.push(at),
             }
             is_first = false;

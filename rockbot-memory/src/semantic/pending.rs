@@ -7,19 +7,19 @@ use rockbot_core::Principal;
 use tokio::sync::Notify;
 
 /// How many principals wait at most; those beyond wait again when they are searched next.
-const MOST: usize = 10_000;
+const MAX_PRINCIPALS: usize = 10_000;
 
 /// Principals, each once: who waits the longest comes first.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingPrincipals {
     principals: Mutex<VecDeque<Principal>>,
     changed: Notify,
 }
 
-impl Waiting {
+impl PendingPrincipals {
     pub(super) fn add(&self, principal: &Principal) {
         let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
-        if principals.len() < MOST && !principals.contains(principal) {
+        if principals.len() < MAX_PRINCIPALS && !principals.contains(principal) {
             principals.push_back(principal.clone());
             self.changed.notify_one();
         }

@@ -7,7 +7,7 @@ use rockbot_core::subsystem::{Declarations, Parts};
 
 /// Which store is used.
 #[derive(Debug)]
-pub(super) enum Choice<T: ?Sized> {
+pub(super) enum StoreChoice<T: ?Sized> {
     /// The host's, if it was given one; else one of our own.
     Own,
     /// This one.
@@ -16,18 +16,18 @@ pub(super) enum Choice<T: ?Sized> {
     Off,
 }
 
-impl<T: ?Sized + Send + Sync + 'static> Choice<T> {
+impl<T: ?Sized + Send + Sync + 'static> StoreChoice<T> {
     /// The store, which the host is given unless it has it. `open` opens our own.
-    pub(super) fn settle(
+    pub(super) fn resolve(
         &self,
         needs: &mut Declarations,
         open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,
     ) -> Result<Option<Arc<T>>, BoxError> {
-        self.settle_within(needs, open, Ok)
+        self.resolve_wrapped(needs, open, Ok)
     }
 
     /// The same, but everybody who comes to it by us gets what `surround` makes of it.
-    pub(super) fn settle_within(
+    pub(super) fn resolve_wrapped(
         &self,
         needs: &mut Declarations,
         open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError>,

@@ -19,7 +19,7 @@ const WRITERS: [&str; 8] = [
     "tool:set_timezone",
 ];
 
-/// Our tools that always show what is stored. How far that can be trusted, they [note](Readings::note): of one that did not,
+/// Our tools that always show what is stored. How far that can be trusted, they [note](ReadTaint::note): of one that did not,
 /// nobody knows.
 const READERS: [&str; 13] = [
     "tool:search_memory",
@@ -46,13 +46,13 @@ const TURNS: usize = 256;
 /// What turns read of what is stored: the least trusted of it. Knows the newest 256 turns; of any other, what it read is not
 /// trusted.
 #[derive(Debug, Default)]
-pub(crate) struct Readings(Mutex<VecDeque<(TurnId, Option<Provenance>)>>);
+pub(crate) struct ReadTaint(Mutex<VecDeque<(TurnId, Option<Provenance>)>>);
 
-impl Readings {
+impl ReadTaint {
     /// The turn of `cx` is shown texts from there.
     pub(super) fn note<'a>(&self, cx: &CallContext, shown: impl IntoIterator<Item = &'a Provenance>) {
         let Some(turn) = cx.turn() else { return };
-        let untrusted = shown.into_iter().find(|from| is_stranger(from)).cloned();
+        let untrusted = shown.into_iter().find(|from| is_untrusted_source(from)).cloned();
         // No code that can panic runs under the lock.
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, least)) = turns.iter_mut().find(|(known, _)| known == turn) {
@@ -94,7 +94,7 @@ impl Readings {
 
 /// Whether a stranger may have written it. What people wrote into files by hand has no origin either, and keeps nobody from
 /// anything.
-pub(crate) fn is_stranger(from: &Provenance) -> bool {
+pub(crate) fn is_untrusted_source(from: &Provenance) -> bool {
     from.trust == Trust::Untrusted && from.source != UNKNOWN
 }
 
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn what_a_stranger_said_is_not_trusted_and_keeps_its_origin() {
-        let readings = Readings::default();
-        let origin = |sources: &[&str]| readings.origin(&heard(sources));
+        let taint = ReadTaint::default();
+        let origin = |sources: &[&str]| taint.origin(&heard(sources));
         assert_eq!(origin(&[]), Provenance::USER);
         assert_eq!(origin(&["tool:save_memory"]), Provenance::USER);
         assert_eq!(origin(&["tool:save_memory", "tool:web"]), untrusted("tool:web"));
@@ -143,16 +143,16 @@ mod tests {
             untrusted("tool:search_memory"),
             "nobody knows what it read"
         );
-        readings.note(&heard(&[]), [&Provenance::USER]);
+        taint.note(&heard(&[]), [&Provenance::USER]);
         assert_eq!(origin(&["tool:search_memory"]), Provenance::USER);
-        readings.note(&heard(&[]), [&Provenance::USER, &untrusted("tool:mail")]);
-        readings.note(&heard(&[]), [&Provenance::USER]);
+        taint.note(&heard(&[]), [&Provenance::USER, &untrusted("tool:mail")]);
+        taint.note(&heard(&[]), [&Provenance::USER]);
         assert_eq!(origin(&["tool:search_memory"]), untrusted("tool:mail"));
         // It shows the list of skills with what it did.
         assert_eq!(origin(&["tool:save_skill"]), untrusted("tool:mail"));
         let stranger = heard(&[]).with_turn("u".into()).with_trust(Trust::Untrusted);
-        assert_eq!(readings.origin(&stranger), untrusted("user"));
+        assert_eq!(taint.origin(&stranger), untrusted("user"));
         let elsewhere = CallContext::new("s").with_content_trust(Trust::Untrusted);
-        assert_eq!(readings.origin(&elsewhere), untrusted("user"));
+        assert_eq!(taint.origin(&elsewhere), untrusted("user"));
     }
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::{Either, Ready, ready};
-use rockbot::core::messaging::{
+use rockbot::message::{
     DeadLetters, Disposition, ErrorReply, RequestClient, RequestError, RetryPolicy, SubscribeOptions,
 };
 use rockbot::prelude::*;

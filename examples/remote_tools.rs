@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rockbot::core::messaging::RequestClient;
-use rockbot::core::tool::{RemoteToolExecutor, ToolRegistration, remote_tool};
+use rockbot::message::RequestClient;
 use rockbot::prelude::*;
+use rockbot::tool::{RemoteToolExecutor, ToolRegistration, remote_tool};
 
 // The contract of the tool, shared by both programs: its arguments and the description that the model reads.
 /// Tells how many of a product are in stock.

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use rockbot::core::chat::ModelTier;
-use rockbot::core::config::{Config, ConfigError};
-use rockbot::host::profile::AgentProfile;
-use rockbot::host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS};
-use rockbot::llm::{LlmConfigError, LlmSettings, TierSettings, probe};
+use rockbot::agent::profile::AgentProfile;
+use rockbot::chat::{LlmConfigError, LlmSettings, ModelTier, TierSettings, probe};
+use rockbot::config::{
+    AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS,
+};
 use rockbot::memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 
 /// A report with one line for each check.

@@ -15,14 +15,13 @@ use std::time::Duration;
 
 use arguments::{Arguments, HELP, Trace};
 use futures_util::StreamExt;
-use rockbot::core::TurnId;
-use rockbot::core::config::Config;
-use rockbot::core::turn::ApprovalRequest;
-use rockbot::host::answer::SafeLinks;
-use rockbot::host::settings::HostSettings;
-use rockbot::llm::{OpenAiEmbeddings, PriceTable};
+use rockbot::TurnId;
+use rockbot::agent::SafeLinks;
+use rockbot::chat::{OpenAiEmbeddings, PriceTable};
+use rockbot::config::{Config, HostSettings};
 use rockbot::memory::Memory;
 use rockbot::prelude::*;
+use rockbot::turn::ApprovalRequest;
 use terminal::Terminal;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";

@@ -2,9 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 
-use rockbot::core::chat::{MicroUsd, Spent, Usage};
-use rockbot::core::turn::ApprovalRequest;
+use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
+use rockbot::turn::ApprovalRequest;
 use tokio::sync::mpsc;
 
 /// Maximum number of characters shown of a tool's arguments or result.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use rockbot::core::TurnId;
-use rockbot::core::chat::{ChatMessage, ChatResponse, ContextReason, ModelTier, Role, Spent};
-use rockbot::core::turn::{RunRecord, RunState, StoredRun};
-use rockbot::host::turn::{AcceptedTurn, Purpose, RecordedEvent, Turn, TurnEvent, TurnStep};
+use rockbot::TurnId;
+use rockbot::chat::{ChatMessage, ChatResponse, ContextReason, ModelTier, Role, Spent};
 use rockbot::prelude::*;
+use rockbot::turn::{AcceptedTurn, Purpose, RecordedEvent, RunRecord, RunState, StoredRun, Turn, TurnEvent, TurnStep};
 
 use super::terminal::{clean, costs, cut};
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arguments::{Arguments, HELP};
 use policies::POLICIES;
 use report::Row;
-use rockbot::core::chat::{ChatCall, ChatMessage};
+use rockbot::chat::{ChatCall, ChatMessage};
 use rockbot::prelude::*;
 
 #[tokio::main]

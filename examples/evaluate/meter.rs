@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot::core::chat::{ChatCall, ChatError, Usage};
+use rockbot::chat::{ChatCall, ChatError, Usage};
 use rockbot::prelude::*;
 
 /// The sampling parameters of every request.

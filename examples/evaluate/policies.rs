@@ -1,11 +1,10 @@
 //! The policies under test, and the configurations that are compared.
 
-use rockbot::core::store::InMemoryWorkingMemory;
-use rockbot::host::behavior::{ModelBehavior, ModelBehaviors};
-use rockbot::host::large_result::LargeResultPolicy;
-use rockbot::host::turn::{ContextEconomy, Evaluation, Nudges};
-use rockbot::host::{AgentHostBuilder, Briefing};
-use rockbot::llm::KeywordTierSelector;
+use rockbot::agent::AgentHostBuilder;
+use rockbot::chat::{KeywordTierSelector, ModelBehavior, ModelBehaviors};
+use rockbot::store::InMemoryWorkingMemory;
+use rockbot::tool::LargeResultPolicy;
+use rockbot::turn::{Briefing, ContextEconomy, Evaluation, Nudges};
 
 /// A policy that a host can switch on for its model.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use rockbot::core::{Clock, Timestamp};
-use rockbot::host::TurnStream;
+use rockbot::agent::TurnStream;
 use rockbot::prelude::*;
+use rockbot::{Clock, Timestamp};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 

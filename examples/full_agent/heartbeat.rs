@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rockbot::core::subsystem::{Declarations, Parts, Running, Subsystem};
+use rockbot::agent::{Declarations, Parts, Running, Subsystem};
 use rockbot::prelude::*;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;

@@ -19,12 +19,12 @@ use std::time::Duration;
 use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
-use rockbot::core::config::Config;
-use rockbot::core::store::InMemoryFeedbackStore;
-use rockbot::host::answer::SafeLinks;
-use rockbot::host::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
-use rockbot::llm::{KeywordTierSelector, PriceTable};
+use rockbot::agent::SafeLinks;
+use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
+use rockbot::chat::{KeywordTierSelector, PriceTable};
+use rockbot::config::Config;
 use rockbot::prelude::*;
+use rockbot::store::InMemoryFeedbackStore;
 use terminal::Terminal;
 
 /// How long running turns may go on at shutdown; the next process resumes the others.

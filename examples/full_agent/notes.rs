@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use rockbot::core::tool::StaticGuide;
 use rockbot::prelude::*;
+use rockbot::tool::StaticGuide;
 
 /// Maximum length of a note, in bytes.
 const MAX_NOTE: usize = 1000;

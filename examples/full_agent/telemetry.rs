@@ -1,7 +1,7 @@
 //! Logs and metrics. The libraries only emit them; this program chooses the subscriber and the recorder.
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use rockbot::host::telemetry::describe_metrics;
+use rockbot::agent::telemetry::describe_metrics;
 use rockbot::prelude::*;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;

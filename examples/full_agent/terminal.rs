@@ -3,10 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-use rockbot::core::messaging::{RequestError, headers};
-use rockbot::core::user::{AgentReply, UserFeedback, UserMessage};
-use rockbot::core::{IdSource, MessageId, RandomIds};
+use rockbot::message::{AgentReply, RequestError, UserFeedback, UserMessage, headers};
 use rockbot::prelude::*;
+use rockbot::{IdSource, MessageId, RandomIds};
 use tokio::sync::mpsc;
 
 /// The session of this terminal.

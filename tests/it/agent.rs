@@ -738,7 +738,7 @@ async fn the_first_agent_of_the_readme_works_without_a_key() {
     )
     .pure();
     let host = AgentHost::in_memory()
-        .chat(rockbot::llm::OfflineModel::new())
+        .chat(rockbot::chat::OfflineModel::new())
         .tool(add)
         .build()
         .unwrap();

@@ -6,7 +6,7 @@
 //!
 //! `ROCKBOT_TEST_LLM_TEXT_URL=http://127.0.0.1:8080/v1 cargo test --all-features --test it live_text`
 
-use rockbot::llm::OpenAiChat;
+use rockbot::chat::OpenAiChat;
 use rockbot_core::chat::{ChatCall, ChatRequest};
 use rockbot_core::config::Config;
 use rockbot_core::tool::{Tool, tool};

@@ -1,6 +1,6 @@
 //! What turns cost, in tokens and money, and who knows it.
 
-use rockbot::llm::PriceTable;
+use rockbot::chat::PriceTable;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, Spent, Usage};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnRequest, TurnStatus};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
-use rockbot::llm::{Fallback, Meter, ModelGateway, PermitLimits, PriceTable, Retry};
+use rockbot::chat::{Fallback, Meter, ModelGateway, PermitLimits, PriceTable, Retry};
 use rockbot::testing::{HashedEmbeddings, ScriptedModel};
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier, Provenance,

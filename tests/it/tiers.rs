@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use rockbot::llm::KeywordTierSelector;
+use rockbot::chat::KeywordTierSelector;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::Clock;
 use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, TierDecision, TierSelector, TurnSoFar};

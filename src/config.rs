@@ -1,0 +1,22 @@
+//! Configuration: settings from JSON and TOML files and from the environment.
+//!
+//! [`Config`] merges a file with the environment, which wins, and reports unknown keys with a suggestion. Each part reads
+//! its own sections: [`HostSettings`] those of the host, [`LlmSettings`] those of the models. Errors name the file and the
+//! key, never the value, since a value may be a secret.
+//!
+//! ```
+//! use rockbot::config::Config;
+//!
+//! let config = Config::from_json(r#"{"AgentHost": {"MaxTurnCost": 0.5}}"#)?;
+//! assert!(config.section("AgentHost").is_set("MaxTurnCost"));
+//! # Ok::<(), rockbot::config::ConfigError>(())
+//! ```
+
+#[doc(inline)]
+pub use rockbot_core::config::*;
+#[doc(inline)]
+pub use rockbot_host::settings::*;
+#[cfg(feature = "llm")]
+pub use rockbot_llm::settings::*;
+#[cfg(feature = "memory")]
+pub use rockbot_memory::settings::*;

@@ -1,0 +1,32 @@
+//! Messages: the bus, typed handlers, request and reply, and the messages of users.
+//!
+//! A [`Message`] has a type on the wire and a topic; a [`MessageHandler`] (or an async closure) handles it; a [`Bus`]
+//! carries it at least once. [`InProcessBus`] is the bus of one process. [`RequestClient`] asks a question and waits for
+//! the correlated answer, and [`UserProxy`] is the client of a user interface: it sends a user's message and receives
+//! exactly one final reply. What cannot be handled becomes a [`DeadLetter`] with the reason.
+//!
+//! ```
+//! use rockbot::message::{InProcessBus, Message, MessagePublisherExt};
+//! use rockbot::prelude::*;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Invoice { number: u32 }
+//!
+//! impl Message for Invoice {
+//!     const TYPE: &'static str = "invoice";
+//!     const TOPIC: Option<&'static str> = Some("billing.invoice");
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let bus = InProcessBus::new();
+//! bus.send("shop", &Invoice { number: 7 }).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+#[doc(inline)]
+pub use rockbot_core::messaging::*;
+#[doc(inline)]
+pub use rockbot_core::user::*;
+pub use rockbot_host::bus::{InProcessBus, InProcessBusOptions};

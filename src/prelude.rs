@@ -1,0 +1,34 @@
+//! The types and traits that most programs use, for one glob import.
+//!
+//! It covers asking an agent, giving it tools, and handling messages over a bus. Everything else is found by concern:
+//! [`agent`](crate::agent), [`tool`](crate::tool), [`chat`](crate::chat), [`turn`](crate::turn),
+//! [`message`](crate::message), [`store`](crate::store), [`config`](crate::config), [`layer`](crate::layer).
+//!
+//! ```
+//! use rockbot::prelude::*;
+//!
+//! /// Adds two numbers.
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! let add = tool("add", |Add { a, b }: Add| async move { (a + b).to_string() }).pure();
+//! assert_eq!(add.registration().name.as_str(), "add");
+//! ```
+
+/// The attribute under which traits like [`MessageHandler`] and [`ChatClient`] are implemented.
+pub use async_trait::async_trait;
+pub use rockbot_core::chat::{ChatClient, ChatRequest, ChatResponse, ModelTier};
+pub use rockbot_core::messaging::{
+    Bus, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, MessagePublisher, MessagePublisherExt,
+};
+pub use rockbot_core::tool::{Effect, Json, State, Tool, ToolError, stateful_tool, tool};
+pub use rockbot_core::turn::{Budget, BusyPolicy, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+pub use rockbot_core::user::UserProxy;
+pub use rockbot_core::{BoxError, CallContext, SessionId};
+pub use rockbot_host::bus::InProcessBus;
+pub use rockbot_host::{Agent, AgentHost, TurnError};
+#[cfg(feature = "llm")]
+#[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
+pub use rockbot_llm::{ChatTiers, ModelGateway, OfflineModel, OpenAiChat};
+pub use schemars::{self, JsonSchema};
+pub use serde::{self, Deserialize, Serialize};

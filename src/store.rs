@@ -1,0 +1,29 @@
+//! Stores: one trait for each kind of thing that is remembered, and their implementations.
+//!
+//! [`ConversationMemory`], [`LongTermMemory`], [`WorkingMemory`], [`SkillStore`], [`RulesStore`], [`FeedbackStore`] and
+//! [`ConversationLog`] are the traits; every operation names a principal, and principals never see each other's entries.
+//! Each has an in-memory version here; versions in files and in SQLite are in [`memory`](crate::memory). The journal of
+//! turns ([`FileTurnJournal`]) and conversations in files ([`FileConversationMemory`]) belong to every host with a data
+//! folder. Authors of stores use [`files`] and [`search`], and run the conformance suites of
+//! [`testing`](https://docs.rs/rockbot-core).
+//!
+//! ```
+//! use rockbot::Principal;
+//! use rockbot::store::{InMemoryRulesStore, RulesStore};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rockbot::BoxError> {
+//! let rules = InMemoryRulesStore::new();
+//! rules.add(&Principal::default(), "Answer in French.").await?;
+//! assert_eq!(rules.list(&Principal::default()).await?.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+#[doc(inline)]
+pub use rockbot_core::store::*;
+pub use rockbot_core::{files, search};
+#[doc(inline)]
+pub use rockbot_host::conversation::*;
+#[doc(inline)]
+pub use rockbot_host::journal::*;

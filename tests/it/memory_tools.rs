@@ -79,14 +79,14 @@ async fn a_fact_is_saved_found_corrected_forgotten_and_brought_back_across_a_res
         call(&second, &model, "list_memory_categories", json!({})).await,
         "- people/ann: 1"
     );
-    let deleted = call(&second, &model, "delete_memory", json!({"id": saved})).await;
-    assert!(deleted.contains("Ann drinks black tea."), "{deleted}");
+    let archived = call(&second, &model, "archive_memory", json!({"id": saved})).await;
+    assert!(archived.contains("Ann drinks black tea."), "{archived}");
     assert!(search(json!({"query": "tea"})).await.contains("no evidence"));
-    assert!(
-        search(json!({"query": "tea", "with_deleted": true}))
-            .await
-            .contains(&saved)
-    );
+    // The second is the argument's name in turns that an older version began.
+    for argument in ["with_archived", "with_deleted"] {
+        let found = search(json!({"query": "tea", argument: true})).await;
+        assert!(found.contains(&saved), "{argument}: {found}");
+    }
     call(&second, &model, "restore_memory", json!({"id": saved})).await;
     assert_eq!(search(json!({"query": "tea"})).await, entry);
 }
@@ -105,7 +105,7 @@ async fn an_edit_changes_one_exact_place_or_nothing() {
     assert!(
         edit("Tea in the morning, tea at night", "", false)
             .await
-            .contains("delete_memory")
+            .contains("archive_memory")
     );
     assert_eq!(
         edit(", tea at night", "", false).await,
@@ -359,7 +359,7 @@ async fn what_a_page_planted_is_marked_can_be_listed_by_its_origin_and_never_bec
     assert!(found.contains(marked), "{found}");
     let listed = call(&host, &model, "search_memory", json!({"source": "tool:web_browse"})).await;
     assert_eq!(listed, found);
-    call(&host, &model, "delete_memory", json!({"id": id(&told[1])})).await;
+    call(&host, &model, "archive_memory", json!({"id": id(&told[1])})).await;
     let left = call(&host, &model, "search_memory", json!({})).await;
     assert!(left.contains(&own) && !left.contains("BCC"), "{left}");
 
@@ -579,7 +579,7 @@ async fn what_is_switched_off_has_no_tools() {
         .map(ToString::to_string)
         .collect();
     let own = [
-        "delete_memory",
+        "archive_memory",
         "edit_memory",
         "get_tool_guide",
         "list_memory_categories",

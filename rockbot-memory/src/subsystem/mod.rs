@@ -34,7 +34,7 @@ use store_choice::StoreChoice;
 ///
 /// | part | tools |
 /// |---|---|
-/// | long-term memory | `save_memory`, `search_memory`, `edit_memory`, `delete_memory`, `restore_memory`, `list_memory_categories` |
+/// | long-term memory | `save_memory`, `search_memory`, `edit_memory`, `archive_memory`, `restore_memory`, `list_memory_categories` |
 /// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
 /// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times that a host's briefing tells |

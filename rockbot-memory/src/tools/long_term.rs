@@ -34,7 +34,7 @@ pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 6] {
         stateful_tool("save_memory", memory.clone(), save),
         stateful_tool("search_memory", memory.clone(), search).pure(),
         stateful_tool("edit_memory", memory.clone(), edit),
-        stateful_tool("delete_memory", memory.clone(), delete).idempotent(),
+        stateful_tool("archive_memory", memory.clone(), archive).idempotent(),
         stateful_tool("restore_memory", memory.clone(), restore).idempotent(),
         stateful_tool("list_memory_categories", memory.clone(), list_categories).pure(),
     ]
@@ -138,16 +138,17 @@ struct SearchMemory {
     /// Only what came from there, such as `user` or `tool:web_browse`.
     #[serde(default)]
     source: Option<String>,
-    /// Whether deleted ones are shown, too.
-    #[serde(default)]
-    with_deleted: bool,
+    /// Set it to see archived memories as well. Default: `false`.
+    // Older versions called it `with_deleted`; a resumed turn may still use that name.
+    #[serde(default, alias = "with_deleted")]
+    with_archived: bool,
 }
 
 async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
     let query = MemoryQuery {
         category: category(args.category.as_deref())?,
         source: args.source,
-        with_archived: args.with_deleted,
+        with_archived: args.with_archived,
         ..MemoryQuery::new(args.query.unwrap_or_default())
     };
     let found = this.memory.search(cx.principal(), &query).await.map_err(failed)?;
@@ -182,7 +183,7 @@ pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
     }
     if let Some(archived) = entry.archived_at {
         let reason = entry.archive_reason.as_deref().unwrap_or("no reason given");
-        about.push(format!("deleted {}: {reason}", ago(archived, now)));
+        about.push(format!("archived {}: {reason}", ago(archived, now)));
     }
     let line = format!("- [{}] ({}): {}", entry.id, about.join(", "), entry.content);
     match entry.tags.is_empty() {
@@ -213,7 +214,7 @@ async fn edit(this: State<LongTermTools>, args: EditMemory, cx: CallContext) -> 
         let content = content.map_err(|error| invalid(&error))?;
         if content.trim().is_empty() {
             return Err(ToolError::invalid_arguments(
-                "nothing would be left of it: use delete_memory",
+                "nothing would be left of it: use archive_memory",
             ));
         }
         let after = MemoryEntry {
@@ -235,38 +236,34 @@ async fn edit(this: State<LongTermTools>, args: EditMemory, cx: CallContext) -> 
     Err(ToolError::execution_failed("somebody else changed it each time: try again").with_retryable(true))
 }
 
-/// Deletes a memory that is wrong or no longer wanted. restore_memory brings it back.
+/// Archives a memory that is wrong or no longer wanted: searches no longer find it. restore_memory brings it back.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct DeleteMemory {
+struct ArchiveMemory {
     /// The id, as search_memory shows it.
     id: String,
-    /// Why.
+    /// The reason, shown with the archived memory.
     #[serde(default)]
     reason: Option<String>,
 }
 
-async fn delete(this: State<LongTermTools>, args: DeleteMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn archive(this: State<LongTermTools>, args: ArchiveMemory, cx: CallContext) -> Result<String, ToolError> {
     let id = MemoryId::from(args.id.as_str());
     this.live(&id, &cx).await?;
-    let reason = args.reason.as_deref().unwrap_or("delete_memory");
+    let reason = args.reason.as_deref().unwrap_or("archive_memory");
     let now = this.deps.clock.now();
-    let deleted = this
-        .memory
-        .archive(cx.principal(), &id, reason, now)
-        .await
-        .map_err(failed)?;
-    let deleted = deleted.ok_or_else(|| missing(&id))?;
-    this.deps.taint.note(&cx, [&deleted.provenance]);
+    let archived = this.memory.archive(cx.principal(), &id, reason, now).await;
+    let archived = archived.map_err(failed)?.ok_or_else(|| missing(&id))?;
+    this.deps.taint.note(&cx, [&archived.provenance]);
     Ok(format!(
-        "Deleted `{id}`: {}\nrestore_memory brings it back.",
-        deleted.content
+        "Archived `{id}`: {}\nrestore_memory brings it back.",
+        archived.content
     ))
 }
 
-/// Brings back a memory that was deleted, or whose place others took.
+/// Restores an archived memory, also one that other memories superseded.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RestoreMemory {
-    /// The id that delete_memory was called with.
+    /// The id that archive_memory was called with.
     id: String,
 }
 
@@ -325,7 +322,7 @@ impl LongTermTools {
                 "`{by}` took the place of `{id}`: use that one"
             ))),
             (false, None) => Err(ToolError::invalid_arguments(format!(
-                "`{id}` was deleted: restore_memory brings it back"
+                "`{id}` is archived: restore_memory brings it back"
             ))),
         }
     }

@@ -21,9 +21,11 @@ const WRITERS: [&str; 8] = [
 
 /// Our tools that always show what is stored. How far that can be trusted, they [note](ReadTaint::note): of one that did not,
 /// nobody knows.
-const READERS: [&str; 13] = [
+const READERS: [&str; 14] = [
     "tool:search_memory",
     "tool:edit_memory",
+    "tool:archive_memory",
+    // The name of `archive_memory` in turns that an older version began.
     "tool:delete_memory",
     "tool:list_working_memory",
     "tool:search_working_memory",

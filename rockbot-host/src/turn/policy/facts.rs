@@ -46,12 +46,14 @@ fn work_calls(calls: &[FinishedCall]) -> usize {
 ///
 /// The model's notes to itself and its progress reports are not: a turn with no other calls has not acted yet.
 pub(in crate::turn) fn is_work(call: &FinishedCall) -> bool {
-    const BOOKKEEPING: [&str; 13] = [
+    const BOOKKEEPING: [&str; 14] = [
         tasks::CREATE,
         tasks::UPDATE,
         "save_memory",
         "search_memory",
         "edit_memory",
+        "archive_memory",
+        // The name of `archive_memory` in journals of older versions: a replay must count as they did.
         "delete_memory",
         "update_memory_importance",
         "save_to_working_memory",

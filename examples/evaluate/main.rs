@@ -105,8 +105,10 @@ async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
 
 /// Returns `true` if the tiers have different models.
 fn has_tiers(model: &Arc<dyn ChatClient>) -> bool {
-    let balanced = model.model_of(ModelTier::Balanced);
-    ModelTier::ALL.iter().any(|tier| model.model_of(*tier) != balanced)
+    let balanced = model.describe(ModelTier::Balanced).model;
+    ModelTier::ALL
+        .iter()
+        .any(|tier| model.describe(*tier).model != balanced)
 }
 
 fn tell(configuration: &str, task: &str, verdict: &Result<(), String>) {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot::chat::{ChatCall, ChatError, Usage};
+use rockbot::chat::{ChatCall, ChatError, ModelInfo, ModelTier, Usage};
 use rockbot::prelude::*;
 
 /// The sampling parameters of every request.
@@ -88,7 +88,9 @@ impl ChatClient for Metered {
     }
 
     /// Returns an id even for an unnamed model: behaviors are looked up by it.
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client.model_of(tier).or_else(|| Some("unnamed".into()))
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        let mut info = self.client.describe(tier);
+        info.model.get_or_insert_with(|| "unnamed".into());
+        info
     }
 }

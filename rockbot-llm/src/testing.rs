@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, DeltaSink,
-    ModelTier,
+    ModelInfo, ModelTier,
 };
 use rockbot_core::context::Priority;
 
@@ -114,5 +114,9 @@ impl ChatClient for Half {
         }
         say("whole");
         Ok(ChatResponse::text("half whole"))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }

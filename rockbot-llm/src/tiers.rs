@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::config::Config;
 use rockbot_core::support::loggable;
 
@@ -135,12 +135,8 @@ impl ChatTiers {
 
 #[async_trait]
 impl ChatClient for ChatTiers {
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client_of(tier).model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client_of(tier).provider_of(tier)
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.client_of(tier).describe(tier)
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
@@ -173,6 +169,7 @@ impl fmt::Debug for ChatTiers {
 mod tests {
     use rockbot_core::CallContext;
     use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatRequest};
+    use rockbot_core::testing::conformance;
 
     use super::*;
     use crate::fixture::{Reply, Server};
@@ -191,6 +188,10 @@ mod tests {
                     ..ChatResponse::text(name)
                 }),
             }
+        }
+
+        fn describe(&self, _: ModelTier) -> ModelInfo {
+            ModelInfo::unknown()
         }
     }
 
@@ -229,6 +230,12 @@ mod tests {
             answers(balanced().low(Named("l")).high(Named("h"))).await,
             ["b", "l", "b", "h"]
         );
+    }
+
+    #[test]
+    fn each_tier_is_described_by_its_own_client() {
+        conformance::chat_wrapper(ChatTiers::new);
+        conformance::chat_wrapper(|client| ChatTiers::new(client.clone()).low(client.clone()).high(client));
     }
 
     #[tokio::test]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason, Provenance};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason, ModelInfo, ModelTier, Provenance,
+};
 use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::testing::{ScriptedModel, SequentialIds, mock_tool};
 use rockbot_core::tool::tool;
@@ -384,6 +386,10 @@ struct PanickingModel;
 impl ChatClient for PanickingModel {
     async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
         panic!("the client has a bug")
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

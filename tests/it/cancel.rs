@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
@@ -107,6 +107,10 @@ impl ChatClient for Asked {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         *self.0.lock().unwrap() = Some(call.cx);
         std::future::pending().await
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, Role};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, Role};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
@@ -49,6 +49,10 @@ impl ChatClient for Planner {
             1 => calls([("6", "put", "{}"), ("7", "send", "{}")]),
             _ => ChatResponse::text(results(&call.request).join("\n")),
         })
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 
@@ -446,6 +450,10 @@ impl ChatClient for PayingModel {
             false => ChatResponse::text(told.join(" ")),
         })
     }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
 }
 
 #[tokio::test]
@@ -518,6 +526,10 @@ impl ChatClient for Attentive {
         let said = messages.iter().filter(|message| message.role == Role::User);
         let said: Vec<_> = said.map(|message| message.text().into_owned()).collect();
         Ok(ChatResponse::text(said.join(", ")))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

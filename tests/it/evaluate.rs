@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ToolCall};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, ToolCall};
 use serde_json::{Value, json};
 
 use crate::evaluate_example::arguments::Arguments;
@@ -126,6 +126,10 @@ impl ChatClient for Content {
             true => ChatResponse::text(written(&answer.tool_calls)),
             false => answer,
         })
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

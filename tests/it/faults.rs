@@ -6,7 +6,9 @@ use std::time::Duration;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::text_calls::TextCallingClient;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Role, ToolCall};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
+};
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::{Bus, RequestClient};
 use rockbot_core::tool::{
@@ -87,6 +89,10 @@ impl ChatClient for Loops {
             name: self.plan[round % self.plan.len()].into(),
             arguments: r#"{"n": 1}"#.into(),
         }]))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 
@@ -308,6 +314,10 @@ impl ChatClient for ReadsAndSends {
             name: (*tool).into(),
             arguments: "{}".into(),
         }]))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

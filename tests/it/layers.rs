@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelTier,
+};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolInvocation;
 use rockbot_core::turn::{TurnFailure, TurnProgress, TurnStatus};
@@ -77,6 +79,10 @@ impl ChatClient for WordByWord {
             }
         }
         Ok(ChatResponse::text("word word word "))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

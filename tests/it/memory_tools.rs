@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ContextReason, Provenance, Role,
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ContextReason, ModelInfo, ModelTier, Provenance, Role,
 };
 use rockbot_core::context::{Priority, Trust};
 use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, RulesStore, SkillUsageStore};
@@ -623,6 +623,10 @@ impl ChatClient for Saver {
                 calls_of([("c", "save_memory", arguments.as_str())])
             }
         })
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::SessionId;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier, OutputSchema, Role};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, OutputSchema, Role,
+};
 use rockbot_core::testing::{MockToolHandle, ScriptedModel, mock_tool};
 use rockbot_core::turn::{Budget, BusyPolicy, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_host::{Agent, AgentHost, TurnError};
@@ -405,6 +407,10 @@ impl ChatClient for SlowModel {
         Ok(ChatResponse::text(
             said.map_or_else(String::new, |said| format!("to {}", said.text())),
         ))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

@@ -1,7 +1,9 @@
 //! The list of tasks that a turn's model keeps: within its turn, after a crash, and invisible to other turns.
 
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, Provenance, Role, ToolCall};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, Provenance, Role, ToolCall,
+};
 use rockbot_core::context::Trust;
 use rockbot_core::turn::TurnRequest;
 use rockbot_host::{AgentHost, AgentHostBuilder, Briefing};
@@ -188,6 +190,10 @@ impl ChatClient for Planner {
             arguments: arguments.to_string().into(),
         };
         Ok(ChatResponse::calls(next.iter().enumerate().map(call)))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

@@ -10,7 +10,7 @@ use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
 use rockbot::chat::{Fallback, Meter, ModelGateway, PermitLimits, PriceTable, Retry};
 use rockbot::testing::{HashedEmbeddings, ScriptedModel};
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier, Provenance,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelTier, Provenance,
     TierDecision, TierSelector, Usage,
 };
 use rockbot_core::context::Origin;
@@ -163,12 +163,8 @@ impl ChatClient for Slow {
         })
     }
 
-    fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some(self.0.into())
-    }
-
-    fn provider_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some(self.0.into())
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::new(self.0).with_provider(self.0)
     }
 }
 
@@ -184,12 +180,8 @@ impl ChatClient for Breaks {
         Err(ChatError::new(ChatErrorKind::Overloaded, "broken"))
     }
 
-    fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some("first-1".into())
-    }
-
-    fn provider_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some("first".into())
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::new("first-1").with_provider("first")
     }
 }
 

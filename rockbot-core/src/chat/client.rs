@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ChatError, ChatRequest, ChatResponse, ModelTier};
+use super::{ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier};
 use crate::{CallContext, CallId, ToolName};
 
 /// Asks a model.
@@ -23,22 +23,20 @@ pub trait ChatClient: Send + Sync + 'static {
     /// Fails with a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError>;
 
-    /// Whether no call is under way, as far as the client keeps count: work that can wait may begin. True unless
-    /// implemented; a gateway keeps count.
-    fn is_idle(&self) -> bool {
-        true
-    }
+    /// Returns what the client knows about the model that it asks for `tier`.
+    ///
+    /// Required, so that a client that wraps another one cannot forget to forward it: a wrapper returns what the inner
+    /// client returns. A client that knows nothing returns [`ModelInfo::unknown`]. A host asks before each model call,
+    /// so the answer must be cheap.
+    fn describe(&self, tier: ModelTier) -> ModelInfo;
+}
 
-    /// The id of the model that is asked for `tier`, where it is known: a host may treat models differently.
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        let _ = tier;
-        None
-    }
-
-    /// The provider that is asked first for `tier`, where it is known, as OpenTelemetry names it, such as `openai`.
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        let _ = tier;
-        None
+impl dyn ChatClient {
+    /// Returns `true` if the client reports no call in flight for any tier, so that background work may begin.
+    ///
+    /// Not a method of the trait: it follows from [`describe`](ChatClient::describe), so no client can answer otherwise.
+    pub fn is_idle(&self) -> bool {
+        ModelTier::ALL.into_iter().all(|tier| !self.describe(tier).is_busy)
     }
 }
 
@@ -48,16 +46,8 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
         (**self).chat(call).await
     }
 
-    fn is_idle(&self) -> bool {
-        (**self).is_idle()
-    }
-
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        (**self).model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        (**self).provider_of(tier)
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        (**self).describe(tier)
     }
 }
 

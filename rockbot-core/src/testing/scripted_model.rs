@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, MicroUsd,
-    ModelTier, ToolCall, Usage,
+    ModelInfo, ModelTier, ToolCall, Usage,
 };
 use crate::{CallId, ToolName};
 
@@ -202,10 +202,6 @@ impl ScriptedModel {
 
 #[async_trait]
 impl ChatClient for ScriptedModel {
-    fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        self.lock().id.clone()
-    }
-
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let Some(Step { answer, usage, cost }) = self.next(&call.request) else {
             let message = "the script of the model has no answer left: add one to the test";
@@ -223,6 +219,13 @@ impl ChatClient for ScriptedModel {
             stream(&response, deltas);
         }
         Ok(response)
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        match &self.lock().id {
+            Some(id) => ModelInfo::new(id.clone()),
+            None => ModelInfo::unknown(),
+        }
     }
 }
 

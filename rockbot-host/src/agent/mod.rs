@@ -185,7 +185,7 @@ impl Agent {
     }
 
     /// Whether no turn works or waits for its session, and no call of a model is under way, as far as the chat client
-    /// [keeps count](rockbot_core::chat::ChatClient::is_idle): work that can wait may begin. Turns that wait for a person
+    /// [keeps count](rockbot_core::chat::ModelInfo::is_busy): work that can wait may begin. Turns that wait for a person
     /// do not count.
     pub fn is_idle(&self) -> bool {
         self.turns.engine().is_idle()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::text_calls::TextCallingClient;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 
 use super::ModelBehaviors;
 
@@ -29,22 +29,26 @@ impl ModelBehaviorClient {
 #[async_trait]
 impl ChatClient for ModelBehaviorClient {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let model = self.native.model_of(call.request.tier.unwrap_or_default());
+        let model = self.native.describe(call.request.tier.unwrap_or_default()).model;
         match model.is_some_and(|model| self.behaviors.of(&model).text_based_tool_calling) {
             true => self.in_text.chat(call).await,
             false => self.native.chat(call).await,
         }
     }
 
-    fn is_idle(&self) -> bool {
-        self.native.is_idle()
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.native.describe(tier)
     }
+}
 
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.native.model_of(tier)
-    }
+#[cfg(test)]
+mod tests {
+    use rockbot_core::testing::conformance;
 
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.native.provider_of(tier)
+    use super::*;
+
+    #[test]
+    fn it_describes_the_models_of_the_wrapped_client() {
+        conformance::chat_wrapper(|client| ModelBehaviorClient::new(client, Arc::default()));
     }
 }

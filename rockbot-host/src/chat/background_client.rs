@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelTier};
 
 use super::GuardedChat;
 
@@ -49,22 +49,34 @@ impl ChatClient for BackgroundClient {
         Ok(response)
     }
 
-    /// Returns `true` while no turn works, either.
-    fn is_idle(&self) -> bool {
-        self.0.upgrade().is_none_or(|host| host.is_idle())
-    }
-
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.0.upgrade()?.chat().model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.0.upgrade()?.chat().provider_of(tier)
+    /// Returns what the host's client knows, and busy while a turn runs, too.
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        match self.0.upgrade() {
+            Some(host) => host.chat().describe(tier).with_busy(!host.is_idle()),
+            None => ModelInfo::unknown(),
+        }
     }
 }
 
 impl fmt::Debug for BackgroundClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("BackgroundClient")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::testing::conformance;
+
+    use super::*;
+    use crate::AgentHost;
+
+    #[test]
+    fn it_describes_the_models_of_the_host() {
+        conformance::chat_wrapper(|client| {
+            // Leaked, because the client does not keep the host alive.
+            let host = Box::leak(Box::new(AgentHost::in_memory().chat(client).build().unwrap()));
+            BackgroundClient::of(host.turns().engine())
+        });
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 
 pub(crate) use background_client::{BackgroundClient, BackgroundHost};
 
@@ -56,17 +56,17 @@ impl GuardedChat {
         self
     }
 
-    /// The id of the model that is asked for `tier`, where it is known.
+    /// Returns what the client knows about the model that it asks for `tier`.
+    pub(crate) fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.client.describe(tier)
+    }
+
+    /// Returns the id of the model that is asked for `tier`, if the client knows it.
     pub(crate) fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client.model_of(tier)
+        self.client.describe(tier).model
     }
 
-    /// The provider that is asked first for `tier`, where it is known.
-    pub(crate) fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client.provider_of(tier)
-    }
-
-    /// Whether no call is under way, as far as the client keeps count.
+    /// Returns `true` if the client counts no call in flight, for any tier.
     pub(crate) fn is_idle(&self) -> bool {
         self.client.is_idle()
     }
@@ -74,9 +74,10 @@ impl GuardedChat {
     /// Asks once, however often layers and gateways try. A panic of theirs is an error like any other.
     pub(crate) async fn ask(&self, mut request: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = request.request.tier.unwrap_or_default();
+        let info = self.client.describe(tier);
         let model = ModelIds {
-            provider: self.client.provider_of(tier),
-            asked: self.client.model_of(tier),
+            provider: info.provider,
+            asked: info.model,
             answered: None,
         };
         let observed = ObservedCall::begin(&self.meters, self.captures_content, model, &mut request);

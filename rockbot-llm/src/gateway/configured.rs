@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(gateway.chat(call()).await.unwrap().model.as_deref(), Some("spare-1"));
         let requests = server.requests();
         assert!(requests[0].contains(r#""model":"first""#) && requests[1].contains(r#""model":"spare""#));
-        assert_eq!(gateway.model_of(ModelTier::Low).as_deref(), Some("first"));
+        assert_eq!(gateway.describe(ModelTier::Low).model.as_deref(), Some("first"));
         assert!(gateway.is_idle());
     }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use tower::{Service, ServiceExt};
 
 /// Something that is done around each model call: the short way to write a tower layer for them.
@@ -66,12 +66,8 @@ impl ChatClient for Around {
         self.part.call(call, &*self.next)
     }
 
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.next.model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.next.provider_of(tier)
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.next.describe(tier)
     }
 }
 
@@ -109,13 +105,24 @@ where
     }
 
     fn call(&mut self, call: ChatCall) -> Self::Future {
-        let (part, inner) = (self.part.clone(), ServiceClient(self.inner.clone()));
+        let (part, inner) = (self.part.clone(), ServiceClient::new(self.inner.clone(), None));
         Box::pin(async move { part.call(call, &inner).await.map_err(BoxError::from) })
     }
 }
 
 /// A tower service of model calls, as a client.
-pub(super) struct ServiceClient<S>(pub(super) S);
+pub(super) struct ServiceClient<S> {
+    service: S,
+    /// The client that the service wraps, if it is known: a tower service cannot be asked which model it leads to.
+    wrapped: Option<Arc<dyn ChatClient>>,
+}
+
+impl<S> ServiceClient<S> {
+    /// Creates a client of `service`, which wraps the client `wrapped` if that is known.
+    pub(super) fn new(service: S, wrapped: Option<Arc<dyn ChatClient>>) -> Self {
+        Self { service, wrapped }
+    }
+}
 
 #[async_trait]
 impl<S> ChatClient for ServiceClient<S>
@@ -123,8 +130,15 @@ where
     S: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
 {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let answer = self.0.clone().oneshot(call).await;
+        let answer = self.service.clone().oneshot(call).await;
         answer.map_err(|error| chat_error(error.into()))
+    }
+
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        match &self.wrapped {
+            Some(client) => client.describe(tier),
+            None => ModelInfo::unknown(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod circuit_breaker;
 mod configured;
 mod deltas;
 mod fallback;
+mod in_flight;
 mod layer;
 mod permits;
 mod queue;
@@ -15,9 +16,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::support::run_until_stopped;
-use tokio::sync::watch;
 use tokio::time::sleep_until;
 use tower::{Layer, Service};
 
@@ -32,6 +32,7 @@ pub use self::time_limit::TimeLimit;
 pub(crate) use self::layer::layer_of;
 pub(crate) use self::retry::{retrying, trying};
 
+use self::in_flight::InFlight;
 use self::layer::{Around, ServiceClient};
 use crate::accounting::Meter;
 
@@ -86,10 +87,8 @@ pub struct ModelGateway(Arc<Inner>);
 
 struct Inner {
     stack: Arc<dyn ChatClient>,
-    /// The first model, by itself.
-    first: Arc<dyn ChatClient>,
-    /// How many calls are under way, those that wait included.
-    calls: watch::Sender<usize>,
+    /// Calls in flight, those that wait for a permit or a retry included.
+    calls: InFlight,
 }
 
 impl ModelGateway {
@@ -110,33 +109,26 @@ impl ModelGateway {
 
     /// Whether no call is under way: work that can wait may begin.
     pub fn is_idle(&self) -> bool {
-        *self.0.calls.borrow() == 0
+        self.0.calls.count() == 0
     }
 
     /// Waits until no call is under way.
     pub async fn idle(&self) {
-        let mut calls = self.0.calls.subscribe();
-        // It fails when the sender is gone, which this gateway holds.
-        let _ = calls.wait_for(|calls| *calls == 0).await;
+        self.0.calls.none().await;
     }
 }
 
 #[async_trait]
 impl ChatClient for ModelGateway {
-    fn is_idle(&self) -> bool {
-        Self::is_idle(self)
-    }
-
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.0.first.model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.0.first.provider_of(tier)
+    /// Returns what the first model's client knows, and busy while a call of this gateway is in flight.
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        let info = self.0.stack.describe(tier);
+        let is_busy = info.is_busy || !self.is_idle();
+        info.with_busy(is_busy)
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let _under_way = UnderWay::begin(&self.0.calls);
+        let _under_way = self.0.calls.begin();
         let cx = call.cx.clone();
         let late = async {
             match cx.deadline() {
@@ -159,26 +151,9 @@ impl ChatClient for ModelGateway {
 
 impl fmt::Debug for ModelGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = *self.0.calls.borrow();
         f.debug_struct("ModelGateway")
-            .field("calls", &calls)
+            .field("calls", &self.0.calls.count())
             .finish_non_exhaustive()
-    }
-}
-
-/// A call that counts until it is dropped.
-struct UnderWay<'a>(&'a watch::Sender<usize>);
-
-impl<'a> UnderWay<'a> {
-    fn begin(calls: &'a watch::Sender<usize>) -> Self {
-        calls.send_modify(|calls| *calls += 1);
-        Self(calls)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|calls| *calls -= 1);
     }
 }
 
@@ -213,7 +188,7 @@ impl ModelGatewayBuilder {
             + 'static,
     {
         self.item(Item::Wrap(Arc::new(move |next| {
-            Arc::new(ServiceClient(layer.layer(ChatService(next))))
+            Arc::new(ServiceClient::new(layer.layer(ChatService(next.clone())), Some(next)))
         })))
     }
 
@@ -232,7 +207,7 @@ impl ModelGatewayBuilder {
 
     /// The gateway.
     pub fn build(self) -> ModelGateway {
-        let (mut stack, mut inside) = (self.client.clone(), Vec::<Wrap>::new());
+        let (mut stack, mut inside) = (self.client, Vec::<Wrap>::new());
         for item in self.items.into_iter().rev() {
             let wrap: Wrap = match item {
                 Item::Wrap(wrap) => wrap,
@@ -246,8 +221,7 @@ impl ModelGatewayBuilder {
         }
         ModelGateway(Arc::new(Inner {
             stack,
-            first: self.client,
-            calls: watch::Sender::new(0),
+            calls: InFlight::default(),
         }))
     }
 

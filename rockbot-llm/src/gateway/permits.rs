@@ -197,6 +197,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Waker};
 
+    use rockbot_core::chat::ModelInfo;
     use rockbot_core::context::Priority::*;
     use tokio::task::JoinSet;
     use tokio::time::sleep;
@@ -222,6 +223,10 @@ mod tests {
             self.order.lock().unwrap().push(call.cx.priority());
             sleep(Duration::from_secs(1)).await;
             Ok(ChatResponse::text("done"))
+        }
+
+        fn describe(&self, _: ModelTier) -> ModelInfo {
+            ModelInfo::unknown()
         }
     }
 
@@ -329,6 +334,10 @@ mod tests {
                 .await;
             }
             Ok(ChatResponse::text("done"))
+        }
+
+        fn describe(&self, _: ModelTier) -> ModelInfo {
+            ModelInfo::unknown()
         }
     }
 

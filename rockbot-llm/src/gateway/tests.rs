@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use rockbot_core::chat::ChatRequest;
+use rockbot_core::chat::{ChatRequest, ModelInfo};
 use rockbot_core::testing::{ScriptedModel, conformance};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -103,11 +103,14 @@ async fn it_keeps_the_promises_of_a_chat_client() {
 }
 
 #[test]
-fn it_names_the_model_behind_it() {
-    let gateway = ModelGateway::builder(ScriptedModel::new().with_id("small"))
-        .layer(TimeoutLayer::new(SECOND))
-        .build();
-    assert_eq!(gateway.model_of(ModelTier::Low).as_deref(), Some("small"));
+fn it_describes_the_first_model_through_every_layer() {
+    conformance::chat_wrapper(|client| {
+        ModelGateway::builder(client)
+            .fallback(Fallback::to("other", ScriptedModel::new()))
+            .layer(TimeoutLayer::new(SECOND))
+            .stock(PermitLimits::default(), Meter::default())
+            .build()
+    });
 }
 
 #[tokio::test]
@@ -143,6 +146,10 @@ impl ChatClient for Halting {
             Ok(_) => Err(ChatError::new(ChatErrorKind::Overloaded, "not now")),
             Err(_) => Ok(ChatResponse::text("done")),
         }
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

@@ -124,7 +124,7 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
-    use rockbot_core::chat::ChatDelta;
+    use rockbot_core::chat::{ChatDelta, ModelInfo, ModelTier};
     use tokio::time::sleep;
 
     use super::*;
@@ -142,6 +142,10 @@ mod tests {
                 call.deltas.iter().for_each(|sink| sink.send(ChatDelta::Text("word ")));
             }
             Ok(ChatResponse::text("done"))
+        }
+
+        fn describe(&self, _: ModelTier) -> ModelInfo {
+            ModelInfo::unknown()
         }
     }
 

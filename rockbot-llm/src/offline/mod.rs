@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rockbot_core::CallId;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, FinishReason,
-    MicroUsd, Role, ToolCall,
+    MicroUsd, ModelInfo, ModelTier, Role, ToolCall,
 };
 
 use self::choose::{Choice, choose};
@@ -63,6 +63,10 @@ impl ChatClient for OfflineModel {
             }
         }
         Ok(answer)
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 

@@ -31,7 +31,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::{Response, Url};
 use rockbot_core::IdSource;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use tokio::time::{Instant, timeout};
 
 pub(crate) use self::builder::{OpenAiBuilder, is_key};
@@ -151,12 +151,8 @@ impl OpenAiChat {
 
 #[async_trait]
 impl ChatClient for OpenAiChat {
-    fn model_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some(self.connection.report.model.clone())
-    }
-
-    fn provider_of(&self, _: ModelTier) -> Option<Arc<str>> {
-        Some(self.provider.clone())
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::new(self.connection.report.model.clone()).with_provider(self.provider.clone())
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {

@@ -777,7 +777,7 @@ fn a_provider_is_known_by_its_host() {
     let check = |endpoint: &str, expected: &str| {
         let client = OpenAiChat::builder(endpoint, "m").build().unwrap();
         assert_eq!(
-            client.provider_of(ModelTier::Low).as_deref(),
+            client.describe(ModelTier::Low).provider.as_deref(),
             Some(expected),
             "{endpoint}"
         );

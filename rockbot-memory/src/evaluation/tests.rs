@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Role};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, Role};
 use rockbot_core::config::Config;
 use rockbot_core::context::Origin;
 use rockbot_core::store::{
@@ -67,8 +67,8 @@ impl ChatClient for Shared {
         self.0.chat(call).await
     }
 
-    fn is_idle(&self) -> bool {
-        !self.1.load(Ordering::SeqCst)
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.0.describe(tier).with_busy(self.1.load(Ordering::SeqCst))
     }
 }
 

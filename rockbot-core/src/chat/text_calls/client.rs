@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{HoldBack, TextAnswer, TextCalls, instructions, result_message};
 use crate::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatRequest, ChatResponse, DeltaSink, FinishReason,
-    ModelTier, Provenance, Role,
+    ModelInfo, ModelTier, Provenance, Role,
 };
 use crate::tool::ToolView;
 use crate::{CallId, ToolName};
@@ -103,16 +103,8 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
         Ok(native(response, answer))
     }
 
-    fn is_idle(&self) -> bool {
-        self.client.is_idle()
-    }
-
-    fn model_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client.model_of(tier)
-    }
-
-    fn provider_of(&self, tier: ModelTier) -> Option<Arc<str>> {
-        self.client.provider_of(tier)
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.client.describe(tier)
     }
 }
 
@@ -220,4 +212,15 @@ impl Shown {
 fn lock(hold: &Mutex<HoldBack>) -> MutexGuard<'_, HoldBack> {
     // No code that can panic runs under the lock.
     hold.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use super::TextCallingClient;
+    use crate::testing::conformance;
+
+    #[test]
+    fn it_describes_the_models_of_the_wrapped_client() {
+        conformance::chat_wrapper(TextCallingClient::new);
+    }
 }

@@ -15,6 +15,7 @@
 
 mod bus;
 mod chat_client;
+mod chat_wrapper;
 mod conversation_log;
 mod conversation_memory;
 mod embedding_client;
@@ -30,6 +31,7 @@ mod working_memory;
 
 pub use bus::bus;
 pub use chat_client::chat_client;
+pub use chat_wrapper::chat_wrapper;
 pub use conversation_log::conversation_log;
 pub use conversation_memory::conversation_memory;
 pub use embedding_client::embedding_client;

@@ -5,7 +5,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{
@@ -72,6 +72,10 @@ struct NoModel;
 impl ChatClient for NoModel {
     async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
         Err(ChatError::new(ChatErrorKind::Other, NoChat.to_string()))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
     }
 }
 
@@ -171,7 +175,7 @@ impl AgentHostBuilder {
     fn unpriced(&self, chat: &dyn ChatClient) -> impl Iterator<Item = NoPrice> {
         let has_limit = self.policy.budget.max_cost.is_some();
         let tiers = ModelTier::ALL.into_iter().filter(move |_| has_limit);
-        tiers.filter_map(|tier| match chat.model_of(tier) {
+        tiers.filter_map(|tier| match chat.describe(tier).model {
             Some(model) => (!self.ledger.knows(&model)).then_some(NoPrice { tier, model }),
             None => {
                 let tier = tier.name();

@@ -1,0 +1,56 @@
+//! What a chat client knows about the model that it asks.
+
+use std::sync::Arc;
+
+/// A snapshot of what a [`ChatClient`](super::ChatClient) knows about the model that it asks for one tier.
+///
+/// A host looks up the model's behavior and price by `model`, labels spans and metrics with `model` and `provider`, and
+/// postpones background work while `is_busy` is set.
+///
+/// ```
+/// use rockbot_core::chat::ModelInfo;
+///
+/// let info = ModelInfo::new("gpt-4.1-mini").with_provider("openai");
+/// assert_eq!(info.model.as_deref(), Some("gpt-4.1-mini"));
+/// assert!(!info.is_busy);
+/// assert_eq!(ModelInfo::unknown(), ModelInfo::default());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// Id of the model that is asked first, `None` if the client does not know it.
+    pub model: Option<Arc<str>>,
+    /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the client does not know it.
+    pub provider: Option<Arc<str>>,
+    /// Whether calls are in flight, as far as the client counts them. `false` for a client that does not count.
+    pub is_busy: bool,
+}
+
+impl ModelInfo {
+    /// Creates the description of a model with the id `model` by an unknown provider.
+    pub fn new(model: impl Into<Arc<str>>) -> Self {
+        Self {
+            model: Some(model.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Creates the description that a client returns that knows nothing about its model.
+    pub fn unknown() -> Self {
+        Self::default()
+    }
+
+    /// Sets the provider.
+    #[must_use]
+    pub fn with_provider(mut self, provider: impl Into<Arc<str>>) -> Self {
+        self.provider = Some(provider.into());
+        self
+    }
+
+    /// Sets whether calls are in flight.
+    #[must_use]
+    pub fn with_busy(mut self, is_busy: bool) -> Self {
+        self.is_busy = is_busy;
+        self
+    }
+}

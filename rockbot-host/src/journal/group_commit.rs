@@ -1,4 +1,4 @@
-//! One sync of the disk for everybody who waits for one.
+//! Group commit: one sync of the disk for all writers that wait for one.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-/// Syncs what was written; writers that come while a sync runs share the next one.
+/// A group commit on one file at a time.
+///
+/// A sync takes milliseconds, whatever has been written. Writers that arrive while one runs cannot share it, because it
+/// may have started before their write; they share the next one. So at most two syncs separate a write from durability,
+/// and the number of syncs per second does not grow with the number of writers.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCommit {
     state: Mutex<CommitState>,
@@ -14,23 +18,24 @@ pub(crate) struct GroupCommit {
 
 #[derive(Debug, Default)]
 struct CommitState {
-    /// The sync that will begin when the running one ends, and the file as the last of its writers knows it. A full
-    /// segment is synced when the next one begins, so one file is enough.
+    /// The round that begins when the running one ends, with the file of its last writer. A full segment is synced before
+    /// the next one is written to, so the newest file is enough.
     next: Option<(Round, File)>,
+    /// Whether a blocking task runs rounds.
     running: bool,
 }
 
 type SyncResult = Option<Result<(), Arc<io::Error>>>;
 
-/// A sync that is to come: everybody who waits holds a receiver.
+/// A sync to come, with a receiver for each writer that waits for it.
 #[derive(Debug, Default)]
 struct Round(watch::Sender<SyncResult>);
 
 impl GroupCommit {
-    /// Resolves once everything that was written to `file` before this call is safe on the disk.
+    /// Resolves once everything that was written to `file` before this call is on the disk.
     ///
-    /// The work is done by whoever comes first; a caller that stops waiting holds up nobody, since a sync that
-    /// has begun runs on a blocking thread.
+    /// The first writer spawns the blocking task that runs the rounds. Cancellation-safe: a caller that stops waiting, the
+    /// first one included, does not delay the others, since the task does not depend on it.
     pub(crate) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
         let (mut result, leads) = self.join(file);
         if leads {
@@ -38,14 +43,17 @@ impl GroupCommit {
             tokio::task::spawn_blocking(move || this.lead());
         }
         let ended = result.wait_for(Option::is_some).await;
-        let result = ended.map_err(|_| io::Error::other("the sync was given up"))?.clone();
+        let result = ended
+            .map_err(|_| io::Error::other("the sync of the disk was abandoned; the runtime is shutting down"))?
+            .clone();
         result
             .unwrap_or(Ok(()))
             .map_err(|error| io::Error::new(error.kind(), error))
     }
 
-    /// Joins the next round; the first to do so while none runs leads.
+    /// Joins the next round. The second value is `true` for a writer that has to spawn the task.
     fn join(&self, file: File) -> (watch::Receiver<SyncResult>, bool) {
+        // The state is consistent between any two statements, so a poisoned lock is safe to use.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take().map_or_else(Round::default, |(round, _)| round);
         let receiver = round.0.subscribe();
@@ -54,7 +62,7 @@ impl GroupCommit {
         (receiver, leads)
     }
 
-    /// Runs rounds until nobody waits.
+    /// Runs rounds until no writer waits.
     fn lead(&self) {
         while let Some((round, file)) = self.next_round() {
             let result = file.sync_data().map_err(Arc::new);
@@ -62,6 +70,8 @@ impl GroupCommit {
         }
     }
 
+    /// Takes the next round. Without one it clears `running` under the same lock, so that no writer can join a round that
+    /// no task will run.
     fn next_round(&self) -> Option<(Round, File)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take();

@@ -1,4 +1,4 @@
-//! Which lines tell of which run.
+//! The in-memory index of runs and the locations of their lines.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,29 +7,34 @@ use rockbot_core::{Digest, Timestamp, TurnId};
 use super::line::JournalLine;
 use super::segment::RecordLocation;
 
-/// How long the outcome of a finished run answers redeliveries, in milliseconds.
+/// Retention period of the outcomes that answer redelivered messages, in milliseconds: one day, which is longer than a
+/// broker keeps trying.
 pub(super) const OUTCOME_RETENTION_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
-/// Where everything is.
+/// The runs of a journal.
+///
+/// Unfinished runs have all their locations, since a resume reads every line. Finished ones have the first and the last:
+/// there may be many of them, and mostly only their outcome is read.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
     open: HashMap<TurnId, OpenRun>,
     ended: HashMap<TurnId, EndedRun>,
-    /// The unfinished runs in the order in which they were accepted.
+    /// The unfinished runs in the order of their acceptance, in which they are resumed.
     order: BTreeMap<u64, TurnId>,
+    /// Number of acceptances so far, the next key of `order`.
     accepted: u64,
 }
 
-/// A run that has not ended.
+/// An unfinished run.
 #[derive(Debug)]
 pub(super) struct OpenRun {
     pub(super) digest: Digest,
-    /// The lines, the accepted one first.
+    /// The locations of its lines, the acceptance first.
     pub(super) lines: Vec<RecordLocation>,
     order: u64,
 }
 
-/// A run that ended.
+/// A finished run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndedRun {
     pub(super) digest: Digest,
@@ -38,20 +43,21 @@ pub(super) struct EndedRun {
     pub(super) at: Timestamp,
 }
 
-/// Where the lines of a run are.
+/// The locations of a run's lines.
 #[derive(Debug)]
 pub(super) enum RunLines {
-    /// All of them: it has not ended.
+    /// All locations of an unfinished run.
     Open(Vec<RecordLocation>),
-    /// From the first to the last of them: it has ended.
+    /// The first and the last location of a finished run.
     Ended(EndedRun),
 }
 
 impl RunIndex {
-    /// Takes in a line that was read from a segment. A line of a run that nobody accepted is ignored.
+    /// Applies a line that was read from a segment. Lines of runs without an acceptance are ignored: it was unreadable, or
+    /// its segment has been removed.
     pub(super) fn apply(&mut self, location: RecordLocation, line: &JournalLine) {
         match line {
-            // A line that stands twice must not make a run forget what it did: it would do it again.
+            // A repeated acceptance must not reset a run: it would lose its records and repeat their acts.
             JournalLine::Accepted(accepted) if self.open.contains_key(&accepted.run) => {}
             JournalLine::Accepted(accepted) => self.accept(&accepted.run, accepted.digest, location),
             JournalLine::Record { run, .. } => self.record(run, location),
@@ -59,6 +65,7 @@ impl RunIndex {
         }
     }
 
+    /// Adds an unfinished run.
     pub(super) fn accept(&mut self, run: &TurnId, digest: Digest, location: RecordLocation) {
         let order = self.accepted;
         self.accepted += 1;
@@ -71,12 +78,14 @@ impl RunIndex {
         self.order.insert(order, run.clone());
     }
 
+    /// Adds the location of a record to an unfinished run.
     pub(super) fn record(&mut self, run: &TurnId, location: RecordLocation) {
         if let Some(open) = self.open.get_mut(run) {
             open.lines.push(location);
         }
     }
 
+    /// Turns an unfinished run into a finished one.
     pub(super) fn finish(&mut self, run: &TurnId, digest: Digest, at: Timestamp, location: RecordLocation) {
         let open = self.open.remove(run);
         let accepted = open
@@ -97,13 +106,13 @@ impl RunIndex {
         );
     }
 
-    /// Where to read what is known of a run.
+    /// Returns the locations of a run's lines.
     pub(super) fn lines(&self, run: &TurnId) -> Option<RunLines> {
         let open = self.open.get(run).map(|open| RunLines::Open(open.lines.clone()));
         open.or_else(|| self.ended(run).map(RunLines::Ended))
     }
 
-    /// The digest under which a run was accepted.
+    /// Returns the digest of the message that a run was accepted for.
     pub(super) fn digest(&self, run: &TurnId) -> Option<Digest> {
         let open = self.open.get(run).map(|open| open.digest);
         open.or_else(|| self.ended.get(run).map(|ended| ended.digest))
@@ -117,19 +126,19 @@ impl RunIndex {
         self.ended.get(run).copied()
     }
 
-    /// The unfinished runs, oldest first.
+    /// Returns the unfinished runs, oldest first.
     pub(super) fn unfinished(&self) -> Vec<TurnId> {
         self.order.values().cloned().collect()
     }
 
-    /// Forgets runs that ended too long ago. Returns the first segment that one of the others needs.
+    /// Drops the outcomes older than the retention period. Returns the first segment that a remaining one needs.
     pub(super) fn expire(&mut self, now: Timestamp) -> Option<u32> {
         self.ended
             .retain(|_, ended| now.as_millis().saturating_sub(ended.at.as_millis()) < OUTCOME_RETENTION_MILLIS);
         self.ended.values().map(|ended| ended.accepted.segment).min()
     }
 
-    /// The lines of unfinished runs in `segment`, in their order there.
+    /// Returns the locations of unfinished runs in `segment`, in their order there.
     pub(super) fn open_in(&self, segment: u32) -> Vec<RecordLocation> {
         let lines = self.open.values().flat_map(|run| &run.lines).copied();
         let mut locations: Vec<_> = lines.filter(|location| location.segment == segment).collect();
@@ -137,7 +146,7 @@ impl RunIndex {
         locations
     }
 
-    /// Takes note that the lines at `from` are now at `to`.
+    /// Replaces each location in `from` by the one at the same position in `to`.
     pub(super) fn relocate(&mut self, from: &[RecordLocation], to: &[RecordLocation]) {
         let moved: HashMap<_, _> = from.iter().zip(to).collect();
         for location in self.open.values_mut().flat_map(|run| &mut run.lines) {

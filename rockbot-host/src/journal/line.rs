@@ -1,19 +1,21 @@
-//! One line of a segment.
+//! The line format of segments.
+
+use std::io;
 
 use rockbot_core::turn::{RunAccepted, RunRecord};
 use rockbot_core::{Digest, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What a line says, as it is read.
+/// A line of a segment in the form for reading.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalLine {
-    /// A run was accepted.
+    /// The acceptance of a run.
     Accepted(RunAccepted),
-    /// Something happened to a run.
+    /// An event of a run with the steps that were decided on it.
     Record { run: TurnId, record: RunRecord },
-    /// A run ended.
+    /// The end of a run with its outcome, which answers redelivered messages.
     Finished {
         run: TurnId,
         digest: Digest,
@@ -22,7 +24,7 @@ pub(super) enum JournalLine {
     },
 }
 
-/// The same, as it is written.
+/// A line of a segment in the form for writing, which borrows its parts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalLineRef<'a> {
@@ -40,10 +42,15 @@ pub(super) enum JournalLineRef<'a> {
 }
 
 impl JournalLineRef<'_> {
-    /// Appends the line, newline included.
+    /// Appends the line to `buffer`, newline included.
     pub(super) fn write_to(&self, buffer: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(&mut *buffer, self)?;
         buffer.push(b'\n');
         Ok(())
     }
+}
+
+/// Parses a line of a segment.
+pub(super) fn parse(line: &[u8]) -> io::Result<JournalLine> {
+    serde_json::from_slice(line).map_err(io::Error::from)
 }

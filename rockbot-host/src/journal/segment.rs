@@ -1,18 +1,18 @@
-//! Segment files: which there are, where their lines are.
+//! Segment files: their names, appending, and reading lines by location.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
 use rockbot_core::files::{DataFolder, FileError, LineFile};
 
-/// Where a line is.
+/// The location of a line. Locations are ordered as their lines were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RecordLocation {
     pub(super) segment: u32,
     pub(super) offset: u64,
 }
 
-/// The segment that is written to.
+/// The segment that lines are appended to.
 #[derive(Debug)]
 pub(super) struct SegmentWriter {
     file: LineFile,
@@ -20,16 +20,18 @@ pub(super) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Opens segment `number` for appending.
+    /// Opens segment `number` for appending, and creates it if it does not exist.
     pub(super) fn open(folder: &DataFolder, number: u32) -> Result<Self, FileError> {
         let name = name(number);
         let file = folder.lines(&name)?;
-        // Makes its name survive power loss, where the system can do that.
+        // Syncing the directory entry makes the file's name survive power loss, where the system supports it.
         let _ = folder.sync(&name);
         Ok(Self { file, number })
     }
 
-    /// Appends `lines`, all in one write. Returns where they begin.
+    /// Appends `lines` with one write and returns the location of the first one.
+    ///
+    /// One write keeps the lines of an append together; if it is torn by a crash, at most the last line is incomplete.
     pub(super) fn append(&mut self, lines: &[u8]) -> Result<RecordLocation, FileError> {
         Ok(RecordLocation {
             segment: self.number,
@@ -45,14 +47,15 @@ impl SegmentWriter {
         self.file.len()
     }
 
-    /// A second handle of the same file, to sync it without holding up writers.
+    /// Returns a second handle to the file, so that syncing it does not block writers.
     pub(super) fn handle(&self) -> Result<File, FileError> {
         self.file.handle()
     }
 }
 
-/// Writes a segment again with only the lines at `locations`, in one step that a crash cannot leave half done.
-/// Returns where they are now.
+/// Rewrites a segment with only the lines at `locations`, and returns their new locations.
+///
+/// The file is replaced atomically: after a crash it has either the old or the new content.
 pub(super) fn rewrite(
     folder: &DataFolder,
     number: u32,
@@ -70,7 +73,7 @@ pub(super) fn rewrite(
     Ok(moved)
 }
 
-/// How many lines a segment has.
+/// Counts the lines of a segment.
 pub(super) fn count(folder: &DataFolder, number: u32) -> io::Result<usize> {
     let mut lines = 0;
     read(folder, number, 0, |_, _| {
@@ -80,16 +83,16 @@ pub(super) fn count(folder: &DataFolder, number: u32) -> io::Result<usize> {
     Ok(lines)
 }
 
-/// The numbers of the segments in `folder`, in order.
+/// Lists the numbers of the segments in `folder` in ascending order.
 pub(super) fn numbers(folder: &DataFolder) -> Result<Vec<u32>, FileError> {
     let number = |name: &str| name.strip_prefix("turns-")?.strip_suffix(".jsonl")?.parse().ok();
-    let found = folder.list("")?;
-    let mut numbers: Vec<u32> = found.iter().filter_map(|found| number(&found.name)).collect();
+    let files = folder.list("")?;
+    let mut numbers: Vec<u32> = files.iter().filter_map(|file| number(&file.name)).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-/// Reads the lines of a segment, each with its location.
+/// Reads the lines of a segment from offset `from` on, until `each` returns `false`.
 pub(super) fn read(
     folder: &DataFolder,
     number: u32,
@@ -119,14 +122,14 @@ pub(super) fn read(
     }
 }
 
-/// Reads the one line at `location`.
+/// Reads the line at `location`.
 pub(super) fn read_line(folder: &DataFolder, location: RecordLocation) -> io::Result<Vec<u8>> {
-    let mut found = Vec::new();
+    let mut bytes = Vec::new();
     read(folder, location.segment, location.offset, |_, line| {
-        found = line.to_vec();
+        bytes = line.to_vec();
         false
     })?;
-    Ok(found)
+    Ok(bytes)
 }
 
 pub(super) fn remove(folder: &DataFolder, number: u32) -> Result<(), FileError> {

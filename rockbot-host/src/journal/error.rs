@@ -1,0 +1,32 @@
+//! Errors of the journal with their context.
+
+use rockbot_core::BoxError;
+use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::turn::{JournalError, RunAccepted};
+
+/// Creates the error of a failed operation on the files in `folder`.
+pub(super) fn failed(context: &str, folder: &DataFolder, source: impl Into<BoxError>) -> JournalError {
+    JournalError::Io {
+        context: format!("{context} ({})", folder.path().display()),
+        source: source.into(),
+    }
+}
+
+/// Creates the error of a folder that cannot be opened.
+pub(super) fn cannot_open(error: FileError) -> JournalError {
+    match error {
+        FileError::Locked(folder) => JournalError::Locked(folder.display().to_string()),
+        error => JournalError::Io {
+            context: "the folder cannot be opened".into(),
+            source: error.into(),
+        },
+    }
+}
+
+/// Creates the error of a message with the identity of an earlier one and another text.
+pub(super) fn conflict(accepted: &RunAccepted) -> JournalError {
+    JournalError::Conflict {
+        session: accepted.key.session.clone(),
+        message: accepted.key.message.clone(),
+    }
+}

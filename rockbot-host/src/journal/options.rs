@@ -1,0 +1,39 @@
+//! Options of the turn journal on disk.
+
+use std::sync::Arc;
+
+use rockbot_core::{Clock, SystemClock};
+
+/// The kind of failure that a written record survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// The end of the process, `kill -9` included: a record is handed to the operating system before the act. The
+    /// default, since it costs no wait for the disk.
+    #[default]
+    Process,
+    /// Power loss too: acceptance and the start of mutating calls wait until the record is on the disk. Writers that wait
+    /// at the same time share one sync (group commit).
+    Synced,
+}
+
+/// The options of a [`FileTurnJournal`](super::FileTurnJournal).
+#[derive(Debug, Clone)]
+pub struct JournalOptions {
+    /// Failures that a record survives. Default [`Durability::Process`].
+    pub durability: Durability,
+    /// Size in bytes at which a segment is followed by the next one. Default 32 MiB. Smaller segments are removed sooner
+    /// and cost more files.
+    pub segment_bytes: u64,
+    /// Clock that leases and the retention of outcomes are measured on. Default [`SystemClock`].
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for JournalOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Process,
+            segment_bytes: 32 << 20,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}

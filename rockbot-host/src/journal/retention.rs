@@ -1,0 +1,60 @@
+//! Rotation and retention of segments.
+
+use std::io;
+
+use super::file::{FileTurnJournal, JournalState};
+use super::segment::{self, SegmentWriter};
+
+impl FileTurnJournal {
+    /// Begins the next segment if the current one is full, and compacts the old ones.
+    ///
+    /// A failure is logged and the current segment grows on: a journal that is too long is better than a lost record.
+    pub(super) fn rotate(&self, state: &mut JournalState) {
+        if state.writer.len() < self.options.segment_bytes {
+            return;
+        }
+        match SegmentWriter::open(&self.folder, state.writer.number() + 1) {
+            Ok(writer) => {
+                // From now on a group commit syncs the new file only. Its waiters rely on all earlier writes being on the
+                // disk, so the full segment is synced here, under the lock.
+                if let Ok(full) = state.writer.handle() {
+                    let _ = full.sync_data();
+                }
+                state.writer = writer;
+                self.compact(state);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the turn journal cannot begin a new segment; the current one keeps growing");
+            }
+        }
+    }
+
+    /// Removes lines of expired runs, up to the first segment with a line of a run that ended within the retention period.
+    ///
+    /// Later segments stay untouched until their turn comes; the lines of unfinished runs are kept at any age.
+    pub(super) fn compact(&self, state: &mut JournalState) {
+        let needed = state.index.expire(self.options.clock.now());
+        let numbers = segment::numbers(&self.folder).unwrap_or_default();
+        let end = needed.map_or(state.writer.number(), |needed| needed.min(state.writer.number()));
+        for number in numbers.into_iter().take_while(|number| *number < end) {
+            if let Err(error) = self.shrink(state, number) {
+                tracing::warn!(%error, segment = number, "an old segment of the turn journal cannot be removed");
+            }
+        }
+    }
+
+    /// Rewrites a segment with only the lines of unfinished runs, or removes it if there are none.
+    fn shrink(&self, state: &mut JournalState, number: u32) -> io::Result<()> {
+        let locations = state.index.open_in(number);
+        // Counted before the files change: an attempt that fails halfway may have moved lines, too.
+        state.compactions += 1;
+        if locations.is_empty() {
+            return Ok(segment::remove(&self.folder, number)?);
+        }
+        if segment::count(&self.folder, number)? > locations.len() {
+            let moved = segment::rewrite(&self.folder, number, &locations)?;
+            state.index.relocate(&locations, &moved);
+        }
+        Ok(())
+    }
+}

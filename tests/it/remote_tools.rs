@@ -295,7 +295,7 @@ async fn a_response_that_failed_is_passed_on() {
 async fn an_answer_that_cannot_be_the_calls_own_is_an_error() {
     let other = of(&request("2", "book", "{}").succeed("booked"));
     let foreign = MessageEnvelope::new("billing.Invoice", "{}");
-    let mixed = "the answer to call `1` says that it belongs to `2`";
+    let mixed = "the answer to call `1` names the call `2`";
     let wrong = "a message of type `billing.Invoice` came where `RockBot.Tools.ToolInvokeResponse` was expected";
     for (answer, text) in [(other, mixed), (foreign, wrong)] {
         check(Effect::Pure, &answer, ToolErrorCode::ExecutionFailed, text, false).await;

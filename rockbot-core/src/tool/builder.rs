@@ -1,4 +1,4 @@
-//! A tool: its registration and its executor, and the setters that describe it.
+//! A tool, with the setters that describe it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,35 @@ use std::time::Duration;
 use super::{Effect, ToolExecutor, ToolRegistration};
 
 /// A tool that is ready to be added to a host or a registry.
+///
+/// [`tool`](super::tool) and [`stateful_tool`](super::stateful_tool) create one from a closure. The setters consume
+/// and return the tool, in any order:
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_core::tool::{Effect, tool};
+///
+/// /// Sends a mail.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Mail { to: String, text: String }
+///
+/// let send = tool("send_mail", |Mail { to, .. }: Mail| async move { format!("sent to {to}") })
+///     .needs_approval()
+///     .time_limit(Duration::from_secs(20));
+/// assert_eq!(send.registration.effect, Effect::Mutating, "unless the tool says otherwise");
+/// assert!(send.registration.hints.needs_approval);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// What it says about itself.
+    /// The description of the tool, for the model and the host.
     pub registration: ToolRegistration,
-    /// What runs its calls.
+    /// The executor of the calls.
     pub executor: Arc<dyn ToolExecutor>,
 }
 
 impl Tool {
-    /// A tool whose calls `executor` runs.
+    /// Creates a tool whose calls `executor` runs. Use it for an executor of your own; closures need
+    /// [`tool`](super::tool) only.
     pub fn new(registration: ToolRegistration, executor: impl ToolExecutor) -> Self {
         Self {
             registration,
@@ -23,62 +42,64 @@ impl Tool {
         }
     }
 
-    /// With this description instead of the doc comment on the arguments.
+    /// Sets the description that the model reads, instead of the doc comment on the arguments.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.registration.description = description.into();
         self
     }
 
-    /// From this source instead of `local`.
+    /// Sets the origin of the tool, such as `mcp:weather-server`. Default `local`.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.registration.source = source.into();
         self
     }
 
-    /// Only reads: [`Effect::Pure`].
+    /// Sets the effect to [`Effect::Pure`]: calls only read, so they run concurrently and may be repeated.
     #[must_use]
     pub fn pure(self) -> Self {
         self.effect(Effect::Pure)
     }
 
-    /// May run again without harm: [`Effect::Idempotent`].
+    /// Sets the effect to [`Effect::Idempotent`]: repeating a call changes nothing more.
     #[must_use]
     pub fn idempotent(self) -> Self {
         self.effect(Effect::Idempotent)
     }
 
-    /// With this effect.
+    /// Sets the effect. Default [`Effect::Mutating`].
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.registration.effect = effect;
         self
     }
 
-    /// Each call must be approved first.
+    /// Requires an approval for each call. The turn waits for a person's decision before the call runs.
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.registration.hints.needs_approval = true;
         self
     }
 
-    /// A call may take this long.
+    /// Sets the maximum duration of a call, instead of the host's limit. The host cancels a call that takes longer;
+    /// the error that the model reads depends on the effect (see
+    /// [`ToolError::too_long`](super::ToolError::too_long)).
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.registration.hints.time_limit = Some(limit);
         self
     }
 
-    /// At most this many calls run at once.
+    /// Sets the maximum number of calls that run concurrently in one host. Further calls wait.
     #[must_use]
     pub fn max_concurrency(mut self, calls: u32) -> Self {
         self.registration.hints.max_concurrency = Some(calls);
         self
     }
 
-    /// Its results stay in the conversation as they are: it reads what was taken out of it, or returns long texts in
-    /// parts itself.
+    /// Keeps results in the conversation as they are, however long. Set it for a tool that reads offloaded results,
+    /// or that returns long texts in parts itself.
     #[must_use]
     pub fn keeps_results_whole(mut self) -> Self {
         self.registration.hints.keeps_results_whole = true;
@@ -87,8 +108,8 @@ impl Tool {
 
     /// Marks the tool as one that delegates: a call hands its work to another agent, which reports the result later.
     ///
-    /// Before a turn ends, the host may judge whether its calls have done what the user asked for. The calls of a turn that
-    /// delegates cannot show that yet, so the host does not judge such a turn.
+    /// Before a turn ends, the host may judge whether its calls have done what the user asked for. The calls of a turn
+    /// that delegates cannot show that yet, so the host does not judge such a turn.
     ///
     /// ```
     /// use rockbot_core::tool::tool;
@@ -97,7 +118,8 @@ impl Tool {
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Spawn { task: String }
     ///
-    /// let spawn = tool("spawn_subagent", |Spawn { task }: Spawn| async move { format!("started: {task}") }).delegates();
+    /// let spawn = tool("spawn_subagent", |Spawn { task }: Spawn| async move { format!("started: {task}") });
+    /// let spawn = spawn.delegates();
     /// assert!(spawn.registration.hints.delegates);
     /// ```
     #[must_use]

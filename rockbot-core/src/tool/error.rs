@@ -8,30 +8,33 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Effect;
 use crate::BoxError;
 
-/// Why a tool call failed.
+/// The kind of a tool failure.
+///
+/// Its names are part of the wire format. Names that this version does not know deserialize as
+/// [`ToolErrorCode::ExecutionFailed`], so that new codes do not break old programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub enum ToolErrorCode {
-    /// No tool has this name.
+    /// No tool is registered under this name.
     ToolNotFound,
     /// The tool ran and failed.
     ExecutionFailed,
     /// The tool took too long, and calling it again does no harm.
     Timeout,
-    /// The arguments do not fit the tool.
+    /// The arguments do not match the tool's schema.
     InvalidArguments,
     /// The call needs an approval that it does not have.
     ApprovalRequired,
-    /// Somebody refused the call.
+    /// A person, a policy or a tool layer refused the call.
     Denied,
-    /// The work was no longer wanted.
+    /// The call was cancelled, for example because its turn was.
     Cancelled,
-    /// The call was interrupted or took too long; whether it took effect is not known, so it is not simply repeated.
+    /// The call was interrupted or took too long, and it is not known whether it took effect. It is not repeated.
     OutcomeUnknown,
 }
 
 impl ToolErrorCode {
-    /// Every code.
+    /// All codes, for the search by name.
     const ALL: [Self; 8] = [
         Self::ToolNotFound,
         Self::ExecutionFailed,
@@ -43,8 +46,16 @@ impl ToolErrorCode {
         Self::OutcomeUnknown,
     ];
 
-    /// The code of this name, also in another spelling, such as `tool_not_found`. What another program calls by a
-    /// name that is not known here has at least failed: [`ToolErrorCode::ExecutionFailed`].
+    /// Parses the name of a code, ignoring case and underscores: `tool_not_found` is [`ToolErrorCode::ToolNotFound`].
+    /// Returns [`ToolErrorCode::ExecutionFailed`] for an unknown name: a code of another program at least means that
+    /// the call failed.
+    ///
+    /// ```
+    /// use rockbot_core::tool::ToolErrorCode;
+    ///
+    /// assert_eq!(ToolErrorCode::named("invalid_arguments"), ToolErrorCode::InvalidArguments);
+    /// assert_eq!(ToolErrorCode::named("OutOfCoffee"), ToolErrorCode::ExecutionFailed);
+    /// ```
     pub fn named(name: &str) -> Self {
         let name = name.replace('_', "");
         let mut all = Self::ALL.into_iter();
@@ -52,7 +63,7 @@ impl ToolErrorCode {
             .unwrap_or(Self::ExecutionFailed)
     }
 
-    /// The code as it stands on the wire and in metrics.
+    /// Returns the name of the code on the wire and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::ToolNotFound => "ToolNotFound",
@@ -66,8 +77,9 @@ impl ToolErrorCode {
         }
     }
 
-    /// Whether the same call may be made again and may succeed a little later. A call of a mutating tool that took too
-    /// long is [`ToolErrorCode::OutcomeUnknown`] to the host, never a [`ToolErrorCode::Timeout`].
+    /// Returns `true` if repeating the same call does no harm and may succeed a little later. Only a
+    /// [`ToolErrorCode::Timeout`] is retryable; for a mutating call that took too long the host reports
+    /// [`ToolErrorCode::OutcomeUnknown`] instead.
     pub fn is_retryable(self) -> bool {
         self == Self::Timeout
     }
@@ -79,7 +91,18 @@ impl<'de> Deserialize<'de> for ToolErrorCode {
     }
 }
 
-/// A failed tool call.
+/// An error of a tool call: a code for programs, and a message that the model reads.
+///
+/// The message should say what to do next, because the model acts on it. Any [`Error`](std::error::Error) that a tool
+/// closure returns with `?` becomes one with [`ToolErrorCode::ExecutionFailed`].
+///
+/// ```
+/// use rockbot_core::tool::{ToolError, ToolErrorCode};
+///
+/// let error = ToolError::new(ToolErrorCode::Denied, "the calendar is read-only: ask the user to book by phone");
+/// assert_eq!(error.code(), ToolErrorCode::Denied);
+/// assert!(!error.is_retryable());
+/// ```
 #[derive(Debug)]
 pub struct ToolError {
     code: ToolErrorCode,
@@ -89,7 +112,8 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error with `code`; `message` is what the model reads, so it says what to do next.
+    /// Creates an error. The model reads `message`, so it should say what to do next. Whether a retry helps follows
+    /// from `code`; [`ToolError::with_retryable`] overrides it.
     pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -99,18 +123,19 @@ impl ToolError {
         }
     }
 
-    /// The tool ran and failed.
+    /// Creates an error with [`ToolErrorCode::ExecutionFailed`]: the tool ran and failed.
     pub fn execution_failed(message: impl Into<String>) -> Self {
         Self::new(ToolErrorCode::ExecutionFailed, message)
     }
 
-    /// The arguments do not fit the tool.
+    /// Creates an error with [`ToolErrorCode::InvalidArguments`]: the arguments do not fit the tool.
     pub fn invalid_arguments(message: impl Into<String>) -> Self {
         Self::new(ToolErrorCode::InvalidArguments, message)
     }
 
-    /// A call of a tool with `effect` took too long, as `what` says. Only one that does no harm twice may be tried
-    /// again: of a mutating one the outcome is unknown.
+    /// Creates the error of a call that took too long, as `what` describes. It is a retryable
+    /// [`ToolErrorCode::Timeout`] unless `effect` is mutating: then the call may have taken effect, so it is
+    /// [`ToolErrorCode::OutcomeUnknown`].
     pub fn too_long(what: impl fmt::Display, effect: Effect) -> Self {
         match effect {
             Effect::Pure | Effect::Idempotent => {
@@ -121,37 +146,38 @@ impl ToolError {
         }
     }
 
-    /// Nobody knows whether the call took effect, because of `what`.
+    /// Creates an error with [`ToolErrorCode::OutcomeUnknown`]: because of `what` it is not known whether the call
+    /// took effect.
     pub fn outcome_unknown(what: impl fmt::Display) -> Self {
         let message = format!("{what}; it may or may not have taken effect, so check before you try it again");
         Self::new(ToolErrorCode::OutcomeUnknown, message)
     }
 
-    /// Saying whether the same call may succeed a little later. By default only a time-out may.
+    /// Sets whether the same call may succeed a little later. By default only a time-out may.
     #[must_use]
     pub fn with_retryable(mut self, is_retryable: bool) -> Self {
         self.is_retryable = is_retryable;
         self
     }
 
-    /// Because of `source`. The model does not see it.
+    /// Sets the error that caused this one. It appears in logs; the model does not see it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Why the call failed.
+    /// Returns the kind of failure.
     pub fn code(&self) -> ToolErrorCode {
         self.code
     }
 
-    /// What the model reads.
+    /// Returns the message that the model reads.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same call may succeed a little later.
+    /// Returns `true` if the same call may succeed a little later.
     pub fn is_retryable(&self) -> bool {
         self.is_retryable
     }
@@ -170,7 +196,8 @@ impl std::error::Error for ToolError {
 }
 
 impl From<BoxError> for ToolError {
-    /// Finds the typed error inside a boxed one; anything else becomes [`ToolErrorCode::ExecutionFailed`].
+    /// Returns the `ToolError` inside the box, if it is one; any other error becomes
+    /// [`ToolErrorCode::ExecutionFailed`] with the boxed error as its source.
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,

@@ -1,18 +1,24 @@
-//! Guides: how to use a group of tools well, for the model to read when it needs them.
+//! Guides to groups of tools, which the model reads on demand.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A guide to a group of tools. Descriptions of tools stand in every request and are short; a guide is read on demand.
+/// A guide that explains to the model how to use a group of tools well.
+///
+/// Descriptions of tools stand in every request and must be short. A guide costs nothing until the model asks for it,
+/// so it can explain an order of calls, give examples and name pitfalls. [`StaticGuide`] is one whose text never
+/// changes.
 pub trait ToolGuide: fmt::Debug + Send + Sync + 'static {
-    /// The name by which the model asks for it, such as `web`: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    /// Returns the name by which the model asks for the guide, such as `web`: 1 to 64 characters of `A-Z a-z 0-9 _
+    /// -`.
     fn name(&self) -> &str;
 
-    /// What it is about, in one line.
+    /// Returns the topic of the guide, in one line.
     fn summary(&self) -> &str;
 
-    /// The guide, in Markdown. Asked for each time that it is read, so it may say what holds now.
+    /// Returns the guide in Markdown. It is called each time the model reads the guide, so the text may describe the
+    /// present state.
     fn document(&self) -> Cow<'_, str>;
 }
 
@@ -30,7 +36,7 @@ impl<G: ToolGuide + ?Sized> ToolGuide for Arc<G> {
     }
 }
 
-/// A guide whose text is known from the beginning.
+/// A guide with a fixed text.
 ///
 /// ```
 /// use rockbot_core::tool::{StaticGuide, ToolGuide};
@@ -46,7 +52,7 @@ pub struct StaticGuide {
 }
 
 impl StaticGuide {
-    /// A guide of this text, often from `include_str!`.
+    /// Creates a guide with this name, one-line summary and text. The text often comes from `include_str!`.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         summary: impl Into<Cow<'static, str>>,

@@ -9,12 +9,13 @@ use serde::Deserialize;
 use super::{State, Tool, ToolError, ToolGuide, stateful_tool};
 use crate::ToolName;
 
-/// How many names an error lists at most.
+/// Maximum number of guide names in an error message.
 const LISTED: usize = 40;
 
-/// Guides to tools, by their names. Cheap to clone; all clones are one collection.
+/// A collection of tool guides, by name. Cheap to clone; all clones share one collection.
 ///
-/// Guides come and go while the host runs; the tools show those that are there when they are called.
+/// Guides can be added and removed while the host runs. The tools that list and read them ([`ToolGuides::tools`]) use
+/// the guides that are there at the time of the call.
 ///
 /// ```
 /// use rockbot_core::tool::{StaticGuide, ToolGuides};
@@ -28,23 +29,23 @@ const LISTED: usize = 40;
 #[derive(Debug, Clone, Default)]
 pub struct ToolGuides(Arc<Mutex<GuideSnapshot>>);
 
-/// All guides at one moment, ordered by name.
+/// A snapshot of all guides, ordered by name.
 pub type GuideSnapshot = Arc<BTreeMap<ToolName, Arc<dyn ToolGuide>>>;
 
-/// Why a guide cannot be added.
+/// An error of adding a guide.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuideError {
     /// The name is taken.
     #[error("a tool guide named `{0}` is there already: remove it first or choose another name")]
     Duplicate(ToolName),
-    /// The name has other characters, none, or too many.
+    /// The name is empty, too long, or has other characters.
     #[error("`{0}` cannot name a tool guide: use 1 to 64 characters of A-Z a-z 0-9 _ -")]
     InvalidName(ToolName),
 }
 
 impl ToolGuides {
-    /// No guides.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,7 +54,7 @@ impl ToolGuides {
     ///
     /// # Errors
     ///
-    /// Fails when the name is taken or not valid.
+    /// Returns an error if the name is taken or invalid.
     pub fn add(&self, guide: impl ToolGuide) -> Result<(), GuideError> {
         let name = ToolName::from(guide.name());
         if !name.is_valid() {
@@ -63,24 +64,24 @@ impl ToolGuides {
         if guides.contains_key(&name) {
             return Err(GuideError::Duplicate(name));
         }
-        // Whoever reads a snapshot keeps it: the map is copied then.
+        // Copy on write: a reader that holds a snapshot keeps it unchanged.
         Arc::make_mut(&mut guides).insert(name, Arc::new(guide));
         Ok(())
     }
 
-    /// Removes the guide of this name. Returns whether there was one.
+    /// Removes the guide of this name. Returns `true` if there was one.
     pub fn remove(&self, name: &str) -> bool {
-        // Taken out under the lock, but dropped after it: what a guide does then is its own affair.
+        // Removed under the lock, but dropped after it, because the guide's own `Drop` may run any code.
         let removed = Arc::make_mut(&mut self.lock()).remove(name);
         removed.is_some()
     }
 
-    /// The guides that are there now.
+    /// Returns the guides that are there now.
     pub fn snapshot(&self) -> GuideSnapshot {
         self.lock().clone()
     }
 
-    /// The tools `list_tool_guides` and `get_tool_guide`. Both only read.
+    /// Returns the tools `list_tool_guides` and `get_tool_guide`. Both are pure.
     pub fn tools(&self) -> [Tool; 2] {
         let list = |guides: State<Self>, _: ListToolGuides| async move { list(&guides.snapshot()) };
         let get = |guides: State<Self>, GetToolGuide { name }| async move { get(&guides.snapshot(), &name) };
@@ -91,7 +92,8 @@ impl ToolGuides {
     }
 
     fn lock(&self) -> MutexGuard<'_, GuideSnapshot> {
-        // No code that can panic runs under the lock.
+        // The lock guards a map of pointers. No code that can panic runs under it, so a poisoned lock is as good as
+        // new.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

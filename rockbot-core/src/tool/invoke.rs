@@ -1,4 +1,4 @@
-//! A tool call, its result and its errors.
+//! A tool call and its response.
 
 use std::sync::Arc;
 
@@ -7,40 +7,41 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::{ToolError, ToolErrorCode};
 use crate::{CallContext, CallId, SessionId, ToolName};
 
-/// One call of a tool. On the wire its members are camelCase.
+/// One call of a tool, as the model asked for it. Its members are camelCase on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "LooseRequest")]
 pub struct ToolInvokeRequest {
-    /// The model's name for the call; the response carries it back.
+    /// The id that the model gave to the call; the response carries it back.
     pub tool_call_id: CallId,
-    /// The tool.
+    /// The name of the called tool.
     pub tool_name: ToolName,
-    /// The arguments: the text of a JSON object. On the wire they may be missing or `null`, which means none.
+    /// The arguments: the text of a JSON object, not validated. On the wire they may be missing or `null`, which
+    /// means `{}`.
     pub arguments: Arc<str>,
-    /// The conversation that the call belongs to. On the wire it may be missing or `null`: it is then empty.
+    /// The conversation that the call belongs to. On the wire it may be missing or `null`; it is then empty.
     pub session_id: SessionId,
 }
 
-/// What a tool returned. A failure that the model can act on is a response too, with `is_error`.
+/// The response to a tool call. A failure that the model can act on is a response too, with `is_error`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInvokeResponse {
-    /// The call that this answers.
+    /// The id of the call that this answers.
     pub tool_call_id: CallId,
-    /// The tool.
+    /// The name of the called tool.
     pub tool_name: ToolName,
-    /// The output, plain text or JSON. On the wire it may be missing or `null`: it is then empty.
+    /// The output for the model, plain text or JSON. On the wire it may be missing or `null`; it is then empty.
     #[serde(default, deserialize_with = "or_default")]
     pub content: String,
-    /// Whether the call failed.
+    /// Whether the call failed; `content` is then the error message.
     pub is_error: bool,
-    /// Why it failed, where it is known.
+    /// The kind of failure, if the call failed and the kind is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ToolErrorCode>,
 }
 
 impl ToolInvokeRequest {
-    /// A response to this call that succeeded.
+    /// Converts the call into its successful response.
     pub fn succeed(self, content: impl Into<String>) -> ToolInvokeResponse {
         ToolInvokeResponse {
             tool_call_id: self.tool_call_id,
@@ -51,7 +52,7 @@ impl ToolInvokeRequest {
         }
     }
 
-    /// A response to this call that failed with `error`: what the model reads.
+    /// Converts the call into a failed response, with the message of `error` as its content.
     pub fn fail(self, error: &ToolError) -> ToolInvokeResponse {
         ToolInvokeResponse {
             tool_call_id: self.tool_call_id,
@@ -63,16 +64,16 @@ impl ToolInvokeRequest {
     }
 }
 
-/// A tool call and its context: what tower layers on tool calls see.
+/// A tool call with its context: the request type of tower layers around tools.
 #[derive(Debug, Clone)]
 pub struct ToolInvocation {
     /// The call.
     pub request: ToolInvokeRequest,
-    /// For whom, until when, with which grants.
+    /// The context: session and principal, deadline, grants, cancellation.
     pub cx: CallContext,
 }
 
-/// A call as other programs write it, who leave out what they do not have, or write `null`.
+/// A call as other programs write it: they leave out members that they do not have, or write `null`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LooseRequest {
@@ -93,7 +94,7 @@ impl From<LooseRequest> for ToolInvokeRequest {
     }
 }
 
-/// A member that may be left out or `null`, too.
+/// Deserializes a member that may be `null`.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Calls and results as messages: what goes over a bus between who calls a tool and who runs it.
+//! Tool calls and their results as messages of a bus, between the program that calls a tool and the one that runs it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
 use crate::messaging::Message;
 use crate::{CallId, ToolName};
 
-// The types' names are those that the first RockBot gives them, so that both can share a bus.
+// The type names are those of the original RockBot, so that its programs and these can share a bus.
 
 impl Message for ToolInvokeRequest {
     const TYPE: &'static str = "RockBot.Tools.ToolInvokeRequest";
@@ -23,7 +23,7 @@ impl Message for ToolErrorMessage {
     const TOPIC: Option<&'static str> = Some("tool.result");
 }
 
-/// A [`ToolError`] on the wire: the answer to a call that has no result.
+/// A [`ToolError`] on the wire: the answer to a call that failed without a response.
 ///
 /// ```
 /// use rockbot_core::tool::{ToolError, ToolErrorCode, ToolErrorMessage};
@@ -36,21 +36,21 @@ impl Message for ToolErrorMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolErrorMessage {
-    /// The call that this answers.
+    /// The id of the call that this answers.
     pub tool_call_id: CallId,
-    /// The tool.
+    /// The name of the called tool.
     pub tool_name: ToolName,
-    /// Why it failed.
+    /// The kind of failure.
     pub code: ToolErrorCode,
-    /// What the model reads.
+    /// The message that the model reads.
     pub message: String,
-    /// Whether the same call may succeed a little later.
+    /// Whether the same call may succeed a little later. Default `false`.
     #[serde(default)]
     pub is_retryable: bool,
 }
 
 impl ToolErrorMessage {
-    /// The answer to `call`, which failed with `error`.
+    /// Creates the answer to `call`, which failed with `error`.
     pub fn new(call: &ToolInvokeRequest, error: &ToolError) -> Self {
         Self {
             tool_call_id: call.tool_call_id.clone(),

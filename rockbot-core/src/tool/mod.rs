@@ -1,7 +1,7 @@
-//! Tools: what an agent can do.
+//! Tools: the functions that a model can call.
 //!
-//! A tool is a [`ToolRegistration`] (what the model reads) and a [`ToolExecutor`] (what runs). Most tools are
-//! written as an async closure over a struct, with [`tool`]:
+//! A [`Tool`] is a [`ToolRegistration`], which the model and the host read, and a [`ToolExecutor`], which runs the
+//! calls. Most tools are written as an async closure over a struct of arguments, with [`tool`]:
 //!
 //! ```
 //! use rockbot_core::tool::tool;
@@ -14,7 +14,16 @@
 //! assert_eq!(add.registration.description, "Adds two numbers.");
 //! ```
 //!
-//! Tools live in a [`ToolRegistry`], which hands out immutable [`ToolSnapshot`]s.
+//! The parts of this module work together like this:
+//!
+//! * [`tool`] and [`stateful_tool`] make a [`Tool`] of a closure; its setters, such as [`Tool::pure`], describe it to
+//!   the host. [`remote_tool`] makes one whose calls run in another program.
+//! * A [`ToolRegistry`] holds the tools by name and hands out immutable [`ToolSnapshot`]s. A [`ToolView`] is what a
+//!   model sees of a snapshot: JSON that only grows during a turn, so that prompt caching works.
+//! * A call is a [`ToolInvokeRequest`]. The host guards it (arguments by [`ArgumentSchema`], approval, time limit,
+//!   concurrency, panics) and passes it to the executor, which answers with a [`ToolInvokeResponse`] or a
+//!   [`ToolError`].
+//! * A [`ToolGuide`] explains a group of tools to the model, on demand.
 
 mod arguments;
 mod builder;

@@ -1,4 +1,4 @@
-//! What a tool says about itself.
+//! The description of a tool: for the model, and for the host.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use serde_json::Value;
 use super::{Effect, schema_of};
 use crate::ToolName;
 
-/// What the host should know about a tool besides its effect.
+/// Facts about a tool, besides its effect, that guide the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
-    /// Whether each call must be approved first.
+    /// Whether each call must be approved before it runs. Default `false`.
     pub needs_approval: bool,
-    /// How long a call may take; `None` means the host's limit.
+    /// Maximum duration of a call. Default `None`: the host's own limit.
     pub time_limit: Option<Duration>,
-    /// How many calls may run at once in this host; `None` means no limit of its own.
+    /// Maximum number of calls that run concurrently in one host. Default `None`: no limit of its own.
     pub max_concurrency: Option<u32>,
-    /// Whether its results stay in the conversation as they are, however long: for tools that read what was taken out
-    /// of it, or that return long texts in parts themselves.
+    /// Whether results stay in the conversation as they are, however long. Default `false`: the host offloads long
+    /// results. Set it for tools that read offloaded results, or that return long texts in parts themselves.
     pub keeps_results_whole: bool,
     /// Whether a call hands its work to another agent that reports the result later. The host then does not judge the
     /// turn by its own calls alone. Default `false`.
@@ -34,28 +34,30 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What is known of a tool: the part that the model reads and the part that guides the host.
+/// The description of a tool: name, description and schema for the model, the rest for the host.
+///
+/// It crosses a bus as JSON with camelCase members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRegistration {
-    /// The name, unique in the registry.
+    /// The name, unique in the registry: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     pub name: ToolName,
-    /// What it does, in words for the model.
+    /// The purpose of the tool, in words for the model. It stands in every request, so keep it short.
     pub description: String,
-    /// The JSON Schema of its arguments: an object.
+    /// The JSON Schema of the arguments, which must describe an object.
     pub parameters_schema: Value,
-    /// Where it comes from, such as `local`, `brave` or `mcp:weather-server`.
+    /// The origin of the tool, such as `local`, `brave` or `mcp:weather-server`.
     pub source: String,
-    /// What a call changes.
+    /// The effect of a call. Default [`Effect::Mutating`].
     #[serde(default)]
     pub effect: Effect,
-    /// What else the host should know.
+    /// Further facts for the host.
     #[serde(default)]
     pub hints: ToolHints,
 }
 
 impl ToolRegistration {
-    /// A mutating tool from `local` without hints.
+    /// Creates the registration of a mutating tool from `local`, without hints.
     pub fn new(name: impl Into<ToolName>, description: impl Into<String>, parameters_schema: Value) -> Self {
         Self {
             name: name.into(),
@@ -67,9 +69,11 @@ impl ToolRegistration {
         }
     }
 
-    /// A mutating tool from `local` whose arguments are an `A`, without hints. The doc comment on `A` describes it.
+    /// Creates the registration of a mutating tool from `local` whose arguments are an `A`, without hints. The doc
+    /// comment on `A` becomes the description.
     ///
-    /// [`tool`](super::tool) makes it of the closure that runs the calls; this is for those whose calls run elsewhere.
+    /// [`tool`](super::tool) does this for a closure; call it for a tool that runs elsewhere, such as a
+    /// [`remote_tool`](super::remote_tool).
     ///
     /// ```
     /// # use rockbot_core::tool::ToolRegistration;
@@ -83,13 +87,14 @@ impl ToolRegistration {
     /// ```
     pub fn of<A: JsonSchema>(name: impl Into<ToolName>) -> Self {
         let mut schema = schema_of::<A>();
-        // The description stands beside the schema; said twice it would cost twice, in every request.
+        // The description is a member of the registration. It is removed from the schema because it would cost tokens
+        // in every request a second time.
         let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         let description = description.as_ref().and_then(Value::as_str).unwrap_or_default();
         Self::new(name, description, schema)
     }
 
-    /// The tool as OpenAI-compatible models want it: `{"type":"function","function":{…}}`.
+    /// Returns the definition of the tool for OpenAI-compatible models: `{"type":"function","function":{…}}`.
     ///
     /// ```
     /// # use rockbot_core::tool::ToolRegistration;

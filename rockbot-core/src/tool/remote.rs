@@ -14,10 +14,10 @@ use crate::messaging::{
 };
 use crate::{BoxError, CallContext, CallId};
 
-/// A tool that `executor` runs in another program, with the effect and the time limit of `registration`.
+/// Creates a tool that `executor` runs in another program, with the effect and the time limit of `registration`.
 ///
-/// Say both there, not with the setters of the [`Tool`] afterwards: a call that gets no answer is answered by its
-/// effect.
+/// Set both in the registration, not with the setters of the [`Tool`] afterwards: the executor needs them too, to
+/// decide how a call without an answer ends.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,19 +44,18 @@ pub fn remote_tool(registration: ToolRegistration, executor: RemoteToolExecutor)
     Tool::new(registration, executor)
 }
 
-/// Runs calls by asking over a bus: publishes a [`ToolInvokeRequest`] and waits for its answer.
+/// An executor that runs calls over a bus: it publishes a [`ToolInvokeRequest`] and waits for the answer.
 ///
-/// The answer is a [`ToolInvokeResponse`], a [`ToolErrorMessage`] or an
-/// [`ErrorReply`]. With the call go the caller's principal and trace, an idempotency
-/// key, and in `rb-timeout-ms` how long the answer is waited for: the shortest of the context's remaining time, the
-/// executor's own limit and the client's. Neither trust nor grants go with it: whoever serves the call decides for
-/// itself what it believes.
+/// The answer is a [`ToolInvokeResponse`], a [`ToolErrorMessage`] or an [`ErrorReply`]. The request carries the
+/// caller's principal and trace, an idempotency key, and in `rb-timeout-ms` the time that the caller waits: the
+/// shortest of the context's remaining time, the executor's limit and the client's. Neither trust nor grants cross
+/// the bus: the program that serves the call decides by its own configuration.
 ///
-/// Of a mutating call without a readable answer nobody knows whether it took effect:
-/// [`ToolErrorCode::OutcomeUnknown`]. Once sent it is waited for even when it is cancelled, since what it did must be
-/// known. Calls of other effects fail with [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`], and are
-/// given up when they are cancelled. Whoever runs the call is not told. Answers that come too late, or twice, are
-/// counted by the client and thrown away.
+/// If a mutating call gets no readable answer, it is not known whether it took effect: it fails with
+/// [`ToolErrorCode::OutcomeUnknown`]. Once sent, it is awaited even if the turn is cancelled, because its outcome
+/// must be known. Calls of other effects fail with [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`],
+/// and are abandoned on cancellation; the serving program is not notified. The client counts and drops answers that
+/// come late or twice.
 #[derive(Debug, Clone)]
 pub struct RemoteToolExecutor {
     client: Arc<RequestClient>,
@@ -67,8 +66,8 @@ pub struct RemoteToolExecutor {
 }
 
 impl RemoteToolExecutor {
-    /// Asks through `client`, which any number of executors share, under the topic `tool.invoke`. Calls are taken to
-    /// be mutating and may take 60 seconds.
+    /// Creates an executor that asks through `client` under the topic `tool.invoke`. Any number of executors can
+    /// share one client. By default calls are mutating and may take 60 seconds.
     pub fn new(client: Arc<RequestClient>) -> Self {
         Self {
             client,
@@ -79,35 +78,37 @@ impl RemoteToolExecutor {
         }
     }
 
-    /// Publishing calls under `topic`.
+    /// Sets the topic under which calls are published. Default `tool.invoke`.
     #[must_use]
     pub fn with_topic(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.topic = topic.into();
         self
     }
 
-    /// With this header on each call, such as [`headers::TOOL_PROVIDER`] or [`headers::MCP_SERVER`]. Headers that the
-    /// executor writes itself win.
+    /// Adds a header to each call, such as [`headers::TOOL_PROVIDER`] or [`headers::MCP_SERVER`]. Headers that the
+    /// executor writes itself take precedence.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// Knowing what calls change. [`remote_tool`] takes it from the registration.
+    /// Sets the effect of the calls. [`remote_tool`] takes it from the registration.
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
 
-    /// Waiting this long for an answer. [`remote_tool`] takes it from the registration, if that says so.
+    /// Sets how long to wait for an answer. Default 60 seconds; [`remote_tool`] takes it from the registration if
+    /// that has a time limit.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
+    /// Builds the request, with the remaining time and the idempotency key in its headers.
     fn question(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Result<MessageEnvelope, ToolError> {
         if cx.cancellation().is_cancelled() {
             return Err(ToolError::new(
@@ -128,7 +129,7 @@ impl RemoteToolExecutor {
             .with_header(headers::IDEMPOTENCY_KEY, cx.idempotency_key(&request.tool_call_id)))
     }
 
-    /// What the answer says about the call.
+    /// Converts the answer into the response or the error of the call.
     fn read(&self, request: &ToolInvokeRequest, answer: &MessageEnvelope) -> Result<ToolInvokeResponse, ToolError> {
         if answer.message_type == ToolErrorMessage::TYPE {
             let error: ToolErrorMessage = answer.payload().map_err(|error| self.lost(error))?;
@@ -143,16 +144,17 @@ impl RemoteToolExecutor {
         }
     }
 
+    /// Checks that the answer belongs to the call that was asked.
     fn check_call(&self, request: &ToolInvokeRequest, answered: &CallId) -> Result<(), ToolError> {
         let asked = &request.tool_call_id;
         if answered == asked {
             return Ok(());
         }
-        let message = format!("the answer to call `{asked}` says that it belongs to `{answered}`");
+        let message = format!("the answer to call `{asked}` names the call `{answered}`");
         Err(self.lost(BoxError::from(message)))
     }
 
-    /// Why there is no answer that could be read.
+    /// Converts a request without a readable answer into the error of the call.
     fn unanswered(&self, error: RequestError) -> ToolError {
         match error {
             RequestError::Refused(ErrorReply {
@@ -169,17 +171,17 @@ impl RemoteToolExecutor {
         }
     }
 
-    /// A call whose answer is lost.
+    /// Returns the error of a call whose answer is lost.
     fn lost(&self, error: impl Into<BoxError>) -> ToolError {
         let error = error.into();
-        let what = match self.effect {
+        let error_of_call = match self.effect {
             Effect::Pure | Effect::Idempotent => ToolError::execution_failed(error.to_string()),
             Effect::Mutating => ToolError::outcome_unknown(&error),
         };
-        what.with_source(error)
+        error_of_call.with_source(error)
     }
 
-    /// The service's own error. It may call a time-out what is one only for calls that do no harm twice.
+    /// Corrects the error that the service reports: a mutating call that timed out there may have taken effect.
     fn judge(&self, error: ToolError) -> ToolError {
         match (error.code(), self.effect) {
             (ToolErrorCode::Timeout, Effect::Mutating) => ToolError::outcome_unknown(&error).with_source(error),
@@ -200,7 +202,7 @@ impl ToolExecutor for RemoteToolExecutor {
         let Some(asked) = asked else {
             return Err(ToolError::new(
                 ToolErrorCode::Cancelled,
-                "given up: the call was cancelled",
+                "abandoned: the call was cancelled",
             ));
         };
         let answer = asked.map_err(|error| self.unanswered(error))?;
@@ -208,7 +210,7 @@ impl ToolExecutor for RemoteToolExecutor {
     }
 }
 
-/// Whether the call reached nobody for sure.
+/// Returns `true` if the call certainly reached no other program, so that it cannot have taken effect.
 fn was_never_sent(error: &RequestError) -> bool {
     match error {
         RequestError::NoSubscribers(_) | RequestError::Payload(PayloadError::Unwritable { .. }) => true,

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The JSON Schema of `T` as models like it: draft 2020-12, nothing about the schema itself, subschemas inline.
+/// Returns the JSON Schema of `T` in the form that models read best: draft 2020-12 without `$schema` and title, and
+/// with subschemas inline instead of behind `$ref`.
 ///
 /// ```
 /// # use rockbot_core::tool::schema_of;

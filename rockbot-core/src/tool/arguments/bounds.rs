@@ -1,11 +1,12 @@
-//! What every call's arguments must satisfy before anything parses them.
+//! The bounds of all calls' arguments, checked before anything parses them.
 
-/// The longest arguments of a call, in bytes.
+/// Maximum length of a call's arguments, in bytes: 256 KiB.
 pub const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
 
-/// The deepest nesting of a call's arguments; the arguments' own braces are the first level.
+/// Maximum nesting of a call's arguments: 64 levels. The braces of the arguments object are the first.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
 
+/// Checks length, first character and depth without parsing.
 pub(super) fn check(arguments: &str) -> Result<(), String> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let bytes = arguments.len();
@@ -42,7 +43,8 @@ fn check_start(arguments: &str) -> Result<(), String> {
 }
 
 fn is_too_deep(json: &[u8]) -> bool {
-    // Every level takes two brackets. What is not closed is no JSON, and the parser has a limit of its own.
+    // A level takes two brackets, so a short text cannot be too deep. Text with unclosed brackets is invalid JSON,
+    // and the parser has a limit of its own.
     if json.len() < 2 * (MAX_ARGUMENT_DEPTH + 1) {
         return false;
     }

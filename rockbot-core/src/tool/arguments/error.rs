@@ -1,11 +1,11 @@
-//! Arguments that do not fit, in words that a model can act on.
+//! The error of arguments that do not match, in words that a model can act on.
 
 use std::fmt;
 
 use crate::ToolName;
 use crate::tool::ToolError;
 
-/// Why arguments were refused: what was wrong, and what was expected.
+/// An error of a call's arguments: the problems, and the expected shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentError {
     problems: Vec<String>,
@@ -27,12 +27,12 @@ impl ArgumentError {
         }
     }
 
-    /// What was wrong, the first few things.
+    /// Returns the problems, at most the first five.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// As what the model reads.
+    /// Converts the error into the tool error that the model reads.
     pub fn into_tool_error(self, tool: &ToolName) -> ToolError {
         ToolError::invalid_arguments(format!("invalid arguments for `{tool}`:\n{self}")).with_source(self)
     }
@@ -52,7 +52,8 @@ impl fmt::Display for ArgumentError {
 
 impl std::error::Error for ArgumentError {}
 
-/// A text from the arguments or the schema, short enough and plain enough to stand in a message.
+/// Shortens a text from the arguments or the schema to `limit` characters and escapes control characters, so that it
+/// can stand in a message.
 pub(super) fn shorten(text: &str, limit: usize) -> String {
     let mut short: String = text.chars().take(limit).flat_map(plain).collect();
     if text.chars().nth(limit).is_some() {

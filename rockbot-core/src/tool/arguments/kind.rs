@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::error::shorten;
 
-/// The type of a value. An integer is a number too.
+/// The JSON Schema type of a value. An integer is also a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Object,
@@ -89,7 +89,7 @@ impl Kinds {
     }
 }
 
-/// The value for a message: scalars as they are, the others by their type.
+/// Describes a value for a message: scalars as they are, other values by their type.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string \"{}\"", shorten(text, 40)),
@@ -98,7 +98,7 @@ pub(super) fn describe(value: &Value) -> String {
     }
 }
 
-/// Whether two values are equal as JSON Schema sees it: `1` and `1.0` are.
+/// Returns `true` if two values are equal by the rules of JSON Schema, where `1` equals `1.0`.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Some(Ordering::Equal),
@@ -111,7 +111,7 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Which number is larger: exactly for integers, as floating point otherwise.
+/// Compares two numbers: exactly if both are integers, otherwise as floating point.
 pub(super) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -119,7 +119,7 @@ pub(super) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     }
 }
 
-/// How many values a value consists of.
+/// Returns the number of values that a value consists of, itself included.
 pub(super) fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),

@@ -1,8 +1,8 @@
-//! Which keywords of a schema say more than the Rust type that it was made from.
+//! The keywords of a schema that constrain more than the Rust type it was made from.
 
 use serde_json::{Map, Value};
 
-/// Keywords that no type implies. Where one does, as for a tuple's length, checking it twice does no harm.
+/// Keywords that no type implies. Where one does, such as the length of a tuple, validating it twice does no harm.
 const BEYOND_TYPES: [&str; 12] = [
     "enum",
     "exclusiveMaximum",
@@ -18,18 +18,18 @@ const BEYOND_TYPES: [&str; 12] = [
     "uniqueItems",
 ];
 
-/// Whether a subschema with these keywords refuses values that its Rust type accepts, or may do so.
+/// Returns `true` if a subschema with these keywords may refuse values that its Rust type accepts.
 pub(super) fn adds_to_types(members: &Map<String, Value>) -> bool {
-    let (least, most) = limits_of(members.get("format").and_then(Value::as_str));
+    let (min, max) = limits_of(members.get("format").and_then(Value::as_str));
     let is_beyond = |(keyword, value): (&String, &Value)| match keyword.as_str() {
-        "minimum" => least.is_none() || value.as_i64() != least,
-        "maximum" => most.is_none() || value.as_i64() != most,
+        "minimum" => min.is_none() || value.as_i64() != min,
+        "maximum" => max.is_none() || value.as_i64() != max,
         keyword => BEYOND_TYPES.contains(&keyword),
     };
     members.iter().any(is_beyond)
 }
 
-/// The limits that a schema gives because of an integer type alone.
+/// Returns the limits that a schema has because of an integer type alone.
 fn limits_of(format: Option<&str>) -> (Option<i64>, Option<i64>) {
     match format {
         Some("int8") => (Some(i8::MIN.into()), Some(i8::MAX.into())),

@@ -1,8 +1,8 @@
-//! Checking the arguments of a tool call: bounded, without network or files, with errors that teach.
+//! Validation of a tool call's arguments: bounded work, no network, no files, errors that the model can act on.
 //!
-//! Schemas may come from strangers, such as MCP servers, and arguments come from a model. So both are bounded:
-//! size and depth of the arguments, size and depth of the schema, and the work of checking one against the
-//! other.
+//! Schemas may come from untrusted sources, such as MCP servers, and arguments come from a model. Therefore both are
+//! bounded: size and depth of the arguments, size and depth of the schema, and the steps of validating one against
+//! the other.
 
 mod bounds;
 mod error;
@@ -23,12 +23,12 @@ pub use schema::SchemaError;
 
 use schema::Schema;
 
-/// A JSON Schema, compiled for checking the arguments of one tool.
+/// A JSON Schema, compiled for validating the arguments of one tool.
 ///
-/// Understood are `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`,
-/// `prefixItems`, `allOf`, `anyOf`, `oneOf`, `not`, the limits of numbers, lengths and counts, `multipleOf`,
-/// `uniqueItems`, `nullable`, boolean schemas, and `$ref` within the schema. Everything else is ignored, among it
-/// `pattern` and `format`; so a check refuses only what is surely wrong, and the tool may still refuse more.
+/// It supports `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`,
+/// `allOf`, `anyOf`, `oneOf`, `not`, the limits of numbers, lengths and counts, `multipleOf`, `uniqueItems`,
+/// `nullable`, boolean schemas, and `$ref` within the schema. All other keywords are ignored, including `pattern` and
+/// `format`: a check only refuses what is certainly wrong, and the tool may still refuse more.
 ///
 /// ```
 /// use rockbot_core::tool::ArgumentSchema;
@@ -57,28 +57,28 @@ impl ArgumentSchema {
     ///
     /// # Errors
     ///
-    /// Fails when the schema is larger, describes something else than an object, or has a `$ref` that leads
-    /// outside or nowhere.
+    /// Returns an error if the schema is larger, describes something other than an object, or has a `$ref` that leads
+    /// outside of it or nowhere.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         Schema::compile(schema).map(Self)
     }
 
-    /// Checks what holds for every tool: [`MAX_ARGUMENT_BYTES`], [`MAX_ARGUMENT_DEPTH`], and that the text
-    /// begins like an object. Cheap; it does not say that the text is valid JSON.
+    /// Checks the bounds of all tools: [`MAX_ARGUMENT_BYTES`], [`MAX_ARGUMENT_DEPTH`], and that the text begins like
+    /// an object. It is cheap and does not parse: the text may still be invalid JSON.
     ///
     /// # Errors
     ///
-    /// Fails when the text is too long, too deep or no object.
+    /// Returns an error if the text is too long, too deep, or not an object.
     pub fn check_bounds(arguments: &str) -> Result<(), ArgumentError> {
         bounds::check(arguments).map_err(ArgumentError::new)
     }
 
-    /// Parses the arguments and checks them against the schema.
+    /// Parses the arguments and validates them against the schema.
     ///
     /// # Errors
     ///
-    /// Fails when they exceed the bounds, are not valid JSON, give a member twice, do not fit the schema, or when
-    /// finding that out takes too long.
+    /// Returns an error if the arguments exceed the bounds, are invalid JSON, have a member twice, do not match the
+    /// schema, or need more steps to validate than are allowed.
     pub fn check(&self, arguments: &str) -> Result<Value, ArgumentError> {
         let value = bounds::check(arguments)
             .and_then(|()| parse::parse(arguments))
@@ -90,20 +90,20 @@ impl ArgumentSchema {
         Err(ArgumentError::expecting(problems, self.signature()))
     }
 
-    /// Whether the schema says something that parsing the arguments as a Rust type does not check: a range, a length,
-    /// a count, the values to choose from. Limits that follow from `format`, such as those of `uint8`, are the
-    /// type's own.
+    /// Returns `true` if the schema has constraints that parsing the arguments as a Rust type does not check: a
+    /// range, a length, a count, an enumeration. Limits that follow from `format`, such as those of `uint8`, belong
+    /// to the type.
     pub fn adds_to_types(&self) -> bool {
         self.0.adds_to_types
     }
 
-    /// The error for a problem that somebody else found, with the expected shape added.
+    /// Creates the error for a problem that the caller found, with the expected shape added.
     pub fn explain(&self, problem: impl Into<String>) -> ArgumentError {
         ArgumentError::expecting(vec![problem.into()], self.signature())
     }
 
-    /// The expected shape in one line, such as `{"city": string, "days"?: integer (1..=14)}`; at most about 600
-    /// bytes.
+    /// Returns the expected shape in one line, such as `{"city": string, "days"?: integer (1..=14)}`; at most about
+    /// 600 bytes.
     pub fn signature(&self) -> String {
         signature::of(&self.0)
     }

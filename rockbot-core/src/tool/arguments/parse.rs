@@ -1,5 +1,5 @@
-//! Parsing arguments strictly: an object that gives a member twice is refused, because nobody knows which of
-//! the two was meant.
+//! Strict parsing of arguments. An object with a member twice is refused, because it is ambiguous which of the two
+//! the model meant.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::error::shorten;
 
+/// Parses the arguments. The second pass is needed because `serde_json::Value` silently keeps the last of two members.
 pub(super) fn parse(arguments: &str) -> Result<Value, String> {
     let invalid = |error: serde_json::Error| format!("the arguments are not valid JSON: {error}");
     let value = serde_json::from_str(arguments).map_err(invalid)?;
@@ -19,7 +20,8 @@ pub(super) fn parse(arguments: &str) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Walks through any JSON, keeps nothing, and fails at the first member that stands twice in an object.
+/// A deserializer seed that walks through any JSON, keeps nothing, and fails at the first member that stands twice in
+/// an object.
 #[derive(Clone, Copy)]
 struct Unique;
 

@@ -1,5 +1,5 @@
-//! Compiled schemas: a flat list of subschemas that name each other by index, so that a `$ref` costs nothing
-//! and may go in circles.
+//! Compiled schemas: a flat list of subschemas that refer to each other by index, so that a `$ref` costs nothing and
+//! may form cycles.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -9,14 +9,14 @@ use super::error::shorten;
 use super::kind::{Kind, Kinds, same, size};
 use super::limits;
 
-/// The longest schema, in bytes of its JSON text.
+/// Maximum length of a schema, in bytes of its JSON text.
 const MAX_BYTES: usize = 64 * 1024;
-/// How many levels of subschemas there may be.
+/// Maximum nesting of subschemas.
 const MAX_DEPTH: usize = 64;
-/// How many subschemas there may be.
+/// Maximum number of subschemas.
 const MAX_SUBSCHEMAS: usize = 2_000;
 
-/// Keywords that could refuse a value and are not checked.
+/// Keywords that may refuse a value and are not validated.
 const UNCHECKED: [&str; 15] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -35,12 +35,12 @@ const UNCHECKED: [&str; 15] = [
     "unevaluatedProperties",
 ];
 
-/// Why a schema cannot be used to check arguments.
+/// An error of a schema that cannot be compiled for validating arguments.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SchemaError(String);
 
-/// The place of a subschema in the list.
+/// The index of a subschema in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id(usize);
 
@@ -48,17 +48,17 @@ pub(super) struct Id(usize);
 #[derive(Debug)]
 pub(super) struct Schema {
     nodes: Vec<Node>,
-    /// Whether every keyword is checked. If not, a subschema may accept too much, and whoever turns that into a
-    /// refusal (`not`, `oneOf`) would refuse what is right.
+    /// Whether every keyword is validated. If not, a subschema may accept too much, and a keyword that turns
+    /// acceptance into a refusal (`not`, `oneOf`) would refuse valid values; such keywords are then not enforced.
     pub(super) is_exact: bool,
-    /// Whether a subschema has limits of its own, beyond those of a Rust type.
+    /// Whether a subschema has constraints beyond those of a Rust type.
     pub(super) adds_to_types: bool,
 }
 
 /// A subschema.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// `true` or `false`: everything or nothing.
+    /// `true` or `false`: every value or none.
     Constant(bool),
     Rules(Box<Rules>),
 }
@@ -96,7 +96,7 @@ pub(super) struct Limits {
     pub(super) multiple_of: Option<Number>,
 }
 
-/// How many characters, items or members there may be.
+/// The limits of a number of characters, items or members.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) at_least: Option<u64>,
@@ -107,7 +107,7 @@ pub(super) struct Counts {
 #[derive(Debug)]
 pub(super) struct Choices {
     pub(super) values: Vec<Value>,
-    /// What comparing with all of them costs.
+    /// The cost of comparing a value with all of them, in steps.
     pub(super) size: usize,
 }
 
@@ -126,7 +126,7 @@ impl Schema {
     pub(super) const ROOT: Id = Id(0);
 
     pub(super) fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        // A subschema stands at most two levels of JSON below the one that it belongs to.
+        // A subschema stands at most two levels of JSON below its parent.
         if is_deeper_than(schema, 2 * MAX_DEPTH) {
             return Err(too_deep());
         }
@@ -144,7 +144,7 @@ impl Schema {
         &self.nodes[id.0]
     }
 
-    /// The keywords of a subschema, found through its references.
+    /// Returns the keywords of a subschema, following references, at most [`MAX_DEPTH`] of them.
     pub(super) fn rules(&self, mut id: Id) -> Option<&Rules> {
         for _ in 0..MAX_DEPTH {
             match self.node(id) {
@@ -192,10 +192,11 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Compiles breadth first, without recursion: references may form a long chain.
+/// A compiler that works breadth first, without recursion, because references may form a long chain.
 struct Compiler<'a> {
     root: &'a Value,
-    /// Subschemas are told apart by where they stand in memory.
+    /// The ids of the subschemas seen so far. Subschemas are identified by their address, which is stable while
+    /// `root` is borrowed.
     ids: HashMap<*const Value, Id>,
     pending: VecDeque<(&'a Value, usize)>,
     is_exact: bool,
@@ -216,7 +217,7 @@ impl<'a> Compiler<'a> {
     fn compile(mut self) -> Result<Schema, SchemaError> {
         let mut nodes = Vec::new();
         self.id(self.root, 0)?;
-        // Ids are given in the order of the queue, so each node lands at its id.
+        // Ids are assigned in the order of the queue, so each node lands at its index.
         while let Some((schema, depth)) = self.pending.pop_front() {
             nodes.push(self.node(schema, depth)?);
         }
@@ -257,7 +258,7 @@ impl<'a> Compiler<'a> {
         };
         let mut rules = Rules::default();
         for (keyword, value) in members {
-            // Some generators write `null` for what is not there.
+            // Some generators write `null` for an absent keyword.
             if !value.is_null() || keyword == "const" {
                 self.keyword(&mut rules, keyword, value, depth + 1)?;
             }
@@ -276,7 +277,7 @@ impl<'a> Compiler<'a> {
             "const" => rules.choices = Some(Choices::new(vec![value.clone()])),
             "minimum" => rules.number.at_least = self.read(number(value)),
             "maximum" => rules.number.at_most = self.read(number(value)),
-            // Booleans are the old form: see `adjust`.
+            // Booleans are the form of draft 4: see `adjust`.
             "exclusiveMinimum" if !value.is_boolean() => rules.number.above = self.read(number(value)),
             "exclusiveMaximum" if !value.is_boolean() => rules.number.below = self.read(number(value)),
             "multipleOf" => rules.number.multiple_of = self.read(number(value)),
@@ -291,7 +292,7 @@ impl<'a> Compiler<'a> {
             "properties" => rules.properties = self.members(value, depth)?,
             "additionalProperties" => rules.additional = Some(self.id(value, depth)?),
             "prefixItems" => rules.prefix_items = self.list(value, depth)?,
-            // An array is the old form of `prefixItems`.
+            // An array is the older form of `prefixItems`.
             "items" if value.is_array() => rules.prefix_items = self.list(value, depth)?,
             "items" => rules.items = Some(self.id(value, depth)?),
             "allOf" => rules.all_of = self.list(value, depth)?,
@@ -303,7 +304,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// What a keyword says. One whose value makes no sense is ignored like an unknown keyword.
+    /// Passes on the value of a keyword. A malformed value makes the schema inexact, like an unknown keyword.
     fn read<T>(&mut self, value: Option<T>) -> Option<T> {
         self.is_exact &= value.is_some();
         value
@@ -339,7 +340,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// What follows from several keywords together.
+/// Applies what follows from several keywords together.
 fn adjust(rules: &mut Rules, members: &Map<String, Value>) {
     let limits = &mut rules.number;
     if members.get("exclusiveMinimum") == Some(&Value::Bool(true)) {
@@ -348,7 +349,7 @@ fn adjust(rules: &mut Rules, members: &Map<String, Value>) {
     if members.get("exclusiveMaximum") == Some(&Value::Bool(true)) {
         limits.below = limits.at_most.take();
     }
-    // Patterns are not checked, so any name may match one of them.
+    // Patterns are not validated, so any name may match one of them.
     if members.contains_key("patternProperties") {
         rules.additional = None;
     }

@@ -1,21 +1,21 @@
-//! The expected shape in one line, in the notation that models know from TypeScript.
+//! The signature of a schema: the expected shape in one line, in the notation that models know from TypeScript.
 
 use super::error::shorten;
 use super::kind::{Kind, Kinds};
 use super::schema::{Choices, Counts, Id, Limits, Node, Rules, Schema};
 
-/// How long a signature may become, in bytes; a little more when the last name is long.
+/// Maximum length of a signature, in bytes; a long last name may exceed it a little.
 const MAX_BYTES: usize = 600;
-/// How many levels of a shape are shown.
+/// Maximum depth of the shown shape.
 const MAX_DEPTH: usize = 6;
-/// How many values of an enumeration are shown.
+/// Maximum number of shown values of an enumeration.
 const MAX_CHOICES: usize = 12;
 
 pub(super) fn of(schema: &Schema) -> String {
     of_any(schema, &[Schema::ROOT])
 }
 
-/// Any of several shapes.
+/// Returns the signature of a value that may have any of several shapes.
 pub(super) fn of_any(schema: &Schema, shapes: &[Id]) -> String {
     let mut signature = Signature {
         schema,
@@ -25,7 +25,7 @@ pub(super) fn of_any(schema: &Schema, shapes: &[Id]) -> String {
     signature.text
 }
 
-/// The values of an enumeration.
+/// Returns the values of an enumeration, separated by ` | `.
 pub(super) fn choices(choices: &Choices) -> String {
     let shown = choices
         .values
@@ -68,7 +68,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// What the keywords say themselves, without the subschemas that the same value must fit.
+    /// Writes what the keywords specify themselves, without the subschemas that the same value must match.
     fn own(&mut self, rules: &'a Rules, depth: usize) {
         if let Some(values) = &rules.choices {
             self.text.push_str(&choices(values));
@@ -178,7 +178,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Whether there is no room left; then the text ends in `…`.
+    /// Returns `true` if the signature has its maximum length; it then ends in `…`.
     fn is_full(&mut self) -> bool {
         let is_full = self.text.len() >= MAX_BYTES;
         if is_full {
@@ -188,7 +188,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The types that a schema without `type` is about.
+/// Returns the types that a schema without `type` implies.
 fn implied(rules: &Rules) -> Vec<Kind> {
     let mut kinds = Kinds::default();
     if !rules.properties.is_empty() || !rules.required.is_empty() {

@@ -1,4 +1,4 @@
-//! What is accepted, what is refused and in which words; hostile schemas and arguments end quickly.
+//! Tests of what is accepted, what is refused and in which words; hostile schemas and arguments must end quickly.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn compile(schema: &Value) -> ArgumentSchema {
     ArgumentSchema::compile(schema).unwrap()
 }
 
-/// What is wrong with `value` as the argument `x` of a tool whose `x` has this schema.
+/// Returns the problem of `value` as the argument `x` of a tool whose `x` has this schema.
 fn problems_of(schema: &Value, value: &Value) -> Vec<String> {
     let root = json!({"type": "object", "properties": {"x": schema}});
     match compile(&root).check(&json!({"x": value}).to_string()) {
@@ -311,7 +311,7 @@ fn schemas_that_cannot_be_used() {
     compile(&json!({"type": ["object", "null"], "properties": null}));
 }
 
-/// Schemas whose checking would never end, or take the stack or the memory, and arguments that set it off.
+/// Schemas whose validation would never end, or exhaust the stack or the memory, with arguments that trigger it.
 #[test]
 fn a_hostile_schema_ends_in_an_error() {
     let doubled = (0..30).fold(json!({"d0": {"type": "object"}}), |mut defs, level| {
@@ -345,7 +345,7 @@ fn large_arguments_are_checked_within_the_budget() {
         .unwrap();
 }
 
-/// Reliability row R-05: what a model may send instead of arguments.
+/// Reliability row R-05: texts that a model may send instead of arguments.
 fn malformed() -> Vec<(String, &'static str)> {
     let deep = |open: &str, close: &str| format!("{{\"text\":{}{}}}", open.repeat(10_000), close.repeat(10_000));
     vec![

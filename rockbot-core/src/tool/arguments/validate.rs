@@ -1,4 +1,4 @@
-//! Checking a value against a compiled schema, with a bound on the work.
+//! Validation of a value against a compiled schema, with a bound on the work.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -11,55 +11,56 @@ use super::kind::{Kind, Kinds, compare, describe};
 use super::schema::{Choices, Counts, Id, Limits, Node, Rules, Schema};
 use super::signature;
 
-/// How many problems are told at once; a model mends these and learns the rest from its next attempt.
+/// Maximum number of reported problems. The model corrects these and learns of the rest from its next attempt.
 const MAX_PROBLEMS: usize = 5;
-/// How many steps a check may take, and how many more for each byte of the arguments.
+/// Maximum number of steps of a validation, and how many more for each byte of the arguments. A hostile schema
+/// (nested `anyOf`) could otherwise need exponential time.
 const MAX_STEPS: usize = 100_000;
 const STEPS_PER_BYTE: usize = 2;
-/// How many subschemas may be entered one inside the other. It keeps a `$ref` to itself off the stack's end.
+/// Maximum nesting of entered subschemas. A `$ref` to itself would otherwise overflow the stack.
 const MAX_DEPTH: usize = 256;
 
-/// What is wrong with `value`, the first few things; empty when it fits.
+/// Returns the first few problems of `value`, or nothing if it matches.
 pub(super) fn problems(schema: &Schema, value: &Value, bytes: usize) -> Vec<String> {
-    let mut check = Check {
+    let mut check = Validation {
         schema,
         steps_left: MAX_STEPS + STEPS_PER_BYTE * bytes,
-        gave_up: false,
+        is_exhausted: false,
         depth: 0,
         path: Vec::new(),
         problems: Vec::new(),
         is_quiet: false,
     };
     check.fits(Schema::ROOT, value);
-    if check.gave_up {
+    if check.is_exhausted {
         return vec!["the arguments are too intricate to be checked: send fewer or simpler values".to_owned()];
     }
     check.problems
 }
 
-struct Check<'a> {
+struct Validation<'a> {
     schema: &'a Schema,
     steps_left: usize,
-    /// Whether the work was too much. What was found until then does not count.
-    gave_up: bool,
+    /// Whether the validation needed too many steps. Problems found until then do not count.
+    is_exhausted: bool,
     depth: usize,
-    path: Vec<Place<'a>>,
+    path: Vec<PathSegment<'a>>,
     problems: Vec<String>,
-    /// Whether problems are only noticed, not told: one of several shapes is being tried.
+    /// Whether problems are noticed but not recorded, because one of several shapes is being tried.
     is_quiet: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum PathSegment<'a> {
     Member(&'a str),
     Item(usize),
 }
 
-impl<'a> Check<'a> {
+impl<'a> Validation<'a> {
     fn fits(&mut self, id: Id, value: &'a Value) -> bool {
         self.spend(1);
-        self.gave_up |= self.depth == MAX_DEPTH;
-        if self.gave_up {
+        self.is_exhausted |= self.depth == MAX_DEPTH;
+        if self.is_exhausted {
             return false;
         }
         self.depth += 1;
@@ -76,7 +77,7 @@ impl<'a> Check<'a> {
         if rules.nullable && value.is_null() {
             return true;
         }
-        // A value of the wrong type has this one problem, not ten.
+        // A value of the wrong type has this one problem; its other keywords would only repeat it.
         if !rules.kinds.is_none_or(|kinds| kinds.accepts(Kind::of(value))) {
             return self.refuse(|| wrong_kind(rules, value));
         }
@@ -126,7 +127,7 @@ impl<'a> Check<'a> {
         let mut fits = self.count(&rules.item_count, items.len(), "item");
         for (index, item) in items.iter().enumerate() {
             if let Some(id) = rules.prefix_items.get(index).copied().or(rules.items) {
-                fits &= self.at(Place::Item(index), |check| check.fits(id, item));
+                fits &= self.at(PathSegment::Item(index), |check| check.fits(id, item));
             }
         }
         fits & (!rules.unique_items || self.unique(items))
@@ -151,7 +152,7 @@ impl<'a> Check<'a> {
         let mut fits = missing.fold(true, |_, name| self.missing(rules, name, members));
         for (name, value) in members {
             fits &= match (rules.properties.get(name), rules.additional) {
-                (Some(id), _) => self.at(Place::Member(name), |check| check.fits(*id, value)),
+                (Some(id), _) => self.at(PathSegment::Member(name), |check| check.fits(*id, value)),
                 (None, Some(id)) => self.additional(rules, id, name, value),
                 (None, None) => true,
             };
@@ -160,7 +161,7 @@ impl<'a> Check<'a> {
     }
 
     fn missing(&mut self, rules: &Rules, name: &'a str, members: &'a Map<String, Value>) -> bool {
-        self.at(Place::Member(name), |check| {
+        self.at(PathSegment::Member(name), |check| {
             check.refuse(|| {
                 let unknown = members.keys().filter(|given| !rules.properties.contains_key(*given));
                 match did_you_mean(name, unknown.map(String::as_str)) {
@@ -172,7 +173,7 @@ impl<'a> Check<'a> {
     }
 
     fn additional(&mut self, rules: &'a Rules, id: Id, name: &'a str, value: &'a Value) -> bool {
-        self.at(Place::Member(name), |check| match check.schema.node(id) {
+        self.at(PathSegment::Member(name), |check| match check.schema.node(id) {
             Node::Constant(false) => check.refuse(|| {
                 let known = rules.properties.keys().map(String::as_str);
                 match did_you_mean(name, known) {
@@ -213,7 +214,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Tells what is wrong by the one shape that was probably meant, or names all shapes.
+    /// Records the problems of the one shape that was probably meant, or names all shapes.
     fn fits_none(&mut self, shapes: &'a [Id], value: &'a Value) -> bool {
         if self.is_quiet {
             return false;
@@ -244,8 +245,8 @@ impl<'a> Check<'a> {
         self.refuse(|| format!("must have {words} {limit} {what}{plural}, got {count}"))
     }
 
-    fn at<T>(&mut self, place: Place<'a>, check: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(place);
+    fn at<T>(&mut self, segment: PathSegment<'a>, check: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(segment);
         let result = check(self);
         self.path.pop();
         result
@@ -259,34 +260,34 @@ impl<'a> Check<'a> {
     }
 
     fn spend(&mut self, steps: usize) {
-        self.gave_up |= self.steps_left < steps;
+        self.is_exhausted |= self.steps_left < steps;
         self.steps_left = self.steps_left.saturating_sub(steps);
     }
 
-    /// Notes a problem with the value at the present place. Always false, which is what a check answers then.
+    /// Records a problem with the value at the current path. Returns `false`, the result of the failed check.
     fn refuse(&mut self, problem: impl FnOnce() -> String) -> bool {
         if !self.is_quiet && self.problems.len() < MAX_PROBLEMS {
-            let problem = format!("{} {}", self.place(), problem());
+            let problem = format!("{} {}", self.path_text(), problem());
             self.problems.push(problem);
         }
         false
     }
 
-    /// The present place, such as `` `stops/0/city` ``.
-    fn place(&self) -> String {
+    /// Returns the current path for a message, such as `` `stops/0/city` ``.
+    fn path_text(&self) -> String {
         if self.path.is_empty() {
             return "the arguments object".to_owned();
         }
-        let names = self.path.iter().map(|place| match place {
-            Place::Member(name) => shorten(name, 64),
-            Place::Item(index) => index.to_string(),
+        let names = self.path.iter().map(|segment| match segment {
+            PathSegment::Member(name) => shorten(name, 64),
+            PathSegment::Item(index) => index.to_string(),
         });
         let path = names.collect::<Vec<_>>().join("/");
         format!("`{}`", shorten(&path, 200))
     }
 }
 
-/// Whether the shape has the type of the value and, if both are objects, the same tags.
+/// Returns `true` if the shape has the type of the value and, if both are objects, the same tags.
 fn is_meant(schema: &Schema, id: Id, value: &Value) -> bool {
     let Some(rules) = schema.rules(id) else { return false };
     let tag_fits = |(name, id): (&String, &Id)| match (schema.node(*id), value.get(name)) {
@@ -306,7 +307,7 @@ fn is_multiple(number: &Number, factor: &Number) -> bool {
                 return true;
             };
             let quotient = number / factor;
-            // Decimal fractions are not exact: 0.3 is a multiple of 0.1.
+            // Binary floating point is not exact for decimal fractions: 0.3 must count as a multiple of 0.1.
             !quotient.is_finite() || (quotient - quotient.round()).abs() <= 1e-9 * quotient.abs().max(1.0)
         }
     }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use super::RegistryError;
 use crate::tool::{ArgumentSchema, Tool, ToolExecutor, ToolRegistration};
 
-/// Who registered a tool. Only the holder of the token can replace or remove it.
+/// A token that identifies the part of the program that registered a tool. Only its holder can replace or remove the
+/// tool.
+///
+/// Two owners are equal only if one is a clone of the other; equal names do not make them equal.
 #[derive(Clone)]
 pub struct Owner(Arc<str>);
 
 impl Owner {
-    /// A new owner; `name` is for messages only, two owners of one name are still two.
+    /// Creates a new owner. `name` is for messages only.
     pub fn new(name: &str) -> Self {
         Self(name.into())
     }
@@ -31,7 +34,7 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// A tool in a registry.
+/// A registered tool, with all that is computed from it once: the compiled schema and the definition for the model.
 #[derive(Debug)]
 pub struct ToolEntry {
     registration: ToolRegistration,
@@ -67,27 +70,27 @@ impl ToolEntry {
         }))
     }
 
-    /// What the tool says about itself.
+    /// Returns the description of the tool.
     pub fn registration(&self) -> &ToolRegistration {
         &self.registration
     }
 
-    /// What runs its calls.
+    /// Returns the executor of its calls.
     pub fn executor(&self) -> &Arc<dyn ToolExecutor> {
         &self.executor
     }
 
-    /// What its arguments must look like.
+    /// Returns the compiled schema of its arguments.
     pub fn arguments(&self) -> &ArgumentSchema {
         &self.arguments
     }
 
-    /// The tool's definition for a model, as JSON text.
+    /// Returns the definition for the model, as JSON text.
     pub fn definition(&self) -> &str {
         &self.definition
     }
 
-    /// Who registered it.
+    /// Returns the owner, who registered the tool.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }

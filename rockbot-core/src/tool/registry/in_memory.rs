@@ -11,10 +11,11 @@ use super::{Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot};
 use crate::ToolName;
 use crate::tool::Tool;
 
-/// The registry of a process.
+/// A [`ToolRegistry`] in the memory of one process.
 pub struct InMemoryToolRegistry {
     current: ArcSwap<ToolSnapshot>,
-    /// Held by writers, so that no change is lost between reading a snapshot and swapping it.
+    /// Held by writers from loading a snapshot until swapping in the next one, so that no change is lost. Readers do
+    /// not take it.
     writing: Mutex<()>,
     generations: watch::Sender<u64>,
 }
@@ -38,17 +39,17 @@ impl fmt::Debug for InMemoryToolRegistry {
 }
 
 impl InMemoryToolRegistry {
-    /// A registry without tools.
+    /// Creates a registry without tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets `change` edit a copy of the tools, and swaps it in when that succeeded and changed something.
+    /// Lets `change` edit a copy of the tools, and swaps the copy in if the change succeeded and changed something.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut HashMap<ToolName, Arc<ToolEntry>>) -> Result<(T, bool), RegistryError>,
     ) -> Result<T, RegistryError> {
-        // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
+        // The guarded value is `()`: a writer that panicked cannot have left it in a bad state.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load_full();
         let mut tools = current.by_name.clone();

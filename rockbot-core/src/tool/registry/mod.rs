@@ -1,4 +1,7 @@
-//! The directory of tools: immutable snapshots, swapped whole.
+//! The registry of tools: immutable snapshots that are swapped as a whole.
+//!
+//! Readers never wait: they load the present [`ToolSnapshot`] and keep it for as long as they like. A writer makes a
+//! new snapshot with the next generation and swaps it in.
 
 mod entry;
 mod in_memory;
@@ -20,66 +23,88 @@ pub use view::ToolView;
 use super::{SchemaError, Tool};
 use crate::ToolName;
 
-/// Where tools are registered and found.
+/// A registry of tools by name.
 ///
-/// Readers take a [`ToolSnapshot`], which never changes; writers make a new one with a higher generation. A
-/// name stands once in a registry: registering it again is an error, never a silent replacement.
+/// Readers take a [`ToolSnapshot`], which never changes; writers make a new one with a higher generation. A name is
+/// unique: registering a taken one is an error, never a silent replacement. Each tool belongs to an [`Owner`], so
+/// that the tools of one source, such as an MCP server, can be replaced together and by nothing else.
+/// `testing::conformance::tool_registry` is the suite that every implementation passes.
+///
+/// ```
+/// use rockbot_core::tool::{InMemoryToolRegistry, Owner, RegistryError, ToolRegistry, tool};
+///
+/// /// Adds two numbers.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// let registry = InMemoryToolRegistry::new();
+/// let owner = Owner::new("calculator");
+/// registry.register(&owner, tool("add", |Add { a, b }: Add| async move { a + b }).pure())?;
+///
+/// let snapshot = registry.snapshot();
+/// assert!(snapshot.find("add").is_some());
+/// registry.unregister(&owner, &"add".into())?;
+/// assert!(snapshot.find("add").is_some(), "a snapshot never changes");
+/// assert!(registry.snapshot().find("add").is_none());
+/// # Ok::<(), RegistryError>(())
+/// ```
 pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
-    /// All tools, as they are now.
+    /// Returns all tools as they are now.
     fn snapshot(&self) -> Arc<ToolSnapshot>;
 
     /// Adds a tool that belongs to `owner`.
     ///
     /// # Errors
     ///
-    /// Fails when the name is taken or not valid, the description is empty, or the schema cannot be used.
+    /// Returns an error if the name is taken or invalid, the description is empty, or the schema cannot be compiled.
     fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError>;
 
-    /// Removes a tool of `owner`. Returns whether there was one.
+    /// Removes a tool of `owner`. Returns `true` if there was one.
     ///
     /// # Errors
     ///
-    /// Fails when the tool belongs to somebody else.
+    /// Returns an error if the tool belongs to another owner.
     fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError>;
 
-    /// Makes `tools` the tools of `owner`: adds, replaces and removes in one step that nobody sees half done.
+    /// Replaces all tools of `owner` by `tools`: adds, replaces and removes in one step, which no reader sees half
+    /// done.
     ///
     /// # Errors
     ///
-    /// Fails as [`ToolRegistry::register`] does; then nothing has changed.
+    /// Returns an error as [`ToolRegistry::register`] does; the registry is then unchanged.
     fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError>;
 
-    /// Sees every new generation.
+    /// Returns a receiver that is notified of every new generation.
     fn watch(&self) -> watch::Receiver<u64>;
 }
 
-/// Why a tool cannot be registered or removed.
+/// An error of registering or removing a tool.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
     /// The name is taken.
     #[error("a tool named `{0}` is registered already: unregister it first or choose another name")]
     Duplicate(ToolName),
-    /// The name has other characters, none, or too many.
+    /// The name is empty, too long, or has other characters.
     #[error("`{0}` cannot name a tool: use 1 to 64 characters of A-Z a-z 0-9 _ -")]
     InvalidName(ToolName),
-    /// A model cannot choose a tool that says nothing about itself.
+    /// The description is empty. A model cannot choose a tool without one.
     #[error("tool `{0}` has no description: write a doc comment on its arguments or call `.description(…)`")]
     NoDescription(ToolName),
-    /// The schema cannot be used to check arguments.
+    /// The schema cannot be compiled for validating arguments.
     #[error("the parameters schema of tool `{name}` cannot be used: {source}")]
     InvalidSchema {
-        /// The tool.
+        /// The name of the tool.
         name: ToolName,
-        /// What is wrong with it.
+        /// The error in the schema.
         source: SchemaError,
     },
     /// The tool belongs to another owner.
     #[error("tool `{name}` belongs to {owner:?}: only its owner can remove it")]
     NotOwner {
-        /// The tool.
+        /// The name of the tool.
         name: ToolName,
-        /// Whose it is.
+        /// The owner of the tool.
         owner: Owner,
     },
 }

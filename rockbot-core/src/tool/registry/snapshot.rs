@@ -1,4 +1,4 @@
-//! The tools of a registry at one moment, and how the view of a running turn grows by them.
+//! A snapshot of a registry, and how the view of a running turn grows by it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::{ToolEntry, ToolView};
 use crate::ToolName;
 
-/// All tools of a registry at one moment, ordered by name.
+/// All tools of a registry at one moment, ordered by name. It never changes.
 #[derive(Debug, Default)]
 pub struct ToolSnapshot {
     generation: u64,
@@ -27,22 +27,22 @@ impl ToolSnapshot {
         }
     }
 
-    /// Counts the changes of the registry.
+    /// Returns the generation: the number of changes of the registry before this snapshot.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The tools, ordered by name.
+    /// Returns the tools, ordered by name.
     pub fn entries(&self) -> &[Arc<ToolEntry>] {
         &self.entries
     }
 
-    /// The tool named `name`.
+    /// Returns the tool named `name`.
     pub fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.by_name.get(name)
     }
 
-    /// All tools as a model sees them; made once per snapshot.
+    /// Returns the view of all tools. It is computed once per snapshot, at the first call.
     pub fn view(&self) -> &ToolView {
         self.view
             .get_or_init(|| ToolView::new(self.generation, self.entries.clone()))
@@ -50,8 +50,9 @@ impl ToolSnapshot {
 }
 
 impl ToolView {
-    /// This view with the tools appended that `snapshot` has and it has not. A definition that changed stays as
-    /// it was: the model learns of it in its next turn.
+    /// Returns this view followed by the tools of `snapshot` that it does not have. A definition that changed stays
+    /// as it was, so that the prompt cache stays valid: the model learns of it in its next turn. If the generation is
+    /// the same, this is a cheap clone.
     #[must_use]
     pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
         match snapshot.generation() == self.generation() {
@@ -60,8 +61,8 @@ impl ToolView {
         }
     }
 
-    /// This view with the tools appended that `snapshot`, perhaps of another registry, has and it has not. It then
-    /// shows the generation of `snapshot`.
+    /// Returns this view followed by the tools of `snapshot` that it does not have, where `snapshot` may be of
+    /// another registry. The view then has the generation of `snapshot`.
     #[must_use]
     pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
         let known = |entry: &Arc<ToolEntry>| self.names().any(|name| *name == entry.registration().name);

@@ -19,7 +19,7 @@ fn names(snapshot: &ToolSnapshot) -> Vec<&str> {
     entries.map(|entry| entry.registration().name.as_str()).collect()
 }
 
-/// What holds for every snapshot, whoever is writing meanwhile.
+/// Asserts what holds for every snapshot, whatever other threads write meanwhile.
 fn check(snapshot: &ToolSnapshot) {
     let names = names(snapshot);
     assert!(names.is_sorted_by(|a, b| a < b), "ordered, each name once: {names:?}");
@@ -123,7 +123,7 @@ fn a_source_is_never_seen_half_replaced() {
     let registry = InMemoryToolRegistry::new();
     let sets = ["a", "b"].map(|set| (0..8).map(|n| format!("{set}_{n}")).collect::<Vec<_>>());
     in_threads(|thread, _| {
-        // One thread writes: its tools are its own.
+        // One thread writes, so the registry only holds its tools.
         if thread == 0 {
             let owner = Owner::new("writer");
             for round in 0..200 {

@@ -1,4 +1,4 @@
-//! The tools as one model sees them: ready-made JSON that only ever grows during a turn.
+//! The tools as a model sees them: JSON that is written once and only grows during a turn.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::ToolEntry;
 use crate::ToolName;
 
-/// The tools that are shown to a model: names, and their definitions as JSON text that is made once.
+/// The tools that a model sees: their names, and their definitions as JSON text that is written once.
 ///
-/// Cheap to clone. Within a turn a view only appends ([`ToolView::extended`]), so that the provider's prompt
-/// cache stays valid.
+/// Cheap to clone. Within a turn a view only grows at its end ([`ToolView::extended`]), so that the provider's prompt
+/// caching keeps working: a cached prefix stays byte for byte the same.
 #[derive(Debug, Clone, Default)]
 pub struct ToolView {
     generation: u64,
@@ -36,27 +36,27 @@ impl ToolView {
         }
     }
 
-    /// The generation of the registry that this view shows.
+    /// Returns the generation of the registry that this view shows.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether there is no tool at all.
+    /// Returns `true` if there is no tool.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The names of the tools, in the order in which the model sees them.
+    /// Returns the names of the tools, in the order in which the model sees them.
     pub fn names(&self) -> impl Iterator<Item = &ToolName> {
         self.entries.iter().map(|entry| &entry.registration().name)
     }
 
-    /// The tools, in the order in which the model sees them.
+    /// Returns the tools, in the order in which the model sees them.
     pub fn entries(&self) -> &[Arc<ToolEntry>] {
         &self.entries
     }
 
-    /// The definitions as the text of a JSON array; empty when there is no tool.
+    /// Returns the definitions as the text of a JSON array, or an empty text if there is no tool.
     pub fn json(&self) -> &Bytes {
         &self.json
     }
@@ -75,7 +75,7 @@ mod tests {
         registry.register(owner, tool).unwrap();
     }
 
-    /// Names and descriptions, read from the JSON that a model gets.
+    /// Reads the names and descriptions from the JSON that a model gets.
     fn shown(view: &ToolView) -> Vec<(String, String)> {
         let definitions: Vec<Value> = serde_json::from_slice(view.json()).unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();

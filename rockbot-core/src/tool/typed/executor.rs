@@ -1,4 +1,4 @@
-//! The executor of a tool that is written as a closure.
+//! The executor of a tool that is written as a closure: parses the arguments and calls it.
 
 use std::fmt;
 use std::future::Future;
@@ -14,7 +14,7 @@ use crate::tool::{
     ArgumentSchema, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 
-/// A tool that parses its arguments as `A`.
+/// Creates a tool that parses its arguments as `A`.
 pub(super) fn typed<A, R, F>(name: &str, run: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -23,7 +23,7 @@ where
 {
     let registration = ToolRegistration::of::<A>(name);
     let arguments = ArgumentSchema::compile(&registration.parameters_schema).ok();
-    let executor = Typed {
+    let executor = TypedExecutor {
         run,
         arguments,
         marker: PhantomData,
@@ -31,21 +31,22 @@ where
     Tool::new(registration, executor)
 }
 
-struct Typed<F, A, R> {
+struct TypedExecutor<F, A, R> {
     run: F,
-    /// `None` when the schema is beyond our bounds: then the registry refuses the tool anyway.
+    /// `None` if the schema exceeds the bounds of [`ArgumentSchema::compile`]; the registry then refuses the tool
+    /// anyway.
     arguments: Option<ArgumentSchema>,
     marker: PhantomData<fn(A) -> R>,
 }
 
-impl<F, A, R> fmt::Debug for Typed<F, A, R> {
+impl<F, A, R> fmt::Debug for TypedExecutor<F, A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Typed")
+        f.write_str("TypedExecutor")
     }
 }
 
 #[async_trait]
-impl<F, A, R> ToolExecutor for Typed<F, A, R>
+impl<F, A, R> ToolExecutor for TypedExecutor<F, A, R>
 where
     F: Fn(A, &CallContext) -> R + Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
@@ -64,27 +65,28 @@ where
     }
 }
 
-impl<F, A, R> Typed<F, A, R> {
-    /// What the schema says beyond the types. Most schemas say nothing, and cost nothing here.
+impl<F, A, R> TypedExecutor<F, A, R> {
+    /// Validates the constraints of the schema beyond the types. Most schemas have none, and then this costs nothing.
     fn check_limits(&self, request: &ToolInvokeRequest) -> Result<(), ToolError> {
         let limits = self.arguments.as_ref().filter(|schema| schema.adds_to_types());
         let checked = limits.map_or(Ok(()), |schema| schema.check(&request.arguments).map(drop));
         checked.map_err(|error| error.into_tool_error(&request.tool_name))
     }
 
-    /// What was wrong with the arguments: found by the schema where it can, else in the words of `problem`.
+    /// Describes what is wrong with the arguments: by the schema if it finds the problem, else by serde's message
+    /// `problem`.
     fn teach(&self, request: &ToolInvokeRequest, problem: String) -> ToolError {
         let Some(schema) = &self.arguments else {
             return ToolError::invalid_arguments(problem);
         };
-        let found = schema.check(&request.arguments).err();
-        found
+        let error = schema.check(&request.arguments).err();
+        error
             .unwrap_or_else(|| schema.explain(problem))
             .into_tool_error(&request.tool_name)
     }
 }
 
-/// The bounds come first: serde alone would take an array for a struct.
+/// Parses the arguments. The bounds are checked first, because serde alone would accept an array for a struct.
 fn parse<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     ArgumentSchema::check_bounds(arguments).map_err(|error| error.to_string())?;
     serde_json::from_str(arguments).map_err(|error| error.to_string())

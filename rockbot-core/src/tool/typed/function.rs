@@ -1,11 +1,12 @@
-//! The closures that a tool can be written as.
+//! The closures that a tool can be made of.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::CallContext;
 
-/// What all calls of a [`stateful_tool`] share. Reads as the state itself.
+/// The state that all calls of a [`stateful_tool`](super::stateful_tool) share. It dereferences to the state itself
+/// and is cheap to clone.
 #[derive(Debug)]
 pub struct State<S>(Arc<S>);
 
@@ -29,45 +30,48 @@ impl<S> Deref for State<S> {
     }
 }
 
-/// What [`tool`] accepts: async functions of the arguments, or of the arguments and the [`CallContext`].
+/// A closure that [`tool`](super::tool) accepts: an async function of the arguments, or of the arguments and the
+/// [`CallContext`].
+///
+/// `M` only tells the two forms apart; the compiler infers it.
 #[diagnostic::on_unimplemented(
     message = "this closure does not take what a tool is called with",
     label = "a tool is `|args: A| async move {{ … }}` or `|args: A, cx: CallContext| async move {{ … }}`",
     note = "several arguments are the fields of one struct `A`; the context is `CallContext`, not a reference to it"
 )]
 pub trait ToolFn<A, M>: Send + Sync + 'static {
-    /// A call in progress: a future whose output is [`IntoToolOutput`].
+    /// The future of a running call. Its output is an [`IntoToolOutput`](super::IntoToolOutput).
     type Running;
 
     /// Starts one call.
     fn start(&self, args: A, cx: &CallContext) -> Self::Running;
 }
 
-/// What [`stateful_tool`] accepts: async functions of the [`State`] and the arguments, or of these and the
-/// [`CallContext`].
+/// A closure that [`stateful_tool`](super::stateful_tool) accepts: an async function of the [`State`] and the
+/// arguments, or of these and the [`CallContext`].
 #[diagnostic::on_unimplemented(
     message = "this closure does not take what a stateful tool is called with",
     label = "a stateful tool is `|state: State<S>, args: A| async move {{ … }}`, with `cx: CallContext` last if it wants it",
     note = "several arguments are the fields of one struct `A`; the context is `CallContext`, not a reference to it"
 )]
 pub trait StatefulToolFn<S, A, M>: Send + Sync + 'static {
-    /// A call in progress: a future whose output is [`IntoToolOutput`].
+    /// The future of a running call. Its output is an [`IntoToolOutput`](super::IntoToolOutput).
     type Running;
 
     /// Starts one call.
     fn start(&self, state: State<S>, args: A, cx: &CallContext) -> Self::Running;
 }
 
-/// Marks closures that do not take the context.
+/// A marker for closures that do not take the context.
 #[derive(Debug)]
 pub enum WithoutContext {}
 
-/// Marks closures that take the context.
+/// A marker for closures that take the context.
 #[derive(Debug)]
 pub enum WithContext {}
 
-// That the result is a future with a fitting output is asked by `tool`, not here: so the compiler says which of the
-// two it is not, instead of that no kind of closure fits.
+// The bound on the output is on `tool` and not on these impls. Otherwise a closure with a wrong output would match no
+// impl, and the compiler would report that the arguments are wrong.
 impl<A, F, R> ToolFn<A, WithoutContext> for F
 where
     F: Fn(A) -> R + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Tools from async closures: the arguments are a struct, its doc comments are what the model reads.
+//! Tools written as async closures. The arguments are a struct, and its doc comments are what the model reads.
 
 mod executor;
 mod function;
@@ -18,17 +18,19 @@ use super::Tool;
 use crate::CallContext;
 use executor::typed;
 
-/// A tool named `name` that calls `run` with its arguments.
+/// Creates a tool named `name` whose calls run the closure `run`.
 ///
-/// `run` is an async closure or `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
-/// arguments are a struct with `serde::Deserialize` and `schemars::JsonSchema`: its doc comment is the
-/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a number,
-/// a [`Json`] value, or a `Result` of one of these: see [`IntoToolOutput`].
+/// `run` is an async closure or an `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
+/// arguments are a struct that derives `serde::Deserialize` and `schemars::JsonSchema`: its doc comment becomes the
+/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a number, a
+/// [`Json`] value, or a `Result` of one of these: see [`IntoToolOutput`].
 ///
-/// A tool is taken to be [`Effect::Mutating`] unless it says otherwise. Arguments that do not fit are answered
-/// with what was wrong and the expected shape, and `run` is not called. That holds also for what the schema says
-/// beyond the types, such as `#[schemars(range(min = 1, max = 5))]`: with such limits, what only serde would take,
-/// as an `alias`, is refused too. `pattern` and `format` are left to the tool.
+/// A tool is [`Effect::Mutating`](super::Effect::Mutating) unless a setter says otherwise, such as [`Tool::pure`].
+///
+/// Arguments that do not match are answered with an error that names the problem and the expected shape, and `run` is
+/// not called. This includes constraints of the schema beyond the types, such as `#[schemars(range(min = 1, max =
+/// 5))]`. With such constraints, input that only serde would accept, such as an `alias`, is refused as well.
+/// `pattern` and `format` are not validated; check them in the tool.
 ///
 /// ```
 /// use rockbot_core::tool::{tool, ToolError};
@@ -55,9 +57,10 @@ where
     typed(name, move |args, cx: &CallContext| run.start(args, cx))
 }
 
-/// A tool as [`tool`] makes it, whose closure also gets `state`, shared by all its calls.
+/// Creates a tool as [`tool`] does, with a `state` that all its calls share.
 ///
-/// `run` is an async closure or `async fn` of the [`State`] and the arguments, or of these and the [`CallContext`].
+/// `run` is an async closure or an `async fn` of the [`State`] and the arguments, or of these and the
+/// [`CallContext`]. Use it for clients, pools, caches and counters; the state needs no `Arc` of its own.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};

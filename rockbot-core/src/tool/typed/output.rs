@@ -5,18 +5,19 @@ use serde::Serialize;
 use crate::BoxError;
 use crate::tool::ToolError;
 
-/// What a tool may return: text, a number, a `bool`, [`Json`], or a `Result` of one of these. `()` reads `done`.
+/// A value that a tool may return: text, a number, a `bool`, [`Json`], or a `Result` of one of these. `()` reads
+/// `done`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool's output",
     label = "the model cannot read `{Self}`",
     note = "return text, a number, `Json(value)`, or a `Result` of these"
 )]
 pub trait IntoToolOutput {
-    /// The text that the model reads, or the error that it should act on.
+    /// Converts the value into the text that the model reads.
     ///
     /// # Errors
     ///
-    /// Fails when the tool failed.
+    /// Returns an error if the tool failed. Its message is for the model.
     fn into_tool_output(self) -> Result<String, ToolError>;
 }
 
@@ -57,6 +58,13 @@ impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
 }
 
 /// A tool's output that the model reads as JSON.
+///
+/// ```
+/// use rockbot_core::tool::{IntoToolOutput as _, Json};
+///
+/// assert_eq!(Json([1, 2]).into_tool_output()?, "[1,2]");
+/// # Ok::<(), rockbot_core::tool::ToolError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

@@ -190,7 +190,7 @@ async fn wrong_arguments_are_explained_and_the_tool_is_not_called() {
         ),
         (r#"{"guests": 256}"#, "`guests` must be at most 255, got 256"),
         ("[2, []]", "the arguments must be a JSON object, got an array"),
-        // JSON Schema takes this for an integer, serde does not: then serde has the word.
+        // Valid by JSON Schema but not by serde: then the message is serde's.
         (
             r#"{"guests": 2.0}"#,
             "invalid type: floating point `2.0`, expected u8 at line 1 column 14",

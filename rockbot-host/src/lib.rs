@@ -22,6 +22,7 @@ pub mod profile;
 pub mod routing;
 pub mod settings;
 pub mod telemetry;
+pub mod text_calling;
 pub mod tool;
 pub mod turn;
 

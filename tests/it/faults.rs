@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::text_calls::TextCallingClient;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
 };
@@ -19,6 +18,7 @@ use rockbot_core::turn::{Budget, BudgetLimit, TurnOutcome, TurnProgress, TurnReq
 use rockbot_core::{BoxError, CallContext};
 use rockbot_host::answer::SafeLinks;
 use rockbot_host::bus::InProcessBus;
+use rockbot_host::text_calling::TextCallingClient;
 use rockbot_host::turn::Evaluation;
 use rockbot_host::{AgentHost, AgentHostBuilder, Stack};
 use serde_json::json;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::CallContext;
-use rockbot_core::chat::text_calls::TextCallingClient;
 use rockbot_core::chat::{ChatClient, ChatRequest, Role};
 use rockbot_core::context::Trust;
 use rockbot_core::store::InMemoryWorkingMemory;
@@ -13,6 +12,7 @@ use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_host::large_result::LargeResultPolicy;
+use rockbot_host::text_calling::TextCallingClient;
 use rockbot_host::turn::{ContextEconomy, Evaluation};
 use rockbot_host::{AgentHost, Briefing};
 use serde_json::json;

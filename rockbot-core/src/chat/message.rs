@@ -181,3 +181,55 @@ impl ChatMessage {
         }
     }
 }
+
+impl ChatMessage {
+    /// Sets the reason why the message is in the context.
+    #[must_use]
+    pub fn because(mut self, reason: ContextReason) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// Returns the reason why the message is in the context: the one that was set, or else the one that its role and
+    /// its source imply.
+    pub fn why(&self) -> ContextReason {
+        self.reason.unwrap_or_else(|| match self.role {
+            Role::System => ContextReason::Instructions,
+            Role::Assistant => ContextReason::Answer,
+            Role::Tool => ContextReason::ToolResult,
+            Role::User if self.is_of(&Provenance::USER) => ContextReason::Message,
+            Role::User => ContextReason::Correction,
+        })
+    }
+
+    fn is_of(&self, provenance: &Provenance) -> bool {
+        self.content.iter().all(|part| part.provenance == *provenance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_reason_follows_from_role_and_source() {
+        let host = ChatMessage::text_of(Role::User, "stop".to_owned(), Provenance::HOST);
+        let check = |message: ChatMessage, expected| assert_eq!(message.why(), expected);
+        check(ChatMessage::system("be kind"), ContextReason::Instructions);
+        check(ChatMessage::user("hi"), ContextReason::Message);
+        check(ChatMessage::assistant("hi"), ContextReason::Answer);
+        check(ChatMessage::tool("1".into(), "ok"), ContextReason::ToolResult);
+        check(host.clone(), ContextReason::Correction);
+        check(host.because(ContextReason::DateTime), ContextReason::DateTime);
+    }
+
+    #[test]
+    fn a_message_without_a_reason_is_written_as_before() {
+        let written = |message: &ChatMessage| serde_json::to_value(message).unwrap();
+        let plain = ChatMessage::user("hi");
+        assert_eq!(written(&plain).get("reason"), None);
+        let past = plain.because(ContextReason::History);
+        assert_eq!(written(&past)["reason"], "history");
+        assert_eq!(serde_json::from_value::<ChatMessage>(written(&past)).unwrap(), past);
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatMessage, MicroUsd, Provenance, Reasoning, Role, ToolCall};
+use super::{ChatMessage, MicroUsd, Provenance, Reasoning, Role, ToolCall, Usage};
 
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -34,44 +34,6 @@ impl FinishReason {
             Self::ContentFilter => "content_filter",
             Self::Other => "other",
         }
-    }
-}
-
-/// What an answer cost, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    /// Tokens of the request, cached ones included.
-    pub input: u64,
-    /// Tokens of the answer, reasoning included.
-    pub output: u64,
-    /// Tokens of the request that the provider had cached.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub cached: u64,
-    /// Tokens of the answer that were reasoning.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub reasoning: u64,
-}
-
-// serde passes fields by reference.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-impl Usage {
-    /// Input and output together.
-    pub fn total(&self) -> u64 {
-        self.input.saturating_add(self.output)
-    }
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.input = self.input.saturating_add(other.input);
-        self.output = self.output.saturating_add(other.output);
-        self.cached = self.cached.saturating_add(other.cached);
-        self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 

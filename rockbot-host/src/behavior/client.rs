@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::text_calls::TextCallingClient;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 
 use super::ModelBehaviors;
+use crate::text_calling::TextCallingClient;
 
 /// Asks models natively, and those that need it in plain text.
 pub(crate) struct ModelBehaviorClient {

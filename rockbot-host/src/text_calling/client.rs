@@ -1,0 +1,202 @@
+//! A chat client that gives a model without native tool calls the interface of one that has them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatRequest, ChatResponse, ContentPart, FinishReason,
+    ModelInfo, ModelTier, Provenance, Role, ToolCall,
+};
+use rockbot_core::context::Trust;
+use rockbot_core::tool::ToolView;
+use rockbot_core::{CallId, ToolName};
+use rockbot_text_calls::{OfferedTool, TextAnswer, TextCallParser, call_text, instructions, result_text};
+
+use super::deltas::FilteredDeltas;
+
+/// A client for models that have no native tool calls.
+///
+/// Tools become a section of the system prompt that teaches how to call them, calls and results in the conversation become
+/// text, and calls in the text of an answer become native ones with the ids `text_1`, `text_2`, …. When an answer has
+/// malformed calls and no other, the model is asked once more with a correction; usage and cost of both answers are
+/// added up. Text that may turn out to be a call is not streamed.
+///
+/// An answer that was cut by a length limit or a content filter is passed on as text: its calls may be incomplete.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), rockbot_core::chat::ChatError> {
+/// use rockbot_core::CallContext;
+/// /// use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest};
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_host::text_calling::TextCallingClient;
+///
+/// let model = TextCallingClient::new(ScriptedModel::new().says("Hello."));
+/// let request = ChatRequest::new([ChatMessage::user("Hi!")]).into();
+/// let answer = model.chat(ChatCall { request, deltas: None, cx: CallContext::new("s") }).await?;
+/// assert_eq!(answer.text, "Hello.");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct TextCallingClient<C> {
+    client: C,
+}
+
+impl<C: ChatClient> TextCallingClient<C> {
+    /// Creates a client that asks the model through `client`.
+    pub fn new(client: C) -> Self {
+        Self { client }
+    }
+
+    /// Asks once, and parses the answer.
+    async fn ask(
+        &self,
+        request: &ChatRequest,
+        parser: &TextCallParser,
+        call: &ChatCall,
+    ) -> Result<(ChatResponse, TextAnswer), ChatError> {
+        let filtered = call.deltas.as_ref().map(|deltas| FilteredDeltas::new(deltas, parser));
+        let inner = ChatCall {
+            request: Arc::new(request.clone()),
+            deltas: filtered.as_ref().map(FilteredDeltas::sink),
+            cx: call.cx.clone(),
+        };
+        let response = self.client.chat(inner).await?;
+        // The end of a truncated text looks like a forgotten bracket, so a call could be repaired into a wrong one.
+        let answer = match response.finish {
+            FinishReason::Length | FinishReason::ContentFilter => TextAnswer::of_text(response.text.clone()),
+            _ => parser.parse(&response.text),
+        };
+        if let Some(filtered) = filtered {
+            filtered.finish(&answer);
+        }
+        Ok((response, answer))
+    }
+}
+
+#[async_trait]
+impl<C: ChatClient> ChatClient for TextCallingClient<C> {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let parser = TextCallParser::for_tools(offered(&call.request.tools));
+        let mut request = in_text(&call.request);
+        let (mut response, mut answer) = self.ask(&request, &parser, &call).await?;
+        if let Some(correction) = answer.correction.take().filter(|_| answer.calls.is_empty()) {
+            // The first answer may have been streamed in part: the second one replaces it.
+            if let Some(deltas) = &call.deltas {
+                deltas.send(ChatDelta::Reset);
+            }
+            let first = ChatMessage::assistant(&*response.text);
+            let correction = ChatMessage::text_of(Role::User, correction, Provenance::HOST);
+            request.messages.extend([first, correction].map(Arc::new));
+            let (usage, cost) = (response.usage, response.cost);
+            (response, answer) = self.ask(&request, &parser, &call).await?;
+            response.usage = match (usage, response.usage) {
+                (Some(mut first), Some(second)) => {
+                    first += second;
+                    Some(first)
+                }
+                (first, second) => first.or(second),
+            };
+            // The price of both is known only when that of each is.
+            response.cost = cost
+                .zip(response.cost)
+                .map(|costs| [costs.0, costs.1].into_iter().sum());
+        }
+        Ok(native(response, answer))
+    }
+
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.client.describe(tier)
+    }
+}
+
+/// Returns the response with the calls of the text as native ones.
+fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
+    let calls = answer.calls.into_iter().zip(1..);
+    let tool_calls: Vec<_> = calls
+        .map(|(call, number)| ToolCall {
+            id: CallId::from(format!("text_{number}")),
+            name: ToolName::from(&*call.name),
+            arguments: call.arguments.into(),
+        })
+        .collect();
+    ChatResponse {
+        text: answer.text,
+        finish: match tool_calls.is_empty() {
+            true => response.finish,
+            false => FinishReason::ToolCalls,
+        },
+        tool_calls,
+        ..response
+    }
+}
+
+/// Returns the request without native tools, calls and results.
+fn in_text(request: &ChatRequest) -> ChatRequest {
+    let native = &request.messages;
+    let mut messages: Vec<_> = native
+        .iter()
+        .enumerate()
+        .map(|(at, message)| message_in_text(message, &native[..at]))
+        .collect();
+    if !request.tools.is_empty() {
+        let at = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
+        messages.insert(at, Arc::new(ChatMessage::system(instructions(offered(&request.tools)))));
+    }
+    ChatRequest {
+        messages,
+        tools: ToolView::default(),
+        ..request.clone()
+    }
+}
+
+/// Returns a message without native calls and results.
+///
+/// The call of a result is the last one `before` it with its id, because ids repeat in later answers.
+fn message_in_text(message: &Arc<ChatMessage>, before: &[Arc<ChatMessage>]) -> Arc<ChatMessage> {
+    if message.role == Role::Tool {
+        let name = message.tool_call_id.as_ref().and_then(|id| name_of(id, before));
+        return Arc::new(result_message(&name.unwrap_or_else(|| "tool".into()), &message.text()));
+    }
+    if message.tool_calls.is_empty() {
+        return message.clone();
+    }
+    let mut text = message.text().into_owned();
+    for call in &message.tool_calls {
+        let space = if text.is_empty() { "" } else { "\n\n" };
+        let (name, arguments) = (&call.name, &call.arguments);
+        text = format!("{text}{space}{}", call_text(name.as_str(), arguments));
+    }
+    Arc::new(ChatMessage::assistant(text))
+}
+
+/// Returns the message of a result: in the user's role, because the model knows no other that may follow its own. Its
+/// provenance still names the tool, and keeps it untrusted.
+fn result_message(name: &ToolName, content: &str) -> ChatMessage {
+    let provenance = Provenance {
+        source: format!("tool:{name}").into(),
+        trust: Trust::Untrusted,
+    };
+    let text = result_text(name.as_str(), content);
+    ChatMessage {
+        content: vec![ContentPart { text, provenance }],
+        ..ChatMessage::text_of(Role::User, String::new(), Provenance::TOOL)
+    }
+}
+
+fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
+    tools.entries().iter().map(|entry| {
+        let tool = entry.registration();
+        OfferedTool {
+            name: tool.name.as_str(),
+            description: &tool.description,
+            parameters: &tool.parameters_schema,
+        }
+    })
+}
+
+fn name_of(id: &CallId, before: &[Arc<ChatMessage>]) -> Option<ToolName> {
+    let mut calls = before.iter().rev().flat_map(|message| &message.tool_calls);
+    calls.find(|call| call.id == *id).map(|call| call.name.clone())
+}

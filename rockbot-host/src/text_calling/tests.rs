@@ -1,0 +1,48 @@
+//! The requests that a wrapped model receives.
+
+use rockbot_core::CallContext;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest, ChatResponse, Role, ToolCall};
+use rockbot_core::context::Trust;
+use rockbot_core::testing::{ScriptedModel, conformance};
+
+use super::TextCallingClient;
+
+#[tokio::test]
+async fn a_result_has_the_name_of_the_call_before_it() {
+    let called = |tool: &str| {
+        let call = ToolCall {
+            id: "text_1".into(),
+            name: tool.into(),
+            arguments: "{}".into(),
+        };
+        ChatResponse::calls([call]).to_message()
+    };
+    let request = ChatRequest::new([
+        called("look"),
+        ChatMessage::tool("text_1".into(), "a chair"),
+        called("listen"),
+        ChatMessage::tool("text_1".into(), "a hum"),
+    ]);
+    let model = ScriptedModel::new().says("It hums.");
+    let call = ChatCall {
+        request: request.into(),
+        deltas: None,
+        cx: CallContext::new("s"),
+    };
+    TextCallingClient::new(model.clone()).chat(call).await.unwrap();
+    let texts = model.requests()[0]
+        .messages
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect::<Vec<_>>();
+    let provenance = &model.requests()[0].messages[1].content[0].provenance;
+    assert_eq!(model.requests()[0].messages[1].role, Role::User);
+    assert_eq!((&*provenance.source, provenance.trust), ("tool:look", Trust::Untrusted));
+    assert_eq!(texts[1], "[Tool result for look]: a chair");
+    assert_eq!(texts[3], "[Tool result for listen]: a hum");
+}
+
+#[test]
+fn it_describes_the_models_of_the_wrapped_client() {
+    conformance::chat_wrapper(TextCallingClient::new);
+}

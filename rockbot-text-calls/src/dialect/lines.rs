@@ -1,0 +1,121 @@
+//! Calls as lines of text.
+
+use super::named;
+use crate::answer::MalformedKind;
+use crate::cursor::{Cursor, starts_with};
+use crate::tools::{CallSite, Tools};
+
+const ARGUMENTS: &str = "tool_call_arguments:";
+const MARKS: [char; 4] = ['`', '*', '"', ' '];
+
+/// Behind `tool_call_name:` the name, then `tool_call_arguments:` on the same line or one of the next three.
+pub(super) fn seed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    cursor.blank();
+    cursor.eat_any(&["`", "\"", "**"]);
+    let name = cursor.name();
+    cursor.eat_any(&["`", "\"", "**"]);
+    let end = cursor.at;
+    cursor.blank();
+    let at_arguments = to_arguments(cursor);
+    if !at_arguments {
+        let alone = !name.is_empty() && cursor.line().trim_matches(MARKS).is_empty();
+        cursor.at = if alone { end } else { start };
+        return alone.then(|| vec![tools.call(name, Ok("{}".into()), start..end)]);
+    }
+    if name.is_empty() {
+        cursor.at = start;
+        return None;
+    }
+    let arguments = line_arguments(cursor);
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
+}
+
+/// Moves behind `tool_call_arguments:`, if it comes soon and before the next call.
+fn to_arguments(cursor: &mut Cursor<'_>) -> bool {
+    let start = cursor.at;
+    for _ in 0..4 {
+        let text = cursor.line();
+        let value = text.trim_start_matches(MARKS);
+        if starts_with(value, ARGUMENTS) {
+            cursor.at += text.len() - value.len() + ARGUMENTS.len();
+            return true;
+        }
+        if starts_with(value, "tool_call_name:") {
+            break;
+        }
+        cursor.at += text.len();
+        if !cursor.eat("\n") {
+            break;
+        }
+        cursor.blank();
+    }
+    cursor.at = start;
+    false
+}
+
+/// Arguments that begin on this line: an object that may go on over the next ones, or nothing.
+fn line_arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind> {
+    cursor.blank();
+    let backticks = cursor.rest().len() - cursor.rest().trim_start_matches('`').len();
+    cursor.at += backticks;
+    let text = cursor.line();
+    let next_is_object = text.trim().is_empty() && cursor.rest()[text.len()..].trim_start().starts_with('{');
+    let arguments = if text.starts_with('{') || next_is_object {
+        let outer = std::mem::replace(&mut cursor.closes, &["\ntool_call_name:"]);
+        let arguments = named::arguments(cursor);
+        cursor.closes = outer;
+        arguments
+    } else {
+        cursor.at += text.len();
+        if text.trim_matches(MARKS).is_empty() {
+            Ok("{}".into())
+        } else {
+            Err(MalformedKind::ArgumentsNotObject)
+        }
+    };
+    let trailing = cursor.rest().len() - cursor.rest().trim_start_matches('`').len();
+    cursor.at += trailing;
+    arguments
+}
+
+/// Behind `Action:` the name, then a line `Action Input:` (ReAct).
+pub(super) fn react(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let known = tools.resolve(cursor.name()).map(|name| &**name);
+    let rest = cursor.line();
+    cursor.at += rest.len();
+    cursor.space();
+    let (Some(name), "", true) = (known, rest.trim(), cursor.eat("Action Input:")) else {
+        cursor.at = start;
+        return None;
+    };
+    let arguments = line_arguments(cursor);
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
+}
+
+/// Behind `>>>` a known name, and an object on the next line.
+pub(super) fn functionary(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let entries = name_line(cursor, tools);
+    if entries.is_none() {
+        cursor.at = start;
+    }
+    entries
+}
+
+/// A line that is a known name, and an object on the next one. Declarations no marker (GLM 4, Functionary, the
+/// original agent).
+pub(crate) fn name_line(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let name = cursor.line();
+    let known = tools.known(name.trim()).map(|name| &**name);
+    cursor.at += name.len();
+    cursor.space();
+    let (Some(name), Some(b'{')) = (known, cursor.peek()) else {
+        cursor.at = start;
+        return None;
+    };
+    let arguments = named::arguments(cursor);
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
+}

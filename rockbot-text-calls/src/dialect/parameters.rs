@@ -1,0 +1,179 @@
+//! Calls as markup: a tag with the name, and a tag for each argument.
+
+use super::named;
+use crate::answer::MalformedKind;
+use crate::cursor::Cursor;
+use crate::json::push_string;
+use crate::tools::{CallSite, Tools};
+
+/// The tags of one kind of markup. What stands between a name and `end` are further attributes.
+struct Markup {
+    open: &'static str,
+    argument: &'static str,
+    end: &'static str,
+    argument_close: &'static str,
+    close: &'static [&'static str],
+}
+
+const MARKUPS: [Markup; 4] = [
+    // `<function=get_weather><parameter=city>Paris</parameter></function>`
+    Markup {
+        open: "<function=",
+        argument: "<parameter=",
+        end: ">",
+        argument_close: "</parameter>",
+        close: &["</function>"],
+    },
+    // `<invoke name="get_weather"><parameter name="city">Paris</parameter></invoke>`
+    Markup {
+        open: "<invoke name=",
+        argument: "<parameter name=",
+        end: ">",
+        argument_close: "</parameter>",
+        close: &["</invoke>"],
+    },
+    Markup {
+        open: "<｜DSML｜invoke name=",
+        argument: "<｜DSML｜parameter name=",
+        end: ">",
+        argument_close: "</｜DSML｜parameter>",
+        close: &["</｜DSML｜invoke>"],
+    },
+    Markup {
+        open: "<|open|>call tool=",
+        argument: "<|open|>argument key=",
+        end: "<|sep|>",
+        argument_close: "<|close|>argument<|sep|>",
+        close: &["<|close|>call<|sep|>"],
+    },
+];
+
+/// Any of the markups; also JSON between the tags of the call (Llama 3.1).
+pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let entry = MARKUPS.iter().find_map(|markup| read_as(cursor, tools, markup));
+    if entry.is_none() {
+        cursor.at = start;
+    }
+    Some(vec![entry?])
+}
+
+fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup) -> Option<CallSite> {
+    let start = cursor.at;
+    if !cursor.eat(markup.open) {
+        return None;
+    }
+    let (name, _) = tag(cursor, markup)?;
+    cursor.space();
+    let outer = std::mem::replace(&mut cursor.closes, markup.close);
+    let arguments = if cursor.peek() == Some(b'{') {
+        named::arguments(cursor)
+    } else {
+        arguments(cursor, tools, markup, name)
+    };
+    cursor.closes = outer;
+    cursor.space();
+    let closed = cursor.eat_any(markup.close);
+    // A name alone, not even closed, is somebody writing about the form.
+    let said_something = closed || arguments.as_deref() != Ok("{}");
+    said_something.then(|| tools.call(name, arguments, start..cursor.at))
+}
+
+/// The name in a tag, and its other attributes.
+fn tag<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<(&'a str, &'a str)> {
+    let quoted = cursor.eat_any(&["\"", "'"]);
+    let name = cursor.name();
+    if quoted && !cursor.eat_any(&["\"", "'"]) || name.is_empty() {
+        return None;
+    }
+    let rest = cursor.rest();
+    let length = rest
+        .bytes()
+        .take(80)
+        .take_while(|byte| !matches!(byte, b'\n' | b'>'))
+        .count();
+    let end = rest.get(..length + markup.end.len())?.find(markup.end)?;
+    cursor.at += end + markup.end.len();
+    Some((name, &rest[..end]))
+}
+
+fn arguments(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup, tool: &str) -> Result<String, MalformedKind> {
+    let mut out = String::from("{");
+    while cursor.eat(markup.argument) {
+        cursor
+            .spend(markup.argument.len())
+            .map_err(|_| MalformedKind::BrokenJson)?;
+        let (key, attributes) = tag(cursor, markup).ok_or(MalformedKind::BrokenJson)?;
+        let value = value(cursor, markup);
+        push_key(key, &mut out);
+        tools.argument(tool, key, value, says_text(attributes), &mut out);
+        cursor.space();
+    }
+    out.push('}');
+    Ok(out)
+}
+
+/// The value up to its closing tag; a forgotten one is where the next argument begins or the call ends.
+fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
+    let (text, start) = (cursor.text, cursor.at);
+    let close = cursor.find(markup.argument_close);
+    let value = &text[start..close.unwrap_or(text.len())];
+    let forgotten = [markup.argument]
+        .iter()
+        .chain(markup.close)
+        .filter_map(|token| value.find(token))
+        .min();
+    let length = forgotten.unwrap_or(value.len());
+    cursor.at = start + length;
+    if forgotten.is_none() {
+        cursor.eat(markup.argument_close);
+    }
+    &value[..length]
+}
+
+/// What the tag itself says about the type: `string="true"` (DeepSeek) or `type="string"` (Kimi K3).
+fn says_text(attributes: &str) -> Option<bool> {
+    let attributes = attributes.trim();
+    match attributes {
+        "string=\"true\"" | "type=\"string\"" => Some(true),
+        _ if attributes.starts_with("string=") || attributes.starts_with("type=") => Some(false),
+        _ => None,
+    }
+}
+
+fn push_key(key: &str, out: &mut String) {
+    if out.len() > 1 {
+        out.push(',');
+    }
+    push_string(key, out);
+    out.push(':');
+}
+
+/// Behind `<tool_call>`: `get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value>`
+pub(super) fn glm(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let name = cursor.name();
+    cursor.space();
+    let mut out = String::from("{");
+    while cursor.eat("<arg_key>") {
+        let Some(end) = cursor.find("</arg_key>") else { break };
+        let key = cursor.text[cursor.at..end].trim();
+        cursor.at = end + "</arg_key>".len();
+        cursor.space();
+        cursor.eat("<arg_value>");
+        let from = cursor.at;
+        let close = cursor.find("</arg_value>");
+        let value = &cursor.text[from..close.unwrap_or(cursor.text.len())];
+        cursor.at = from + value.len() + close.map_or(0, |_| "</arg_value>".len());
+        push_key(key, &mut out);
+        tools.argument(name, key, value, None, &mut out);
+        cursor.space();
+    }
+    out.push('}');
+    // Without arguments only a known tool, closed, is a call: `<tool_call>` is written about, too.
+    if name.is_empty() || out == "{}" && !(cursor.rest().starts_with("</tool_call>") && tools.resolve(name).is_some()) {
+        cursor.at = start;
+        return None;
+    }
+    Some(vec![tools.call(name, Ok(out), start..cursor.at)])
+}

@@ -1,0 +1,292 @@
+//! What can be shown of an answer before all of it is there.
+
+use std::sync::Arc;
+
+use crate::answer::TextAnswer;
+use crate::cursor::starts_with;
+use crate::fence::Fence;
+use crate::scan::THOUGHTS;
+use crate::tools::Tools;
+use crate::{dialect, hallucination};
+
+/// Longer than anything that must be seen before it is clear that no call begins.
+const MAX_DOUBT: usize = 512;
+
+/// Holds back what may be a call while an answer is being written.
+///
+/// It is given the pieces of the answer and returns what can be shown: text of which no byte can still become
+/// part of a call, of something malformed, or of a result that the model imagines. When a call may have begun it
+/// holds all that follows, until the answer is complete and [`TextCallParser::parse`](super::TextCallParser::parse) decides.
+/// All that was returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is what to show of
+/// the rest. It keeps no more than is held.
+///
+/// ```
+/// use rockbot_text_calls::TextCallParser;
+///
+/// let mut answer = TextCallParser::new(["get_weather"]).hold_back();
+/// assert_eq!(answer.push("Is 1 < 2? Yes.\n"), "Is 1 < 2? Yes.\n");
+/// assert_eq!(answer.push("Now the weather.\n<tool"), "Now the weather.\n");
+/// assert_eq!(answer.push("_call>{\"name\": "), "");
+/// assert_eq!(answer.held(), "<tool_call>{\"name\": ");
+/// assert!(answer.may_be_call());
+/// ```
+#[derive(Debug)]
+pub struct HoldBack {
+    tools: Arc<Tools>,
+    held: String,
+    /// Whether what is held may be a call; then everything is held.
+    may_be_call: bool,
+    /// Whether only space came so far.
+    at_start: bool,
+    at_line_start: bool,
+    in_code: bool,
+    fence: Option<Fence>,
+    /// What ends the thoughts that are being written.
+    thought: Option<&'static str>,
+    /// Whether only space came since thoughts ended.
+    behind_thought: bool,
+    /// How many bytes were shown: all, those from the first to the last word, and the space behind that.
+    shown: usize,
+    words: usize,
+    space: usize,
+}
+
+/// Whether a call can begin somewhere.
+#[derive(PartialEq, Eq)]
+enum Opens {
+    No,
+    /// More text will tell.
+    Unclear,
+    Yes,
+}
+
+impl HoldBack {
+    pub(super) fn new(tools: Arc<Tools>) -> Self {
+        Self {
+            tools,
+            held: String::new(),
+            may_be_call: false,
+            at_start: true,
+            at_line_start: true,
+            in_code: false,
+            fence: None,
+            thought: None,
+            behind_thought: false,
+            shown: 0,
+            words: 0,
+            space: 0,
+        }
+    }
+
+    /// Takes the next piece of the answer and returns what can be shown now.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let held = std::mem::take(&mut self.held);
+        let mut shown = 0;
+        while !self.may_be_call && shown < held.len() {
+            match self.opens(&held[shown..]) {
+                Opens::Yes => self.may_be_call = true,
+                Opens::Unclear => break,
+                Opens::No => shown += self.pass(&held[shown..]),
+            }
+        }
+        self.held.push_str(&held[shown..]);
+        self.count(&held[..shown]);
+        held[..shown].into()
+    }
+
+    /// What is held back.
+    pub fn held(&self) -> &str {
+        &self.held
+    }
+
+    /// Whether a call may have begun: nothing more will be shown.
+    pub fn may_be_call(&self) -> bool {
+        self.may_be_call
+    }
+
+    /// What is still to be shown of the answer, now that all of it was taken apart.
+    pub fn rest_of<'a>(&self, answer: &'a TextAnswer) -> &'a str {
+        if answer.calls.is_empty() && answer.malformed.is_empty() && answer.hallucinated_from.is_none() {
+            return answer.text.get(self.shown..).unwrap_or_default();
+        }
+        // Something was taken out, and the space around the words that were shown with it.
+        let rest = answer.text.get(self.words..).unwrap_or_default();
+        let space = rest.len() - rest.trim_start().len();
+        rest.get(space.min(self.space)..).unwrap_or(rest)
+    }
+
+    fn count(&mut self, shown: &str) {
+        self.shown += shown.len();
+        let shown = if self.words == 0 { shown.trim_start() } else { shown };
+        let words = shown.trim_end().len();
+        if words > 0 {
+            self.words += self.space + words;
+            self.space = 0;
+        }
+        self.space += shown.len() - words;
+    }
+
+    /// Moves over what cannot begin a call: a line that opens or closes a fence, a token, or a character.
+    fn pass(&mut self, text: &str) -> usize {
+        if let Some(line) = self.fence_line(text) {
+            return line;
+        }
+        let thought = THOUGHTS
+            .iter()
+            .find(|(open, _)| starts_with(text, open) && self.may_begin());
+        match (self.thought, thought) {
+            (None, Some((open, close))) if self.fence.is_none() => {
+                self.thought = Some(close);
+                self.at_start = false;
+                self.at_line_start = false;
+                return open.len();
+            }
+            (Some(close), _) if text.starts_with(close) => {
+                self.thought = None;
+                self.behind_thought = true;
+                self.at_line_start = false;
+                self.in_code = false;
+                return close.len();
+            }
+            _ => {}
+        }
+        let Some(char) = text.chars().next() else { return 0 };
+        self.at_start &= char.is_whitespace();
+        self.behind_thought &= char.is_whitespace();
+        self.at_line_start = char == '\n' || self.at_start;
+        self.in_code = char != '\n' && (self.in_code != (char == '`'));
+        char.len_utf8()
+    }
+
+    /// The length of the line, if it opens or closes a fence.
+    fn fence_line(&mut self, text: &str) -> Option<usize> {
+        if !self.may_begin() || self.thought.is_some() || self.only_space(text) {
+            return None;
+        }
+        let line = text.split_inclusive('\n').next()?;
+        let opened = Fence::opened_by(line).map(|(fence, _)| fence);
+        let closed = self.fence.is_some_and(|fence| fence.is_closed_by(line));
+        self.fence = match self.fence {
+            Some(_) if closed => None,
+            None if opened.is_some() => opened,
+            _ => return None,
+        };
+        self.at_start = false;
+        self.behind_thought = false;
+        self.at_line_start = true;
+        self.in_code = false;
+        Some(line.len())
+    }
+
+    /// Whether a line begins here, or what counts as one.
+    fn may_begin(&self) -> bool {
+        self.at_line_start || self.behind_thought
+    }
+
+    /// Whether this is space before the first words of the answer, or of what follows thoughts.
+    fn only_space(&self, text: &str) -> bool {
+        (self.at_start || self.behind_thought) && text.starts_with(char::is_whitespace)
+    }
+
+    fn opens(&self, text: &str) -> Opens {
+        if let Some(close) = self.thought {
+            let unclear = text.len() < close.len() && close.starts_with(text);
+            return if unclear { Opens::Unclear } else { Opens::No };
+        }
+        if self.only_space(text) {
+            return Opens::No;
+        }
+        // Whether a line opens or closes a fence shows at its end.
+        let marks = text.trim_start_matches([' ', '\t']);
+        if self.may_begin() && !text.contains('\n') && (marks.is_empty() || marks.starts_with(['`', '~'])) {
+            let unclear = text.len() < MAX_DOUBT;
+            return if unclear { Opens::Unclear } else { Opens::Yes };
+        }
+        if self.fence.is_some() {
+            return Opens::No;
+        }
+        if self.at_start && text.starts_with(['{', '[']) {
+            return Opens::Yes;
+        }
+        let tokens = if self.in_code { Opens::No } else { self.token(text) };
+        if tokens != Opens::Yes && self.at_start && text.starts_with('`') {
+            return self.whole_in_backticks(text);
+        }
+        if tokens == Opens::No && self.may_begin() {
+            self.named(text)
+        } else {
+            tokens
+        }
+    }
+
+    /// An answer in a fence or in backticks may be nothing but calls.
+    fn whole_in_backticks(&self, text: &str) -> Opens {
+        let inner = match Fence::opened_by(text.lines().next().unwrap_or_default()) {
+            Some(_) => text.find('\n').map_or("", |end| &text[end..]),
+            None => text.trim_start_matches('`'),
+        };
+        match inner.trim_start() {
+            _ if text.len() >= MAX_DOUBT => Opens::Yes,
+            "" => Opens::Unclear,
+            inner if inner.starts_with(['{', '[', '`']) => Opens::Yes,
+            inner => match self.token(inner) {
+                Opens::No => self.named(inner),
+                opens => opens,
+            },
+        }
+    }
+
+    /// Whether a marker begins here. Markers of letters begin at the start of a line only.
+    fn token(&self, text: &str) -> Opens {
+        if !text.starts_with(['<', '[']) && !self.may_begin() {
+            return Opens::No;
+        }
+        let mut unclear = THOUGHTS.iter().any(|(open, _)| is_beginning(text, open));
+        for opener in dialect::openers().chain(hallucination::openers()) {
+            if starts_with(text, opener) {
+                return Opens::Yes;
+            }
+            unclear |= is_beginning(text, opener);
+        }
+        if unclear { Opens::Unclear } else { Opens::No }
+    }
+
+    /// Whether the line may be the name of a tool, or a call in Python: in a list, or the whole answer.
+    fn named(&self, text: &str) -> Opens {
+        let listed = text.strip_prefix('[').map(str::trim_start);
+        let line = listed.unwrap_or(text);
+        if line.is_empty() {
+            return Opens::Unclear;
+        }
+        let python = listed.is_some() || self.at_start;
+        let may_be_name = |known: &str| {
+            let same = line.len().min(known.len());
+            let behind = known
+                .get(..same)
+                .filter(|known| starts_with(line, known))
+                .map(|_| &line[same..]);
+            behind.is_some_and(|behind| could_follow(behind, python, listed.is_none()))
+        };
+        match self.tools.names().any(may_be_name) {
+            false => Opens::No,
+            true if text.len() >= MAX_DOUBT || line.contains(['(', '{']) => Opens::Yes,
+            true => Opens::Unclear,
+        }
+    }
+}
+
+/// Whether more text could make `opener` of this.
+fn is_beginning(text: &str, opener: &str) -> bool {
+    text.len() < opener.len() && starts_with(opener, text)
+}
+
+/// Whether this can stand behind a name: the parenthesis of a call, the end of the turn, or a line end and an
+/// object.
+fn could_follow(text: &str, python: bool, object: bool) -> bool {
+    match text.trim_start() {
+        "" => true,
+        rest if rest.starts_with('{') => object && text.contains('\n'),
+        rest => python && (text.starts_with('(') || rest.starts_with('<')),
+    }
+}

@@ -1,0 +1,110 @@
+//! Finds tool calls in the plain text of language models' answers.
+//!
+//! A model that was never trained on its server's native form of tool calls, or whose server does not parse the form
+//! that the model was trained on, writes calls into the text of its answer. [`TextCallParser`] finds them there, in
+//! the forms that open models really write, and leaves text alone that only *talks* about calls. It is a pure
+//! function of the text and of the names of the tools: no I/O, no model, no regular expressions, and linear time for
+//! any input.
+//!
+//! ```
+//! use rockbot_text_calls::TextCallParser;
+//!
+//! let parser = TextCallParser::new(["get_weather"]);
+//! let answer = parser.parse("Let me look.\n\ntool_call_name: get_weather\ntool_call_arguments: {\"city\": \"Paris\"}");
+//! assert_eq!(answer.text, "Let me look.");
+//! assert_eq!(&*answer.calls[0].name, "get_weather");
+//! assert_eq!(answer.calls[0].arguments, r#"{"city":"Paris"}"#);
+//!
+//! let answer = parser.parse("Write `tool_call_name: get_weather` to call it.");
+//! assert!(answer.calls.is_empty());
+//! ```
+//!
+//! # The parts
+//!
+//! * [`instructions`] teaches a model the one form that every model can write, for the system prompt;
+//!   [`result_text`] is how the result of a call is given back to it.
+//! * [`TextCallParser::parse`] takes a complete answer apart: text for a person, calls, malformed calls, and where the
+//!   model began to hallucinate results. [`TextAnswer::correction`] is a text for the model that says what was wrong.
+//! * [`HoldBack`] filters an answer while it is streamed: it passes on what cannot become part of a call and holds the
+//!   rest back.
+//!
+//! A round with a model that has no native tool calls looks like this:
+//!
+//! ```
+//! use rockbot_text_calls::{OfferedTool, TextCallParser, instructions, result_text};
+//! use serde_json::json;
+//!
+//! let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+//! let weather = OfferedTool { name: "get_weather", description: "Returns the weather.", parameters: &schema };
+//! let system_prompt = instructions([weather]);
+//! assert!(system_prompt.contains("### get_weather"));
+//!
+//! // The model may answer in the form that it was trained on instead, here that of Qwen3-Coder.
+//! let text = "<tool_call><function=get_weather><parameter=city>75000</parameter></function></tool_call>";
+//! let answer = TextCallParser::for_tools([weather]).parse(text);
+//! // The schema declares a string, so the digits stay one.
+//! assert_eq!(answer.calls[0].arguments, r#"{"city":"75000"}"#);
+//!
+//! let next_message = result_text("get_weather", "21 degrees");
+//! assert_eq!(next_message, "[Tool result for get_weather]: 21 degrees");
+//! ```
+//!
+//! # What counts as a call
+//!
+//! The form must be a known one (the table is in `dialect/mod.rs`), the tool must be known, and the call must stand
+//! where calls are made. The position decides, never the words around it:
+//!
+//! * A form with a marker of its own counts at the start of a line, filling its lines, outside of fences,
+//!   thoughts, quotations, lists and inline code. It counts in the middle of a line only after the end of a
+//!   sentence, or glued to a word when the marker is a special token that people do not type, and only when it ends
+//!   the answer.
+//! * It is quoted, and no call, when the line before introduces it (a colon, an open quote, a heading, a list
+//!   item) *and* prose follows. Once an answer has quoted calls, later ones need no prose after them to count as
+//!   quoted.
+//! * A form without a marker (a known name above a JSON object, a Python list of calls) must end the answer and
+//!   not be introduced. Plain JSON, a bare name, and anything in a fence must be the whole answer. Fences with the
+//!   info string `tool_code` or `tool_call`, and fenced JSON after `Action:`, are markers.
+//! * A call that cannot be parsed is malformed only if no prose follows it; otherwise it is prose, too.
+//!
+//! An explanation that ends with a call on lines of its own, outside of a fence, cannot be told from a call. It counts
+//! as one, as it does for every server that parses its model's own form.
+//!
+//! # What is dropped
+//!
+//! A model that goes on after its call hallucinates the tool's result. From the first such result on nothing counts,
+//! neither text nor further calls.
+//!
+//! # Untrusted input
+//!
+//! Give [`TextCallParser::parse`] only the assistant's own text of the current turn, never tool results or text of the
+//! user: a call that was injected there would be found like any other. Parse only answers that finished, because the
+//! end of a truncated text looks like a forgotten bracket.
+//!
+//! The parser looks at each byte a bounded number of times, whatever the text is; a hostile text that exhausts this
+//! budget is not searched any further. Nothing panics.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod answer;
+mod call_object;
+mod correction;
+mod cursor;
+mod dialect;
+mod fence;
+mod hallucination;
+mod hold_back;
+mod json;
+mod parser;
+mod placement;
+mod prompt;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod whole_answer;
+
+pub use answer::{MalformedCall, MalformedKind, TextAnswer, TextCall};
+pub use hold_back::HoldBack;
+pub use parser::TextCallParser;
+pub use prompt::{call_text, instructions, result_text};
+pub use tools::OfferedTool;

@@ -1,0 +1,172 @@
+//! The tools that a model may call, as a parser of text needs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::answer::MalformedKind;
+use crate::cursor::{Cursor, starts_with};
+use crate::json::{self, Style};
+
+/// Maximum length of the name of a tool, in bytes: that of the common providers.
+const MAX_NAME_LEN: usize = 64;
+
+/// A tool that a model was offered.
+#[derive(Debug, Clone, Copy)]
+pub struct OfferedTool<'a> {
+    /// The name by which the model calls it.
+    pub name: &'a str,
+    /// The description for the model.
+    pub description: &'a str,
+    /// The JSON Schema of its arguments.
+    pub parameters: &'a Value,
+}
+
+/// A place in the answer where a call stands: the call, or its flaw.
+#[derive(Debug)]
+pub(super) struct CallSite {
+    pub(super) span: Range<usize>,
+    pub(super) call: Result<ParsedCall, Flaw>,
+}
+
+/// A call that can be executed.
+#[derive(Debug)]
+pub(super) struct ParsedCall {
+    pub(super) name: Arc<str>,
+    pub(super) arguments: String,
+}
+
+/// A flaw that prevents a call, with the tool's name as it was written, if there is one.
+#[derive(Debug)]
+pub(super) struct Flaw {
+    pub(super) kind: MalformedKind,
+    pub(super) name: Option<String>,
+}
+
+/// Namespaces of some models' own formats, which they write before a name.
+const NAMESPACES: [&str; 3] = ["functions.", "default_api.", "tools."];
+
+/// The known tools, indexed by name.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    known: Vec<KnownTool>,
+    /// Index into `known` by the name in lower case; `None` when two tools differ only in case.
+    by_lower_case: BTreeMap<String, Option<usize>>,
+}
+
+#[derive(Debug)]
+struct KnownTool {
+    name: Arc<str>,
+    /// For each property with a declared type: whether it is a string.
+    is_string: BTreeMap<String, bool>,
+}
+
+impl Tools {
+    pub(super) fn new<'a>(tools: impl IntoIterator<Item = (Arc<str>, Option<&'a Value>)>) -> Self {
+        let mut this = Self::default();
+        let mut seen = BTreeSet::new();
+        for (name, schema) in tools {
+            if seen.insert(name.clone()) {
+                let lower = name.to_ascii_lowercase();
+                let index = this.known.len();
+                let slot = this.by_lower_case.entry(lower);
+                slot.and_modify(|index| *index = None).or_insert(Some(index));
+                let is_string = schema.map(string_properties).unwrap_or_default();
+                this.known.push(KnownTool { name, is_string });
+            }
+        }
+        this
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().map(|known| &*known.name)
+    }
+
+    /// Returns the tool of exactly this name, or the only one whose name differs just in case.
+    pub(super) fn known(&self, name: &str) -> Option<&Arc<str>> {
+        self.find(name).map(|known| &known.name)
+    }
+
+    /// Like [`Tools::known`], and also finds a name after a namespace of the model's format.
+    pub(super) fn resolve(&self, name: &str) -> Option<&Arc<str>> {
+        self.find_anywhere(name).map(|known| &known.name)
+    }
+
+    fn find_anywhere(&self, name: &str) -> Option<&KnownTool> {
+        let behind = |namespace: &&str| starts_with(name, namespace).then(|| self.find(&name[namespace.len()..]));
+        self.find(name).or_else(|| NAMESPACES.iter().find_map(behind).flatten())
+    }
+
+    fn find(&self, name: &str) -> Option<&KnownTool> {
+        if name.is_empty() || name.len() > 4 * MAX_NAME_LEN {
+            return None;
+        }
+        match self.by_lower_case.get(&name.to_ascii_lowercase())? {
+            Some(index) => self.known.get(*index),
+            None => self.known.iter().find(|known| &*known.name == name),
+        }
+    }
+
+    /// Creates a call of a name and arguments, or a flaw when the tool is unknown or the arguments are unreadable.
+    pub(super) fn call(&self, name: &str, arguments: Result<String, MalformedKind>, span: Range<usize>) -> CallSite {
+        let name = name.trim();
+        let flaw = |kind| Flaw {
+            kind,
+            name: (!name.is_empty()).then(|| name.chars().take(MAX_NAME_LEN).collect()),
+        };
+        let call = match (self.resolve(name), arguments) {
+            (None, _) if name.is_empty() => Err(flaw(MalformedKind::NoName)),
+            (None, _) => Err(flaw(MalformedKind::UnknownTool)),
+            (Some(_), Err(kind)) => Err(flaw(kind)),
+            // The cursor writes valid JSON except for lone surrogates and the like, which serde_json rejects.
+            (Some(_), Ok(arguments)) if serde_json::from_str::<serde_json::Map<_, _>>(&arguments).is_err() => {
+                Err(flaw(MalformedKind::BrokenJson))
+            }
+            (Some(name), Ok(arguments)) => Ok(ParsedCall {
+                name: name.clone(),
+                arguments,
+            }),
+        };
+        CallSite { span, call }
+    }
+
+    /// Appends the JSON of an argument that was written without its type: a string where the schema declares one,
+    /// otherwise the JSON that it is, otherwise a string. `declared` is the type that the markup itself declares.
+    pub(super) fn argument(&self, tool: &str, key: &str, value: &str, declared: Option<bool>, out: &mut String) {
+        let schema = || self.find_anywhere(tool)?.is_string.get(key).copied();
+        let is_string = declared.or_else(schema);
+        let value = value.trim_matches(['\n', '\r']);
+        let json = serde_json::from_str::<Value>(value.trim()).ok();
+        match json.filter(|json| is_string != Some(true) && !json.is_string()) {
+            Some(_) => out.push_str(value.trim()),
+            None if is_string == Some(false) => push_literal(value.trim(), out),
+            None => json::push_string(value, out),
+        }
+    }
+}
+
+/// Appends a value that is neither JSON nor declared as a string: as a Python literal if it is one, else as a string.
+fn push_literal(value: &str, out: &mut String) {
+    let mut cursor = Cursor::new(value);
+    let mut read = String::new();
+    match cursor.value(Style::Python, &mut read) {
+        Ok(()) if cursor.rest().is_empty() => out.push_str(&read),
+        _ => json::push_string(value, out),
+    }
+}
+
+/// Returns for each property of a schema that declares a type whether that is a string.
+fn string_properties(schema: &Value) -> BTreeMap<String, bool> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let typed = properties.into_iter().flatten().filter_map(|(key, schema)| {
+        let is_string = match schema.get("type")? {
+            Value::String(kind) => kind == "string",
+            Value::Array(kinds) => kinds.iter().all(|kind| kind == "string" || kind == "null"),
+            _ => return None,
+        };
+        Some((key.clone(), is_string))
+    });
+    typed.collect()
+}

@@ -1,79 +1,52 @@
-//! Feedback: signs of how well the agent did, gathered for the agent's own improvement.
+//! Feedback: signals of answer quality, collected so that the agent can improve.
 
-use std::fmt;
-
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
-use super::timeline::{Dated, Timeline};
-use crate::{Principal, SessionId, Timestamp};
+use super::timeline::{InMemoryTimeline, TimelineEntry, TimelineStore};
+use crate::{SessionId, Timestamp};
 
-/// Remembers feedback.
-#[async_trait]
-pub trait FeedbackStore: fmt::Debug + Send + Sync + 'static {
-    /// Adds an entry.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the store cannot be written.
-    async fn append(&self, principal: &Principal, entry: FeedbackEntry) -> Result<(), StoreError>;
+/// A store of feedback: a [`TimelineStore`] of [`FeedbackEntry`].
+///
+/// Implemented for every `TimelineStore<FeedbackEntry>`; implement that trait, not this one. The conformance suite
+/// `testing::conformance::feedback_store` checks an implementation.
+pub trait FeedbackStore: TimelineStore<FeedbackEntry> {}
 
-    /// The newest `limit` entries of all sessions that are not older than `since`, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the store cannot be read.
-    async fn query_recent(
-        &self,
-        principal: &Principal,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<FeedbackEntry>, StoreError>;
+impl<S: TimelineStore<FeedbackEntry> + ?Sized> FeedbackStore for S {}
 
-    /// Removes, for all principals, what is older than `before` or than the newest `most` entries of its principal, and
-    /// returns how many went. What cannot be read stays, and so does what a person wrote, as far as the store can tell.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the store cannot be written; what went before is gone.
-    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError>;
-}
-
-/// One sign of how well the agent did.
+/// A signal of how well the agent did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedbackEntry {
-    /// The entry.
+    /// Unique id of the entry.
     pub id: String,
-    /// In which conversation.
+    /// Session that the signal is about.
     pub session_id: SessionId,
-    /// What kind of sign.
+    /// Kind of the signal.
     pub signal_type: FeedbackSignal,
-    /// What it says, in a sentence.
+    /// Content of the signal, in one sentence.
     pub summary: String,
-    /// More, where there is more: for a summary of a session, its JSON.
+    /// Further detail, if any: for a summary of a session, its JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// When.
+    /// Time of the signal.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
 }
 
-/// A kind of feedback. In JSON it is a number.
+/// The kind of a feedback entry. Serialized as a number, from 0 to 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 #[non_exhaustive]
 pub enum FeedbackSignal {
-    /// The person corrected the agent.
+    /// The user corrected the agent.
     Correction,
     /// A tool failed.
     ToolFailure,
-    /// A session was looked at after its end.
+    /// A session was evaluated after its end.
     SessionSummary,
-    /// The person liked an answer.
+    /// The user liked an answer.
     UserThumbsUp,
-    /// The person disliked an answer.
+    /// The user disliked an answer.
     UserThumbsDown,
 }
 
@@ -98,53 +71,27 @@ impl TryFrom<u8> for FeedbackSignal {
 
     fn try_from(number: u8) -> Result<Self, String> {
         let signal = Self::ALL.get(usize::from(number)).copied();
-        signal.ok_or_else(|| format!("{number} is no kind of feedback: expected 0 to 4"))
+        signal.ok_or_else(|| format!("{number} is not a kind of feedback: expected 0 to 4"))
     }
 }
 
-/// Feedback of a process: gone when it ends. The newest 10 000 entries of each principal are kept.
-#[derive(Debug, Default)]
-pub struct InMemoryFeedbackStore {
-    entries: Timeline<FeedbackEntry>,
-}
+/// A [`FeedbackStore`] in memory, lost when the process ends. Keeps the newest 10 000 entries of each principal.
+pub type InMemoryFeedbackStore = InMemoryTimeline<FeedbackEntry>;
 
-impl InMemoryFeedbackStore {
-    /// A store without entries.
-    pub fn new() -> Self {
-        Self::default()
+impl TimelineEntry for FeedbackEntry {
+    fn session(&self) -> &SessionId {
+        &self.session_id
     }
-}
 
-impl Dated for FeedbackEntry {
     fn timestamp(&self) -> Timestamp {
         self.timestamp
-    }
-}
-
-#[async_trait]
-impl FeedbackStore for InMemoryFeedbackStore {
-    async fn append(&self, principal: &Principal, entry: FeedbackEntry) -> Result<(), StoreError> {
-        self.entries.append(principal, entry);
-        Ok(())
-    }
-
-    async fn query_recent(
-        &self,
-        principal: &Principal,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<FeedbackEntry>, StoreError> {
-        Ok(self.entries.recent(principal, since, limit))
-    }
-
-    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
-        Ok(self.entries.purge(before, most))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Principal;
     use crate::testing::conformance;
 
     #[tokio::test]
@@ -153,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_goes_from_its_oldest_end() {
+    async fn a_full_store_drops_its_oldest_entries() {
         let (me, store) = (Principal::default(), InMemoryFeedbackStore::new());
         for millis in 0..10_002 {
             let entry = FeedbackEntry {

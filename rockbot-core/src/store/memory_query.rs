@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{MemoryEntry, StorePath};
+use super::StorePath;
+use super::memory_entry::MemoryEntry;
 use crate::Timestamp;
 use crate::search::{Bm25Ranker, Ranked};
 

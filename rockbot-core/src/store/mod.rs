@@ -9,6 +9,7 @@ mod decay;
 mod error;
 mod feedback;
 mod long_term;
+mod memory_entry;
 mod memory_query;
 mod namespace;
 mod path;
@@ -19,6 +20,7 @@ mod skill_usage;
 mod timeline;
 mod working;
 mod working_entries;
+mod working_note;
 
 pub use chunk_keys::{ChunkKeyForm, ChunkKeys, is_result_chunk, is_result_entry};
 pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory};
@@ -26,15 +28,18 @@ pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, L
 pub use decay::Decay;
 pub use error::{StoreError, StoreErrorKind};
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
-pub use long_term::{InMemoryLongTermMemory, LongTermMemory, LongTermMemoryExt, MemoryEntry, Remembered, remembered};
+pub use long_term::{InMemoryLongTermMemory, LongTermMemory, LongTermMemoryExt};
+pub use memory_entry::{MemoryEntry, Remembered, remembered};
 pub use memory_query::MemoryQuery;
 pub use namespace::{Access, Namespace};
 pub use path::{PathError, StorePath};
 pub use rules::{InMemoryRulesStore, Rule, RulesStore};
 pub use skill::{InMemorySkillStore, Skill, SkillStore};
 pub use skill_usage::{InMemorySkillUsageStore, SkillUsage, SkillUsageStore};
-pub use working::{DEFAULT_TTL, InMemoryWorkingMemory, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote};
+pub use timeline::{InMemoryTimeline, TimelineEntry, TimelineStore};
+pub use working::{InMemoryWorkingMemory, WorkingMemory};
 pub use working_entries::{WorkingEntries, WorkingLimits};
+pub use working_note::{DEFAULT_TTL, WorkingEntry, WorkingMemoryError, WorkingNote};
 
 use crate::chat::Provenance;
 use crate::context::Trust;

@@ -1,97 +1,44 @@
-//! Which skills were used, when and where: what tells a good skill from a forgotten one.
+//! Uses of skills: which skill was used, when and in which session, so that unused skills can be recognized.
 
-use std::fmt;
-
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::timeline::{Dated, Timeline};
-use super::{StoreError, StorePath};
-use crate::{Principal, SessionId, Timestamp};
+use super::StorePath;
+use super::timeline::{InMemoryTimeline, TimelineEntry, TimelineStore};
+use crate::{SessionId, Timestamp};
 
-/// Remembers uses of skills.
-#[async_trait]
-pub trait SkillUsageStore: fmt::Debug + Send + Sync + 'static {
-    /// Adds a use.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the store cannot be written.
-    async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError>;
+/// A store of uses of skills: a [`TimelineStore`] of [`SkillUsage`].
+///
+/// Implemented for every `TimelineStore<SkillUsage>`; implement that trait, not this one. The conformance suite
+/// `testing::conformance::skill_usage_store` checks an implementation.
+pub trait SkillUsageStore: TimelineStore<SkillUsage> {}
 
-    /// The newest `limit` uses that are not older than `since`, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the store cannot be read.
-    async fn query_recent(
-        &self,
-        principal: &Principal,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<SkillUsage>, StoreError>;
+impl<S: TimelineStore<SkillUsage> + ?Sized> SkillUsageStore for S {}
 
-    /// Removes, for all principals, what is older than `before` or than the newest `most` uses of its principal, and
-    /// returns how many went. What cannot be read stays, and so does what a person wrote, as far as the store can tell.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the store cannot be written; what went before is gone.
-    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError>;
-}
-
-/// One use of a skill.
+/// A use of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillUsage {
-    /// The use.
+    /// Unique id of the use.
     pub id: String,
-    /// The skill.
+    /// Name of the skill that was used.
     pub skill_name: StorePath,
-    /// In which conversation.
+    /// Session in which it was used.
     pub session_id: SessionId,
-    /// When.
+    /// Time of the use.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
 }
 
-/// Uses of skills in a process: gone when it ends. The newest 10 000 of each principal are kept.
-#[derive(Debug, Default)]
-pub struct InMemorySkillUsageStore {
-    uses: Timeline<SkillUsage>,
-}
+/// A [`SkillUsageStore`] in memory, lost when the process ends. Keeps the newest 10 000 uses of each principal.
+pub type InMemorySkillUsageStore = InMemoryTimeline<SkillUsage>;
 
-impl InMemorySkillUsageStore {
-    /// A store without uses.
-    pub fn new() -> Self {
-        Self::default()
+impl TimelineEntry for SkillUsage {
+    fn session(&self) -> &SessionId {
+        &self.session_id
     }
-}
 
-impl Dated for SkillUsage {
     fn timestamp(&self) -> Timestamp {
         self.timestamp
-    }
-}
-
-#[async_trait]
-impl SkillUsageStore for InMemorySkillUsageStore {
-    async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError> {
-        self.uses.append(principal, usage);
-        Ok(())
-    }
-
-    async fn query_recent(
-        &self,
-        principal: &Principal,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<SkillUsage>, StoreError> {
-        Ok(self.uses.recent(principal, since, limit))
-    }
-
-    async fn purge(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
-        Ok(self.uses.purge(before, most))
     }
 }
 

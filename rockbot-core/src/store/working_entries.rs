@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{StorePath, WorkingEntry, WorkingMemoryError, WorkingNote};
+use super::StorePath;
+use super::working_note::{WorkingEntry, WorkingMemoryError, WorkingNote};
 use crate::Timestamp;
 
 /// How much a namespace of working memory holds.

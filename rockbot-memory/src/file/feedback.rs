@@ -2,18 +2,18 @@
 //!
 //! `{session}.jsonl` has an entry in each line; sessions of the principal `local` lie in the folder itself, those of
 //! others in `@{principal}/`. Lines that cannot be read are skipped and stay. What is too old goes when somebody
-//! [purges](rockbot_core::store::FeedbackStore::purge), as a [`Memory`](crate::Memory) does.
+//! [purges](rockbot_core::store::TimelineStore::purge), as a [`Memory`](crate::Memory) does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::store::{FeedbackEntry, FeedbackStore, StoreError};
-use rockbot_core::{Principal, SessionId, Timestamp};
+use rockbot_core::store::{FeedbackEntry, StoreError, TimelineStore};
+use rockbot_core::{Principal, Timestamp};
 
 use crate::storage::session_lines::{Line, SessionLines};
 
-/// A [`FeedbackStore`] in a folder, which one process at a time can open.
+/// A [`FeedbackStore`](rockbot_core::store::FeedbackStore) in a folder, which one process at a time can open.
 ///
 /// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A line has
 /// less than 1 MiB.
@@ -24,14 +24,6 @@ pub struct FileFeedbackStore {
 
 impl Line for FeedbackEntry {
     const WHAT: &'static str = "feedback";
-
-    fn session(&self) -> &SessionId {
-        &self.session_id
-    }
-
-    fn timestamp(&self) -> Timestamp {
-        self.timestamp
-    }
 }
 
 impl FileFeedbackStore {
@@ -54,7 +46,7 @@ impl FileFeedbackStore {
 }
 
 #[async_trait]
-impl FeedbackStore for FileFeedbackStore {
+impl TimelineStore<FeedbackEntry> for FileFeedbackStore {
     async fn append(&self, principal: &Principal, entry: FeedbackEntry) -> Result<(), StoreError> {
         self.lines.append(principal, &entry)
     }

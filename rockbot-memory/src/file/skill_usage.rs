@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::store::{SkillUsage, SkillUsageStore, StoreError};
-use rockbot_core::{Principal, SessionId, Timestamp};
+use rockbot_core::store::{SkillUsage, StoreError, TimelineStore};
+use rockbot_core::{Principal, Timestamp};
 
 use crate::storage::session_lines::{Line, SessionLines};
 
-/// A [`SkillUsageStore`] in a folder, which one process at a time can open.
+/// A [`SkillUsageStore`](rockbot_core::store::SkillUsageStore) in a folder, which one process at a time can open.
 ///
 /// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A line has less
 /// than 1 MiB.
@@ -20,14 +20,6 @@ pub struct FileSkillUsageStore {
 
 impl Line for SkillUsage {
     const WHAT: &'static str = "the use of a skill";
-
-    fn session(&self) -> &SessionId {
-        &self.session_id
-    }
-
-    fn timestamp(&self) -> Timestamp {
-        self.timestamp
-    }
 }
 
 impl FileSkillUsageStore {
@@ -50,7 +42,7 @@ impl FileSkillUsageStore {
 }
 
 #[async_trait]
-impl SkillUsageStore for FileSkillUsageStore {
+impl TimelineStore<SkillUsage> for FileSkillUsageStore {
     async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError> {
         self.lines.append(principal, &usage)
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::store::{FeedbackEntry, FeedbackStore, StoreError};
+use rockbot_core::store::{FeedbackEntry, StoreError, TimelineStore};
 use rockbot_core::{Principal, Timestamp};
 
 use super::storage::Database;
 use super::storage::Timeline;
 
-/// The [`FeedbackStore`] of a [`SqliteMemory`](super::SqliteMemory).
+/// The [`FeedbackStore`](rockbot_core::store::FeedbackStore) of a [`SqliteMemory`](super::SqliteMemory).
 #[derive(Debug)]
 pub struct SqliteFeedbackStore(Timeline);
 
@@ -20,7 +20,7 @@ impl SqliteFeedbackStore {
 }
 
 #[async_trait]
-impl FeedbackStore for SqliteFeedbackStore {
+impl TimelineStore<FeedbackEntry> for SqliteFeedbackStore {
     async fn append(&self, principal: &Principal, entry: FeedbackEntry) -> Result<(), StoreError> {
         self.0.append(principal, entry.timestamp, entry).await
     }

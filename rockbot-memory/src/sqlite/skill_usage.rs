@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::store::{SkillUsage, SkillUsageStore, StoreError};
+use rockbot_core::store::{SkillUsage, StoreError, TimelineStore};
 use rockbot_core::{Principal, Timestamp};
 
 use super::storage::Database;
 use super::storage::Timeline;
 
-/// The [`SkillUsageStore`] of a [`SqliteMemory`](super::SqliteMemory).
+/// The [`SkillUsageStore`](rockbot_core::store::SkillUsageStore) of a [`SqliteMemory`](super::SqliteMemory).
 #[derive(Debug)]
 pub struct SqliteSkillUsageStore(Timeline);
 
@@ -20,7 +20,7 @@ impl SqliteSkillUsageStore {
 }
 
 #[async_trait]
-impl SkillUsageStore for SqliteSkillUsageStore {
+impl TimelineStore<SkillUsage> for SqliteSkillUsageStore {
     async fn append(&self, principal: &Principal, usage: SkillUsage) -> Result<(), StoreError> {
         self.0.append(principal, usage.timestamp, usage).await
     }

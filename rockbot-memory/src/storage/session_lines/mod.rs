@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rockbot_core::files::{DataFolder, FileError, Found, LineFile, encode, name_of};
-use rockbot_core::store::StoreError;
-use rockbot_core::{Principal, SessionId, Timestamp};
+use rockbot_core::store::{StoreError, TimelineEntry};
+use rockbot_core::{Principal, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,14 +25,10 @@ const MAX_LINE: u64 = 1 << 20;
 /// How many files are kept open.
 const MAX_OPEN: usize = 64;
 
-/// An entry of a session.
-pub(crate) trait Line: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What messages call it, such as `feedback`.
+/// An entry of a session that is written as a line.
+pub(crate) trait Line: TimelineEntry + Serialize + DeserializeOwned {
+    /// Name of the entry in messages, such as `feedback`.
     const WHAT: &'static str;
-
-    fn session(&self) -> &SessionId;
-
-    fn timestamp(&self) -> Timestamp;
 }
 
 /// `{session}.jsonl` for each session; those of other principals in `@{principal}/`.
@@ -177,6 +173,6 @@ fn may_be_since(found: &Found, since: Timestamp) -> bool {
 
 /// Of entries with the same time, those that were written first come first.
 fn keep_newest<T: Line>(entries: &mut Vec<T>, limit: usize) {
-    entries.sort_by_key(Line::timestamp);
+    entries.sort_by_key(TimelineEntry::timestamp);
     entries.drain(..entries.len().saturating_sub(limit));
 }

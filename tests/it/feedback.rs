@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore};
+use rockbot_core::store::{FeedbackEntry, FeedbackSignal, TimelineStore};
 use rockbot_core::testing::conformance;
 use rockbot_core::{Clock, Principal, SystemClock, Timestamp};
 use rockbot_memory::{FileFeedbackStore, FileSkillUsageStore};

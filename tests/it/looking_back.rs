@@ -9,7 +9,9 @@ use rockbot::memory::{FeedbackSignals, SessionEvaluation};
 use rockbot::testing::{ManualClock, ScriptedModel};
 use rockbot_core::chat::ChatCall;
 use rockbot_core::context::Priority;
-use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, StoreError};
+use rockbot_core::store::{
+    FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, StoreError, TimelineStore,
+};
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 use rockbot_core::tool::{ToolError, tool};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
@@ -74,7 +76,7 @@ async fn corrections_and_failing_tools_are_written_down() {
 struct Stuck;
 
 #[async_trait]
-impl FeedbackStore for Stuck {
+impl TimelineStore<FeedbackEntry> for Stuck {
     async fn append(&self, _: &Principal, _: FeedbackEntry) -> Result<(), StoreError> {
         std::future::pending().await
     }

@@ -7,7 +7,7 @@ use rockbot_core::chat::Provenance;
 use rockbot_core::config::Config;
 use rockbot_core::store::{
     FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, InMemoryLongTermMemory,
-    InMemorySkillUsageStore, LongTermMemory, MemoryEntry, SkillUsage, SkillUsageStore, StorePath,
+    InMemorySkillUsageStore, LongTermMemory, MemoryEntry, SkillUsage, SkillUsageStore, StorePath, TimelineStore,
 };
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::{Clock, Principal, Timestamp};

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rockbot_core::chat::{Provenance, Role};
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, ConversationTurn, FeedbackEntry, FeedbackSignal, FeedbackStore, LogEntry,
-    LongTermMemory, MemoryEntry, MemoryQuery, Rule, RulesStore, Skill, SkillStore, SkillUsage, SkillUsageStore,
-    StorePath, WorkingMemory, WorkingNote,
+    ConversationLog, ConversationMemory, ConversationTurn, FeedbackEntry, FeedbackSignal, LogEntry, LongTermMemory,
+    MemoryEntry, MemoryQuery, Rule, RulesStore, Skill, SkillStore, SkillUsage, StorePath, TimelineStore, WorkingMemory,
+    WorkingNote,
 };
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::{Clock, Principal, Timestamp};

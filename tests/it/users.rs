@@ -12,7 +12,7 @@ use rockbot_core::messaging::{
     MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach, RequestError, SubscribeOptions, Subscription,
     TopicPattern, headers,
 };
-use rockbot_core::store::{FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
+use rockbot_core::store::{FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, TimelineStore};
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BusyPolicy, TurnOutcome, TurnProgress};

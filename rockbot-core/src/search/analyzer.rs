@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::fold::fold;
-use super::stem::{is_empty, stem};
+use super::stem::{is_stop_word, stem};
 
 /// Takes a text apart into the words by which it is found.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
@@ -58,7 +58,7 @@ const MAX_WORD: usize = 64;
 
 impl Analyzer for UnicodeAnalyzer {
     fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
-        let mut word = Word::default();
+        let mut word = PendingWord::default();
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
             if is_whole_word(c) {
@@ -80,13 +80,13 @@ impl Analyzer for UnicodeAnalyzer {
 
 /// A word that is being read.
 #[derive(Default)]
-struct Word {
+struct PendingWord {
     /// In lower case and without accents.
     folded: String,
     has_accents: bool,
 }
 
-impl Word {
+impl PendingWord {
     fn push(&mut self, c: char) {
         if self.folded.len() + 4 > MAX_WORD {
             return;
@@ -103,7 +103,7 @@ impl Word {
 
     /// A word with accents is never an empty one: `thé` is not `the`.
     fn end(&mut self, each: &mut dyn FnMut(&str)) {
-        if !self.folded.is_empty() && (self.has_accents || !is_empty(&self.folded)) {
+        if !self.folded.is_empty() && (self.has_accents || !is_stop_word(&self.folded)) {
             each(stem(&self.folded));
         }
         self.folded.clear();

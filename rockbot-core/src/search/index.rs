@@ -5,9 +5,9 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::places::{NO_WORD, Place, Words};
-use super::score::{Collection, PAIR_WEIGHT};
-use super::terms::terms;
+use super::postings::{NO_TERM, Occurrence, Vocabulary};
+use super::query_terms::query_terms;
+use super::score::{BIGRAM_WEIGHT, Collection};
 use super::{Analyzer, Ranked, UnicodeAnalyzer};
 
 /// Finds texts by words. A text that is added, changed or removed is seen so by the next search.
@@ -29,7 +29,7 @@ use super::{Analyzer, Ranked, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Index<K> {
     analyzer: Arc<dyn Analyzer>,
-    words: Words,
+    vocabulary: Vocabulary,
     /// The key of each text, by its number; `None` when it was removed.
     keys: Vec<Option<K>>,
     /// How many words each text has, by its number.
@@ -51,7 +51,7 @@ impl<K> Bm25Index<K> {
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
-            words: Words::default(),
+            vocabulary: Vocabulary::default(),
             keys: Vec::new(),
             lengths: Vec::new(),
             numbers: HashMap::new(),
@@ -75,10 +75,10 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     pub fn insert(&mut self, key: K, text: &str) {
         self.remove(&key);
         let number = u32::try_from(self.keys.len()).expect("an index holds fewer than 2^32 texts");
-        let (mut length, mut before) = (0_u32, NO_WORD);
+        let (mut length, mut before) = (0_u32, NO_TERM);
         self.analyzer.words(text, &mut |word| {
             length = length.saturating_add(1);
-            before = self.words.add(word, Place { text: number, before });
+            before = self.vocabulary.add(word, Occurrence { text: number, before });
         });
         self.keys.push(Some(key.clone()));
         self.lengths.push(length);
@@ -107,10 +107,10 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
         let collection = Collection::new(self.len(), self.total_length as f64);
         let mut scores = vec![0.0_f32; self.keys.len()];
-        for term in terms(&*self.analyzer, &self.words, query) {
-            self.add_scores(collection, 1.0, term.word.texts(), &mut scores);
-            for texts in term.pairs() {
-                self.add_scores(collection, PAIR_WEIGHT, &texts, &mut scores);
+        for term in query_terms(&*self.analyzer, &self.vocabulary, query) {
+            self.add_scores(collection, 1.0, term.postings.texts(), &mut scores);
+            for texts in term.bigrams() {
+                self.add_scores(collection, BIGRAM_WEIGHT, &texts, &mut scores);
             }
         }
         self.best(&scores, limit)
@@ -166,7 +166,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     /// Forgets what was removed.
     fn compact(&mut self) {
         let texts = renumbered(self.keys.iter().map(Option::is_some));
-        self.words.renumber_texts(|text| texts[text as usize]);
+        self.vocabulary.renumber_texts(|text| texts[text as usize]);
         let mut is_left = self.keys.iter().map(Option::is_some);
         self.lengths.retain(|_| is_left.next().unwrap_or_default());
         self.keys.retain(Option::is_some);

@@ -7,11 +7,11 @@
 mod analyzer;
 mod fold;
 mod index;
-mod places;
+mod postings;
+mod query_terms;
 mod ranker;
 mod score;
 mod stem;
-mod terms;
 mod vectors;
 
 pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};

@@ -22,7 +22,7 @@ use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 pub struct Bm25Ranker {
     analyzer: Arc<dyn Analyzer>,
     /// Whether pairs are looked for in the raw text.
-    has_raw_pairs: bool,
+    has_raw_bigrams: bool,
 }
 
 impl Default for Bm25Ranker {
@@ -37,7 +37,7 @@ impl Bm25Ranker {
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
-            has_raw_pairs: false,
+            has_raw_bigrams: false,
         }
     }
 
@@ -48,7 +48,7 @@ impl Bm25Ranker {
     pub fn seed() -> Self {
         Self {
             analyzer: Arc::new(SeedAnalyzer),
-            has_raw_pairs: true,
+            has_raw_bigrams: true,
         }
     }
 
@@ -72,8 +72,8 @@ impl Bm25Ranker {
     ) -> Vec<Ranked<T>> {
         let query = Query::new(&*self.analyzer, query);
         let candidates: Vec<_> = candidates.into_iter().collect();
-        let raw_pairs = if self.has_raw_pairs {
-            query.written_pairs()
+        let raw_bigrams = if self.has_raw_bigrams {
+            query.written_bigrams()
         } else {
             Vec::new()
         };
@@ -81,7 +81,7 @@ impl Bm25Ranker {
         let count = |it: &T, scratch: &mut [u32]| {
             let text = text_of(it);
             let mut counts = self.count(&query, &text, scratch);
-            counts.found.extend(raw_counts(&raw_pairs, &text));
+            counts.found.extend(raw_counts(&raw_bigrams, &text));
             counts
         };
         let counts: Vec<_> = candidates.iter().map(|it| count(it, &mut scratch)).collect();
@@ -101,8 +101,8 @@ impl Bm25Ranker {
         self.analyzer.words(text, &mut |word| {
             length += 1;
             let word = query.words.get(word).copied();
-            let pair = last.zip(word).filter(|_| !self.has_raw_pairs);
-            let pair = pair.and_then(|pair| query.pairs.get(&pair).copied());
+            let pair = last.zip(word).filter(|_| !self.has_raw_bigrams);
+            let pair = pair.and_then(|pair| query.bigrams.get(&pair).copied());
             for number in word.into_iter().chain(pair) {
                 if scratch[number] == 0 {
                     found.push(number);

@@ -8,7 +8,7 @@ const K1: f64 = 1.5;
 const B: f64 = 0.75;
 
 /// How much two adjacent words of the query count, over one word.
-pub(super) const PAIR_WEIGHT: f64 = 2.0;
+pub(super) const BIGRAM_WEIGHT: f64 = 2.0;
 
 /// Something that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,14 +66,14 @@ impl Collection {
     }
 }
 
-/// What texts score for: the different words of a query, and the different pairs that stand side by side in it.
+/// What texts score for: the different words of a query, and the different bigrams that stand side by side in it.
 #[derive(Debug, Default)]
 pub(super) struct Query {
     /// The number of each word.
     pub(super) words: HashMap<Box<str>, usize>,
-    /// The number of each pair of words.
-    pub(super) pairs: HashMap<(usize, usize), usize>,
-    /// How much words and pairs count, by their number.
+    /// The number of each bigram of words.
+    pub(super) bigrams: HashMap<(usize, usize), usize>,
+    /// How much words and bigrams count, by their number.
     pub(super) factors: Vec<f64>,
 }
 
@@ -89,8 +89,8 @@ impl Query {
                 query.factors.len() - 1
             });
             if let Some(last) = last.replace(number) {
-                query.pairs.entry((last, number)).or_insert_with(|| {
-                    query.factors.push(PAIR_WEIGHT);
+                query.bigrams.entry((last, number)).or_insert_with(|| {
+                    query.factors.push(BIGRAM_WEIGHT);
                     query.factors.len() - 1
                 });
             }
@@ -98,14 +98,14 @@ impl Query {
         query
     }
 
-    /// Each pair as people write it, by its number.
-    pub(super) fn written_pairs(&self) -> Vec<(usize, String)> {
+    /// Each bigram as people write it, by its number.
+    pub(super) fn written_bigrams(&self) -> Vec<(usize, String)> {
         let words: HashMap<_, _> = self.words.iter().map(|(word, number)| (number, word)).collect();
-        let pairs = self.pairs.iter();
-        let mut pairs: Vec<_> = pairs
-            .map(|((a, b), pair)| (*pair, format!("{} {}", words[a], words[b])))
+        let bigrams = self.bigrams.iter();
+        let mut bigrams: Vec<_> = bigrams
+            .map(|((a, b), bigram)| (*bigram, format!("{} {}", words[a], words[b])))
             .collect();
-        pairs.sort_unstable();
-        pairs
+        bigrams.sort_unstable();
+        bigrams
     }
 }

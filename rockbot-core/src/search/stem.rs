@@ -2,14 +2,14 @@
 //! (`cargo run -p rockbot-benches --bin recall_quality`); what made no difference there is not here.
 
 /// English articles, prepositions and conjunctions, sorted. Pronouns and question words help to find what is meant.
-const EMPTY: [&str; 31] = [
+const STOP_WORDS: [&str; 31] = [
     "a", "about", "also", "an", "and", "any", "as", "at", "because", "but", "by", "for", "from", "here", "if", "in",
     "into", "just", "of", "on", "or", "so", "some", "than", "the", "then", "there", "to", "too", "very", "with",
 ];
 
 /// Whether `word` says nothing about what a text is about.
-pub(super) fn is_empty(word: &str) -> bool {
-    word.len() <= 7 && EMPTY.binary_search(&word).is_ok()
+pub(super) fn is_stop_word(word: &str) -> bool {
+    word.len() <= 7 && STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// `word` without the commonest endings of nouns, verbs and adjectives in English, German and Romance languages. Words

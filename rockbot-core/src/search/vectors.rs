@@ -28,7 +28,7 @@ pub struct VectorIndex<K> {
     /// Those of all vectors, one after the other: reading them in a row is what makes it fast.
     values: Vec<f32>,
     keys: Vec<K>,
-    places: HashMap<K, usize>,
+    positions: HashMap<K, usize>,
     dimension: usize,
 }
 
@@ -37,7 +37,7 @@ impl<K> Default for VectorIndex<K> {
         Self {
             values: Vec::new(),
             keys: Vec::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             dimension: 0,
         }
     }
@@ -75,10 +75,12 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
                 ..Self::default()
             };
         }
-        match self.places.get(&key) {
-            Some(&place) => self.values[place * self.dimension..][..self.dimension].copy_from_slice(vector.values()),
+        match self.positions.get(&key) {
+            Some(&position) => {
+                self.values[position * self.dimension..][..self.dimension].copy_from_slice(vector.values())
+            }
             None => {
-                self.places.insert(key.clone(), self.keys.len());
+                self.positions.insert(key.clone(), self.keys.len());
                 self.keys.push(key);
                 self.values.extend_from_slice(vector.values());
             }
@@ -91,15 +93,16 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let Some(place) = self.places.remove(key) else {
+        let Some(position) = self.positions.remove(key) else {
             return false;
         };
         let last = self.keys.len() - 1;
-        self.keys.swap_remove(place);
-        self.values.copy_within(last * self.dimension.., place * self.dimension);
+        self.keys.swap_remove(position);
+        self.values
+            .copy_within(last * self.dimension.., position * self.dimension);
         self.values.truncate(last * self.dimension);
-        if let Some(moved) = self.keys.get(place) {
-            self.places.insert(moved.clone(), place);
+        if let Some(moved) = self.keys.get(position) {
+            self.positions.insert(moved.clone(), position);
         }
         true
     }
@@ -110,7 +113,7 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.places.contains_key(key)
+        self.positions.contains_key(key)
     }
 
     /// All vectors, in no order.

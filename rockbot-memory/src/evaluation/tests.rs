@@ -11,7 +11,7 @@ use rockbot_core::config::Config;
 use rockbot_core::context::Origin;
 use rockbot_core::store::{
     ConversationMemory, ConversationTurn, FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryConversationMemory,
-    InMemoryFeedbackStore, StoreError,
+    InMemoryFeedbackStore, StoreError, TimelineStore,
 };
 use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot_core::testing::{ManualClock, ScriptedModel};

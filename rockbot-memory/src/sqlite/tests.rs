@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{
-    ConversationLog, FeedbackStore, LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Rule, RulesStore,
-    Skill, SkillStore, StoreError, StorePath, WorkingLimits,
+    ConversationLog, LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Rule, RulesStore, Skill, SkillStore,
+    StoreError, StorePath, TimelineStore, WorkingLimits,
 };
 use rockbot_core::testing::conformance;
 use rockbot_core::{Clock, Principal, Timestamp};

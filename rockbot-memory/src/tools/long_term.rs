@@ -13,12 +13,9 @@ use serde::Deserialize;
 
 use super::edit::edited;
 use super::taint::least;
-use super::{ToolDeps, ago, category, failed, invalid, tags};
+use super::{ChangeError, ToolDeps, ago, category, failed, invalid, tags};
 use crate::background::{BackgroundQueue, Expansion, new_memory_id};
 use crate::storage::blocking::blocking;
-
-/// How often an edit is tried while others change the same entry.
-const MAX_TRIES: usize = 20;
 
 /// What the tools work on.
 #[derive(Debug, Clone)]
@@ -208,32 +205,23 @@ struct EditMemory {
 
 async fn edit(this: State<LongTermTools>, args: EditMemory, cx: CallContext) -> Result<String, ToolError> {
     let (id, origin) = (MemoryId::from(args.id.as_str()), this.deps.taint.origin(&cx));
-    for _ in 0..MAX_TRIES {
-        let before = this.live(&id, &cx).await?;
-        let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
-        let content = content.map_err(|error| invalid(&error))?;
+    let change = |entry: &mut MemoryEntry| {
+        check_live(entry).map_err(ChangeError::Rejected)?;
+        let content = edited(&entry.content, &args.old_string, &args.new_string, args.replace_all);
+        let content = content.map_err(|error| ChangeError::Rejected(invalid(&error)))?;
         if content.trim().is_empty() {
-            return Err(ToolError::invalid_arguments(
-                "nothing would be left of it: use archive_memory",
-            ));
+            let left = "nothing would be left of it: use archive_memory";
+            return Err(ChangeError::Rejected(ToolError::invalid_arguments(left)));
         }
-        let after = MemoryEntry {
-            content,
-            updated_at: Some(this.deps.clock.now()),
-            provenance: least(before.provenance.clone(), origin.clone()),
-            ..(*before).clone()
-        };
-        if this
-            .memory
-            .replace(cx.principal(), &before, after.clone())
-            .await
-            .map_err(failed)?
-        {
-            this.deps.taint.note(&cx, [&after.provenance]);
-            return Ok(format!("`{id}` now says: {}", after.content));
-        }
-    }
-    Err(ToolError::execution_failed("somebody else changed it each time: try again").with_retryable(true))
+        entry.content = content;
+        entry.updated_at = Some(this.deps.clock.now());
+        entry.provenance = least(entry.provenance.clone(), origin.clone());
+        Ok(())
+    };
+    let after = this.memory.try_update(cx.principal(), &id, change).await;
+    let after = after.map_err(ChangeError::into_error)?.ok_or_else(|| missing(&id))?;
+    this.deps.taint.note(&cx, [&after.provenance]);
+    Ok(format!("`{id}` now says: {}", after.content))
 }
 
 /// Archives a memory that is wrong or no longer wanted: searches no longer find it. restore_memory brings it back.
@@ -248,7 +236,8 @@ struct ArchiveMemory {
 
 async fn archive(this: State<LongTermTools>, args: ArchiveMemory, cx: CallContext) -> Result<String, ToolError> {
     let id = MemoryId::from(args.id.as_str());
-    this.live(&id, &cx).await?;
+    let entry = this.memory.get(cx.principal(), &id).await.map_err(failed)?;
+    check_live(&*entry.ok_or_else(|| missing(&id))?)?;
     let reason = args.reason.as_deref().unwrap_or("archive_memory");
     let now = this.deps.clock.now();
     let archived = this.memory.archive(cx.principal(), &id, reason, now).await;
@@ -311,20 +300,19 @@ impl LongTermTools {
             ..entry
         })
     }
+}
 
-    /// An entry that searches find.
-    async fn live(&self, id: &MemoryId, cx: &CallContext) -> Result<Arc<MemoryEntry>, ToolError> {
-        let entry = self.memory.get(cx.principal(), id).await.map_err(failed)?;
-        let entry = entry.ok_or_else(|| missing(id))?;
-        match (entry.is_live(), &entry.superseded_by) {
-            (true, _) => Ok(entry),
-            (false, Some(by)) => Err(ToolError::invalid_arguments(format!(
-                "`{by}` took the place of `{id}`: use that one"
-            ))),
-            (false, None) => Err(ToolError::invalid_arguments(format!(
-                "`{id}` is archived: restore_memory brings it back"
-            ))),
-        }
+/// Checks that searches return the entry, that is, that it is neither archived nor superseded.
+fn check_live(entry: &MemoryEntry) -> Result<(), ToolError> {
+    let id = &entry.id;
+    match (entry.is_live(), &entry.superseded_by) {
+        (true, _) => Ok(()),
+        (false, Some(by)) => Err(ToolError::invalid_arguments(format!(
+            "`{by}` took the place of `{id}`: use that one"
+        ))),
+        (false, None) => Err(ToolError::invalid_arguments(format!(
+            "`{id}` is archived: restore_memory brings it back"
+        ))),
     }
 }
 

@@ -49,9 +49,35 @@ fn invalid(error: &impl ToString) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }
 
-/// A store that cannot be used now.
+/// Converts the error of a store, keeping whether a retry may help.
 fn failed(error: StoreError) -> ToolError {
-    ToolError::execution_failed(error.to_string()).with_source(error)
+    let is_retryable = error.is_retryable();
+    ToolError::execution_failed(error.to_string())
+        .with_retryable(is_retryable)
+        .with_source(error)
+}
+
+/// The reason why a change of an entry was not stored.
+enum ChangeError {
+    /// The store failed.
+    Store(StoreError),
+    /// A check of the tool rejected the change, with the text for the model.
+    Rejected(ToolError),
+}
+
+impl From<StoreError> for ChangeError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl ChangeError {
+    fn into_error(self) -> ToolError {
+        match self {
+            Self::Store(error) => failed(error),
+            Self::Rejected(error) => error,
+        }
+    }
 }
 
 /// How long ago something was, in days.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rockbot_core::store::{Skill, StoreError, StorePath};
+use rockbot_core::store::{Skill, StorePath};
 use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
 use rockbot_core::{CallContext, IdSource, Timestamp};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::edit::edited;
 use super::taint::least;
-use super::{ToolDeps, ago, failed, invalid, path};
+use super::{ChangeError, ToolDeps, ago, failed, invalid, path};
 use crate::background::{BackgroundQueue, Summary};
 use crate::skill_service::SkillService;
 
@@ -137,12 +137,12 @@ async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Resu
     let name = path(&args.name)?;
     let (now, origin) = (this.service.clock.now(), this.deps.taint.origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
-        let before = before.ok_or_else(|| missing(&name)).map_err(Refused::Told)?;
+        let before = before.ok_or_else(|| missing(&name)).map_err(ChangeError::Rejected)?;
         let content = edited(&before.content, &args.old_string, &args.new_string, args.replace_all);
-        let content = content.map_err(|error| Refused::Told(invalid(&error)))?;
+        let content = content.map_err(|error| ChangeError::Rejected(invalid(&error)))?;
         if content.trim().is_empty() {
             let left = "nothing would be left of it: use delete_skill";
-            return Err(Refused::Told(ToolError::invalid_arguments(left)));
+            return Err(ChangeError::Rejected(ToolError::invalid_arguments(left)));
         }
         Ok(Some(Skill {
             content,
@@ -152,7 +152,7 @@ async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Resu
         }))
     };
     let edited = this.service.write(cx.principal(), &name, change).await;
-    let edited = edited.map_err(Refused::into_error)?;
+    let edited = edited.map_err(ChangeError::into_error)?;
     this.deps.taint.note(&cx, edited.iter().map(|skill| &skill.provenance));
     Ok(format!("`{name}` is changed."))
 }
@@ -177,27 +177,6 @@ async fn delete(this: State<SkillTools>, args: DeleteSkill, cx: CallContext) -> 
     match deleted {
         true => this.index(&cx).await,
         false => Err(missing(&name)),
-    }
-}
-
-/// Why a skill was not changed.
-enum Refused {
-    Store(StoreError),
-    Told(ToolError),
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl Refused {
-    fn into_error(self) -> ToolError {
-        match self {
-            Self::Store(error) => failed(error),
-            Self::Told(error) => error,
-        }
     }
 }
 

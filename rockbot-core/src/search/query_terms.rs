@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::Analyzer;
-use super::places::{Word, Words};
+use super::postings::{Postings, Vocabulary};
 
 /// A word of a query that stands somewhere, and the words that stand before it in the query.
-pub(super) struct Term<'a> {
-    pub(super) word: &'a Word,
+pub(super) struct QueryTerm<'a> {
+    pub(super) postings: &'a Postings,
     /// Those words by number, each with its place among the terms.
     before: Vec<(u32, usize)>,
     /// One bit for each of them, by the last bits of its number: it tells most words of texts apart.
@@ -15,8 +15,8 @@ pub(super) struct Term<'a> {
 }
 
 /// The different words of `query` that stand somewhere, in their order.
-pub(super) fn terms<'a>(analyzer: &dyn Analyzer, words: &'a Words, query: &str) -> Vec<Term<'a>> {
-    let mut terms: Vec<Term<'a>> = Vec::new();
+pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
+    let mut terms: Vec<QueryTerm<'a>> = Vec::new();
     let (mut places, mut last) = (HashMap::new(), None);
     analyzer.words(query, &mut |word| {
         let Some(word) = words.find(word) else {
@@ -25,18 +25,18 @@ pub(super) fn terms<'a>(analyzer: &dyn Analyzer, words: &'a Words, query: &str) 
         };
         let place = *places.entry(word.number).or_insert(terms.len());
         if place == terms.len() {
-            terms.push(Term::new(word));
+            terms.push(QueryTerm::new(word));
         }
         terms[place].before.extend(last.replace((word.number, place)));
     });
-    terms.iter_mut().for_each(Term::settle);
+    terms.iter_mut().for_each(QueryTerm::settle);
     terms
 }
 
-impl<'a> Term<'a> {
-    fn new(word: &'a Word) -> Self {
+impl<'a> QueryTerm<'a> {
+    fn new(postings: &'a Postings) -> Self {
         Self {
-            word,
+            postings,
             before: Vec::new(),
             before_bits: 0,
         }
@@ -50,11 +50,11 @@ impl<'a> Term<'a> {
 
     /// The texts that have a pair of the query that ends with this word, and how often: one list for each pair, in the
     /// order of the query.
-    pub(super) fn pairs(&self) -> Vec<Vec<(u32, u32)>> {
+    pub(super) fn bigrams(&self) -> Vec<Vec<(u32, u32)>> {
         if self.before.is_empty() {
             return Vec::new();
         }
-        let places = self.word.places().iter();
+        let places = self.postings.occurrences().iter();
         let found = places.filter_map(|place| Some((self.place_of(place.before)?, place.text)));
         let mut found: Vec<_> = found.collect();
         found.sort_by_key(|(pair, _)| *pair);

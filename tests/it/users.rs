@@ -387,8 +387,7 @@ async fn check_busy(busy: BusyPolicy, expected: &[&str]) {
     let (model, bus) = (working(), InProcessBus::new());
     let inbox = Inbox::of(&bus, "desk").await;
     let (work, mut handle) = mock_tool("work");
-    let mut options = UserOptions::default();
-    options.busy = busy;
+    let options = UserOptions::default().with_busy(busy);
     let host = serving(&model, &bus).serve_users_with(options).tool(work.pure());
     let _host = started(host).await;
     inbox.send(message("1", "one")).await;

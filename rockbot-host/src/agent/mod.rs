@@ -1,4 +1,4 @@
-//! Talking to an agent from the program that embeds it.
+//! The agent as the program that embeds it sees it: questions, answers, streams, decisions.
 
 mod stream;
 
@@ -16,19 +16,36 @@ use tokio_util::task::AbortOnDropHandle;
 pub use stream::TurnStream;
 
 use crate::engine::{TurnCall, TurnError, TurnService};
-use stream::{Calling, Queue, Reports};
+use stream::{ProgressQueue, ProgressWriter, SharedCall};
 
-/// An agent of this process: cheap to clone, usable from any task.
+/// A handle to the agent of a host. It is cheap to clone and can be used from any task.
 ///
 /// Messages of one session are answered in order, sessions side by side. A turn that waits for a person frees its
-/// session: later messages are answered meanwhile, and the turn joins the end of the queue once somebody decides.
+/// session: later messages are answered meanwhile, and the turn joins the end of the queue after the decision.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_host::AgentHost;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = AgentHost::in_memory()
+///     .chat(ScriptedModel::new().says("Tea, then."))
+///     .build()?;
+/// let answer = host.agent().ask("kitchen", "Coffee is out.").await?;
+/// assert_eq!(answer.to_string(), "Tea, then.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Agent {
     turns: TurnService,
     ids: Arc<dyn IdSource>,
 }
 
-// Not every provider can be given another shape than an object's.
+// Not all providers accept a schema other than an object's.
 #[derive(Deserialize, JsonSchema)]
 struct Wrapped<T> {
     /// The answer.
@@ -40,35 +57,50 @@ impl Agent {
         Self { turns, ids }
     }
 
-    /// Says `text` in `session` and waits for the answer, which prints as its text.
+    /// Sends `text` in `session` and waits for the answer, which displays as its text.
     ///
-    /// Dropping the call cancels the turn. Once the turn waits for a person it belongs to whoever decides: only
-    /// [`Agent::decide`], [`Agent::cancel`] and time move it.
+    /// Dropping the future cancels the turn. A turn that waits for a person is not cancelled that way: it continues
+    /// with [`Agent::decide`], ends with [`Agent::cancel`], or expires.
     ///
     /// # Errors
     ///
-    /// Fails when the turn ends without an answer, when it waits for a person, and when the message cannot be
-    /// accepted.
+    /// Returns an error if the turn ends without an answer, waits for a person, or the message cannot be accepted.
     pub async fn ask(&self, session: impl Into<SessionId>, text: impl Into<String>) -> Result<TurnOutcome, TurnError> {
         self.answer(self.request(session, text)).await
     }
 
-    /// As [`Agent::ask`], for an answer of type `T`.
+    /// Sends `text` in `session` and waits for an answer of type `T`.
     ///
-    /// The model is told the JSON Schema of `T`; a `T` that is no object is asked for as `{"value": T}`. An answer
-    /// that does not fit is asked for again, without tools, before the turn fails.
+    /// The model is given the JSON Schema of `T`; a `T` that is not an object is requested as `{"value": T}`. An answer
+    /// that does not fit the schema is requested again, without tools, before the turn fails.
     ///
     /// # Errors
     ///
-    /// Fails as [`Agent::ask`] does, and when the answer cannot be read as a `T`.
+    /// Returns an error as [`Agent::ask`] does, and if the answer cannot be deserialized as a `T`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"value": 42}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let answer: u32 = host.agent().ask_as("math", "How much is 6 times 7?").await?;
+    /// assert_eq!(answer, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn ask_as<T>(&self, session: impl Into<SessionId>, text: impl Into<String>) -> Result<T, TurnError>
     where
         T: DeserializeOwned + JsonSchema,
     {
-        let own = OutputSchema::of::<T>();
-        let (expected, is_object) = (own.name.clone(), own.schema["type"] == "object");
+        let schema = OutputSchema::of::<T>();
+        let (expected, is_object) = (schema.name.clone(), schema.schema["type"] == "object");
         let output = match is_object {
-            true => own,
+            true => schema,
             false => OutputSchema::of::<Wrapped<T>>(),
         };
         let request = TurnRequest {
@@ -76,117 +108,144 @@ impl Agent {
             ..self.request(session, text)
         };
         let answer = self.answer(request).await?.text;
-        let read = match is_object {
+        let parsed = match is_object {
             true => serde_json::from_str(&answer),
             false => serde_json::from_str(&answer).map(|Wrapped { value }| value),
         };
-        read.map_err(|source| TurnError::Output { expected, source })
+        parsed.map_err(|source| TurnError::Output { expected, source })
     }
 
-    /// As [`Agent::ask`], seeing what happens while it happens.
+    /// Sends `text` in `session` and returns a stream of the turn's progress, up to its outcome.
     ///
     /// # Panics
     ///
-    /// Panics outside a tokio runtime: the turn begins at once, also when nobody reads.
+    /// Panics outside a tokio runtime: the turn is spawned at once, before the stream is polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_util::StreamExt as _;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::TurnProgress;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let host = AgentHost::in_memory()
+    ///     .chat(ScriptedModel::new().says("Tea, then."))
+    ///     .build()?;
+    /// let mut turn = host.agent().stream("kitchen", "Coffee is out.");
+    /// while let Some(progress) = turn.next().await {
+    ///     if let TurnProgress::Final(outcome) = progress? {
+    ///         assert_eq!(outcome.text, "Tea, then.");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stream(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnStream {
         self.stream_turn(self.request(session, text))
     }
 
     /// Runs a turn with settings of its own: another principal, tier, budget, or busy policy.
     ///
-    /// A message has one turn and one final reply, also when it is delivered again: one whose turn was cancelled,
-    /// perhaps because its caller stopped waiting, is answered with that cancellation for a day. To try again, send
-    /// a message with an id of its own.
+    /// Turns are idempotent: the same message, submitted again, has the same turn and the same outcome for a day. That
+    /// holds for a cancelled turn, too, for example one whose caller stopped waiting; to try again, submit a message
+    /// with another id.
     ///
     /// # Errors
     ///
-    /// Fails when the message cannot be accepted. A turn that ends without an answer is an outcome here.
+    /// Returns an error if the message cannot be accepted. A turn that ends without an answer is an outcome here, not
+    /// an error.
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
         self.turns.call(TurnCall::new(request, ProgressSink::none())).await
     }
 
-    /// As [`Agent::run`], seeing what happens while it happens.
+    /// Runs a turn as [`Agent::run`] does, and returns a stream of its progress, up to its outcome.
     ///
     /// # Panics
     ///
     /// Panics outside a tokio runtime, as [`Agent::stream`] does.
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
-        let queue = Arc::new(Queue::default());
-        let reports = Reports::to(&queue);
-        let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), reports.sink());
+        let queue = Arc::new(ProgressQueue::default());
+        let writer = ProgressWriter::new(&queue);
+        let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), writer.sink());
         let engine = self.turns.engine().clone();
-        let calling = Calling::new(async move {
+        let call = SharedCall::new(async move {
             let ended = match turns.call(TurnCall::new(request, progress)).await {
-                // Its reports go on once somebody decides.
+                // Parked: the stream stays open, and reports continue after the decision.
                 Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&turn).await,
                 ended => ended,
             };
-            // A turn that had ended before has nobody to report to; its end is told here.
-            reports.end(ended);
+            // A turn that had ended before this call reports nothing by itself, so its end is reported here. For the
+            // others this adds nothing: the queue takes one end.
+            writer.end(ended);
         });
-        let running = engine.spawn(calling.clone());
-        TurnStream::new(queue, calling, AbortOnDropHandle::new(running))
+        let running = engine.spawn(call.clone());
+        TurnStream::new(queue, call, AbortOnDropHandle::new(running))
     }
 
-    /// A message of the local user with a fresh id.
+    /// Creates a message of the local user with a new id.
     pub fn request(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnRequest {
         TurnRequest::new(session, MessageId::from(self.ids.next_id()), text)
     }
 
-    /// The calls that wait for a person.
+    /// Returns the tool calls that wait for a person's decision.
     pub fn approvals(&self) -> Vec<ApprovalRequest> {
         self.turns.engine().approval_requests()
     }
 
-    /// Decides about a call that waits. When it was the last one of its turn, the turn goes on.
+    /// Applies a person's decision about a tool call. After the last decision that a turn waits for, it continues.
+    /// Once this returns, the decision is in the journal and survives a crash.
     ///
     /// # Errors
     ///
-    /// Fails when nothing waits for this decision.
+    /// Returns an error if no call waits for this decision, or the journal cannot be written.
     pub async fn decide(&self, decision: Approval) -> Result<(), TurnError> {
         self.turns.engine().decide(decision).await
     }
 
-    /// Waits for the end of a turn, also one that waits for a person or that a restart interrupted.
+    /// Waits for the end of a turn, including one that waits for a person or that was resumed after a restart. Outcomes
+    /// are kept for a day.
     ///
     /// # Errors
     ///
-    /// Fails when nobody knows the turn, and when the host stops first.
+    /// Returns an error if the journal does not know the turn, or the host stops first.
     pub async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
         self.turns.engine().outcome(turn).await
     }
 
-    /// Ends a turn that works or waits for a person. What a mutating call does by then is still recorded. Once this
-    /// returns the turn will not go on, also when the host stops at once and starts again.
+    /// Cancels a turn that works or waits for a person. The result of a mutating call that is running is still awaited
+    /// and recorded. Once this returns, the turn will not continue, even when the host stops at once and restarts.
     ///
     /// # Errors
     ///
-    /// Fails when this process does not work on the turn, or works on it no more because the host stops.
+    /// Returns an error if this process does not work on the turn, or no longer does because the host stops.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         self.turns.engine().cancel(turn).await
     }
 
-    /// Forgets what was said in a session of the local user.
+    /// Deletes the conversation of a session of the local user.
     ///
     /// # Errors
     ///
-    /// Fails when the conversation cannot be written.
+    /// Returns an error if the conversation cannot be written.
     pub async fn reset(&self, session: impl Into<SessionId>) -> Result<(), TurnError> {
         Ok(self.memory().clear(&Principal::default(), &session.into()).await?)
     }
 
-    /// The sessions of the local user that have a conversation.
+    /// Returns the sessions of the local user that have a conversation.
     ///
     /// # Errors
     ///
-    /// Fails when the conversations cannot be read.
+    /// Returns an error if the conversations cannot be read.
     pub async fn sessions(&self) -> Result<Vec<SessionId>, TurnError> {
         Ok(self.memory().sessions(&Principal::default()).await?)
     }
 
-    /// Whether no turn works or waits for its session, and no call of a model is under way, as far as the chat client
-    /// [keeps count](rockbot_core::chat::ModelInfo::is_busy): work that can wait may begin. Turns that wait for a person
-    /// do not count.
+    /// Returns `true` while no turn works or waits for its session and no model is being asked, as far as the chat client
+    /// [keeps count](rockbot_core::chat::ModelInfo::is_busy). Work that can wait may begin then. Turns that wait for a
+    /// person do not count.
     pub fn is_idle(&self) -> bool {
         self.turns.engine().is_idle()
     }

@@ -1,4 +1,4 @@
-//! A turn as a stream of what it reports.
+//! A turn as a stream of its progress.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,46 +13,50 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::engine::TurnError;
 
-/// What a turn reports, up to [`TurnProgress::Final`].
+/// A stream of a turn's progress, which ends with [`TurnProgress::Final`] or an error.
 ///
 /// Dropping the stream cancels the turn, unless another caller waits for the same message. A turn that waits for a
-/// person, or has waited for one, belongs to whoever decides: it goes on without a reader.
+/// person, or has waited for one, continues without a reader.
 ///
-/// A slow reader holds up nobody: text that it has not read yet grows together into one piece, so what waits
-/// is never more than what the turn made. A turn that waits for a person says so and the stream stays open.
+/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged into one, so the queue is
+/// bounded by what the turn produced. A turn that waits for a person reports [`TurnProgress::ApprovalNeeded`], and the
+/// stream stays open.
 #[derive(Debug)]
 #[must_use = "dropping the stream cancels the turn"]
 pub struct TurnStream {
-    queue: Arc<Queue>,
-    calling: Calling,
-    /// The task that polls `calling`.
+    queue: Arc<ProgressQueue>,
+    call: SharedCall,
+    /// The task that polls `call`.
     _running: AbortOnDropHandle<()>,
 }
 
-/// The call of a turn on the reader's behalf. A task polls it, and the reader can end it there and then: a task that
-/// is aborted ends only later, perhaps when the host has stopped already.
+/// The call of a turn on behalf of the reader, shared by the task that polls it and the stream.
+///
+/// Dropping the stream must cancel the turn before `drop` returns. Aborting the task alone would not do: an aborted task
+/// is dropped later by the runtime, perhaps after the host has stopped, and then the turn would be resumed.
 #[derive(Clone)]
-pub(super) struct Calling(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
+pub(super) struct SharedCall(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
 #[derive(Debug, Default)]
-pub(super) struct Queue(Mutex<State>);
+pub(super) struct ProgressQueue(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     items: VecDeque<Result<TurnProgress, TurnError>>,
     closed: bool,
     reader: Option<Waker>,
 }
 
-/// Tells the reader about a turn, also when the task that would tell its end is given up.
+/// The writing end of a [`ProgressQueue`]. Dropped without an end, as in a task that is aborted, it ends the stream with
+/// [`TurnError::Halted`].
 #[derive(Debug)]
-pub(super) struct Reports(Arc<Queue>);
+pub(super) struct ProgressWriter(Arc<ProgressQueue>);
 
 impl TurnStream {
-    pub(super) fn new(queue: Arc<Queue>, calling: Calling, running: AbortOnDropHandle<()>) -> Self {
+    pub(super) fn new(queue: Arc<ProgressQueue>, call: SharedCall, running: AbortOnDropHandle<()>) -> Self {
         Self {
             queue,
-            calling,
+            call,
             _running: running,
         }
     }
@@ -60,26 +64,29 @@ impl TurnStream {
 
 impl Drop for TurnStream {
     fn drop(&mut self) {
-        let call = self.calling.lock().take();
+        // Taken first, so that the lock is released before the call is dropped: that runs code of the engine, which
+        // cancels the turn.
+        let call = self.call.lock().take();
         drop(call);
     }
 }
 
-impl Calling {
+impl SharedCall {
     pub(super) fn new(call: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::pin(call)))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<BoxFuture<'static, ()>>> {
-        // A call that panicked is polled no more.
+        // Poisoned only when the call panicked while it was polled; it is not polled again.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Future for Calling {
+impl Future for SharedCall {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // Held while the call is polled. The reader's drop waits for the end of this poll, never longer.
         let mut call = self.lock();
         if let Some(running) = &mut *call {
             ready!(running.as_mut().poll(cx));
@@ -89,9 +96,9 @@ impl Future for Calling {
     }
 }
 
-impl fmt::Debug for Calling {
+impl fmt::Debug for SharedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calling").finish_non_exhaustive()
+        f.debug_struct("SharedCall").finish_non_exhaustive()
     }
 }
 
@@ -111,32 +118,32 @@ impl Stream for TurnStream {
     }
 }
 
-impl Reports {
-    pub(super) fn to(queue: &Arc<Queue>) -> Self {
+impl ProgressWriter {
+    pub(super) fn new(queue: &Arc<ProgressQueue>) -> Self {
         Self(queue.clone())
     }
 
-    /// A sink that fills the queue.
+    /// Returns a sink that appends to the queue.
     pub(super) fn sink(&self) -> ProgressSink {
         let queue = self.0.clone();
         ProgressSink::new(move |progress| queue.push(Ok(progress)))
     }
 
-    /// How the turn ended.
+    /// Appends the end of the turn and closes the queue.
     pub(super) fn end(&self, ended: Result<TurnOutcome, TurnError>) {
         self.0.push(ended.map(TurnProgress::Final));
     }
 }
 
-impl Drop for Reports {
+impl Drop for ProgressWriter {
     fn drop(&mut self) {
-        // After the end this adds nothing.
+        // Does nothing after `end`, which closed the queue.
         self.0.push(Err(TurnError::Halted));
     }
 }
 
-impl Queue {
-    /// Adds `item`; after the last one, or an error, nothing is added any more.
+impl ProgressQueue {
+    /// Appends `item` and wakes the reader. An outcome or an error closes the queue; later items are dropped.
     fn push(&self, item: Result<TurnProgress, TurnError>) {
         let mut state = self.lock();
         if state.closed {
@@ -153,7 +160,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

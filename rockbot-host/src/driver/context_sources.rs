@@ -1,4 +1,7 @@
-//! What the agent knows that may help with a message: asked of all sources at once, and shown as far as there is room.
+//! Context sources: what the agent knows that may help with a message.
+//!
+//! All sources are asked at once, each under a time limit. Their items are ranked, shown to the model as far as the
+//! budget allows, and recorded with the reason for each, shown or not.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,16 +19,28 @@ use tokio::time::timeout;
 use super::Drive;
 use crate::turn::{Recalled, TurnEvent};
 
-/// Four bytes are about a token.
+/// Estimated bytes of a token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// How much of what the agent knows is shown with a message.
+/// The budget for what the agent knows: how much of it the model is shown with a message, and how long it may take.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use rockbot_host::ContextBudget;
+///
+/// let budget = ContextBudget::default().with_max_tokens(1_000);
+/// assert_eq!((budget.max_tokens, budget.time_limit), (1_000, Duration::from_secs(2)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextBudget {
-    /// How many tokens all of it may have, roughly. Default 4 000.
+    /// Maximum number of tokens of all shown items together, estimated from their length. An item that does not fit is
+    /// skipped; it is never truncated. Default 4 000.
     pub max_tokens: usize,
-    /// How long the sources may take; the turn goes on without those that take longer. Default 2 seconds.
+    /// Maximum time for the sources to answer; the turn continues without those that take longer. Default 2 seconds.
     pub time_limit: Duration,
 }
 
@@ -39,7 +54,7 @@ impl Default for ContextBudget {
 }
 
 impl ContextBudget {
-    /// With at most about `tokens`.
+    /// Sets the maximum number of tokens.
     #[must_use]
     pub fn with_max_tokens(mut self, tokens: usize) -> Self {
         self.max_tokens = tokens;
@@ -47,24 +62,25 @@ impl ContextBudget {
     }
 }
 
-/// What the model is shown of it.
+/// The items of all sources, as messages to the model and as records.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredContext {
-    /// To stand with the agent's instructions.
+    /// The message that follows the agent's instructions.
     pub(crate) instructions: Option<ChatMessage>,
-    /// To stand just before the user's message.
+    /// The message just before the user's message.
     pub(crate) data: Option<ChatMessage>,
+    /// All items with the reasons for them, shown or not.
     pub(crate) recalled: Vec<Recalled>,
 }
 
-/// All sources of a host.
+/// The context sources of a host.
 #[derive(Debug, Default)]
 pub(crate) struct ContextSources {
     pub(crate) sources: Vec<Arc<dyn ContextSource>>,
     pub(crate) budget: ContextBudget,
 }
 
-/// An item, the index of its source, and whether there is room for it.
+/// An item, the index of its source, and whether the budget has room for it.
 struct RankedItem {
     source: usize,
     item: ContextItem,
@@ -72,8 +88,8 @@ struct RankedItem {
 }
 
 impl Drive<'_> {
-    /// Has the turn take in what the agent knows about something, and about its message and the answer so far, beyond what
-    /// the conversation shows.
+    /// Feeds the turn with what the agent knows about `about`, the message and the answer so far, without what the
+    /// conversation shows already.
     pub(super) async fn recall(&mut self, about: String) -> Result<(), JournalError> {
         let (sources, turn) = (&self.driver.sources, &self.turn);
         let gathered = match sources.is_empty() {
@@ -92,78 +108,87 @@ impl Drive<'_> {
 }
 
 impl ContextSources {
+    /// Returns `true` if the host has no sources.
     pub(crate) fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
-    /// What may help with a message.
+    /// Asks all sources and returns what may help with a message.
     pub(crate) async fn gather(&self, query: &ContextQuery) -> GatheredContext {
         self.show(self.ask_all(query).await, query)
     }
 
-    /// What else may help, besides instructions and what `conversation` shows already.
+    /// Asks all sources and returns what may help besides instructions and what `conversation` shows already.
     async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> GatheredContext {
         let parts = || conversation.iter().flat_map(|message| &message.content);
         let is_new = |item: &ContextItem| {
             let content = content(item);
             !item.is_instruction && !parts().any(|part| *part == content)
         };
-        let mut found = self.ask_all(query).await;
-        found.iter_mut().for_each(|items| items.retain(&is_new));
-        self.show(found, query)
+        let mut items = self.ask_all(query).await;
+        items.iter_mut().for_each(|items| items.retain(&is_new));
+        self.show(items, query)
     }
 
-    /// What each source knows.
+    /// Asks all sources concurrently and returns the items of each.
     async fn ask_all(&self, query: &ContextQuery) -> Vec<Vec<ContextItem>> {
         join_all(self.sources.iter().map(|source| self.ask(&**source, query))).await
     }
 
-    fn show(&self, found: Vec<Vec<ContextItem>>, query: &ContextQuery) -> GatheredContext {
-        let found = choose(found, self.budget.max_tokens * BYTES_PER_TOKEN);
-        let shown = || found.iter().filter(|found| found.is_shown).map(|found| &found.item);
+    fn show(&self, items: Vec<Vec<ContextItem>>, query: &ContextQuery) -> GatheredContext {
+        let ranked = choose(items, self.budget.max_tokens * BYTES_PER_TOKEN);
+        let shown = || {
+            ranked
+                .iter()
+                .filter(|ranked| ranked.is_shown)
+                .map(|ranked| &ranked.item)
+        };
         GatheredContext {
             instructions: instructions(shown().filter(|item| item.is_instruction)),
             data: data(shown().filter(|item| !item.is_instruction), query),
-            recalled: found.iter().map(|found| self.recalled(found)).collect(),
+            recalled: ranked.iter().map(|ranked| self.recalled(ranked)).collect(),
         }
     }
 
-    /// What a source knows; nothing, when it fails. It is a user's code.
+    /// Asks one source. A source that fails, panics or exceeds the time limit contributes nothing: it is the user's
+    /// code, and a turn must not depend on it.
     async fn ask(&self, source: &dyn ContextSource, query: &ContextQuery) -> Vec<ContextItem> {
         let asked = AssertUnwindSafe(source.gather(query)).catch_unwind();
-        let why = match timeout(self.budget.time_limit, asked).await {
+        let cause = match timeout(self.budget.time_limit, asked).await {
             Ok(Ok(Ok(items))) => return items,
             Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(_)) => "it panicked".to_owned(),
             Err(_) => format!("it took longer than {:?}", self.budget.time_limit),
         };
-        tracing::warn!(source = source.name(), why = %loggable(&why), "a turn goes on without what a source knows");
+        tracing::warn!(source = source.name(), why = %loggable(&cause), "context source failed; the turn continues without it");
         metrics::counter!("rockbot.agent.context.source_failures").increment(1);
         Vec::new()
     }
 
-    fn recalled(&self, found: &RankedItem) -> Recalled {
+    fn recalled(&self, ranked: &RankedItem) -> Recalled {
         Recalled {
-            source: self.sources[found.source].name().to_owned(),
-            beginning: beginning(&found.item.text).to_owned(),
-            reason: found.item.reason.clone(),
-            is_shown: found.is_shown,
+            source: self.sources[ranked.source].name().to_owned(),
+            beginning: beginning(&ranked.item.text).to_owned(),
+            reason: ranked.item.reason.clone(),
+            is_shown: ranked.is_shown,
         }
     }
 }
 
-/// At most 60 characters of a text.
+/// Returns the first 60 characters of a text, which is enough to recognize it in a record.
 fn beginning(text: &str) -> &str {
     let end = text.char_indices().nth(60).map_or(text.len(), |(end, _)| end);
     &text[..end]
 }
 
-/// Finds `room` bytes for the items of all sources: for instructions first, then for the best item of each source, then
-/// for each one's second, and so on.
-fn choose(found: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<RankedItem> {
-    let ranked = found.into_iter().enumerate().flat_map(|(source, items)| {
-        let found = move |(rank, item): (usize, ContextItem)| (rank, source, item);
-        items.into_iter().enumerate().map(found)
+/// Allots `room` bytes to the items of all sources: to instructions first, then to the best item of each source, then
+/// to the second of each, and so on. Returns all items in the order of their sources.
+///
+/// Items are taken by turns because the scores of different sources cannot be compared.
+fn choose(items: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<RankedItem> {
+    let ranked = items.into_iter().enumerate().flat_map(|(source, items)| {
+        let with_rank = move |(rank, item): (usize, ContextItem)| (rank, source, item);
+        items.into_iter().enumerate().map(with_rank)
     });
     let mut ranked: Vec<_> = ranked.collect();
     ranked.sort_by_key(|(rank, source, item)| (!item.is_instruction, *rank, *source));
@@ -173,8 +198,8 @@ fn choose(found: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<RankedItem> {
         (rank, RankedItem { source, item, is_shown })
     });
     let mut chosen: Vec<_> = fit.collect();
-    chosen.sort_by_key(|(rank, found)| (found.source, *rank));
-    chosen.into_iter().map(|(_, found)| found).collect()
+    chosen.sort_by_key(|(rank, item)| (item.source, *rank));
+    chosen.into_iter().map(|(_, item)| item).collect()
 }
 
 fn instructions<'a>(items: impl Iterator<Item = &'a ContextItem>) -> Option<ChatMessage> {
@@ -183,7 +208,8 @@ fn instructions<'a>(items: impl Iterator<Item = &'a ContextItem>) -> Option<Chat
     (!text.is_empty()).then(message)
 }
 
-/// The data between two marks that nobody who wrote any of it could know.
+/// Returns the data items between two marks. The marks are a digest of the turn's id, which an author of a stored text
+/// could not know, so a prompt injection in the data cannot pretend that the data has ended.
 fn data<'a>(items: impl Iterator<Item = &'a ContextItem>, query: &ContextQuery) -> Option<ChatMessage> {
     let mut items = items.peekable();
     items.peek()?;
@@ -206,7 +232,7 @@ fn data<'a>(items: impl Iterator<Item = &'a ContextItem>, query: &ContextQuery) 
     })
 }
 
-/// The items, each heading once: at its first item.
+/// Returns the items grouped by heading, each heading once, in the order of their first items.
 fn sections<'a>(items: impl Iterator<Item = &'a ContextItem>) -> impl Iterator<Item = ContentPart> {
     let mut items: Vec<_> = items.collect();
     let mut headings: Vec<&str> = Vec::new();
@@ -215,8 +241,8 @@ fn sections<'a>(items: impl Iterator<Item = &'a ContextItem>) -> impl Iterator<I
             headings.push(&item.heading);
         }
     }
-    let place = |item: &&ContextItem| headings.iter().position(|heading| *heading == item.heading);
-    items.sort_by_key(place);
+    let position = |item: &&ContextItem| headings.iter().position(|heading| *heading == item.heading);
+    items.sort_by_key(position);
     let mut last = "";
     let part = move |item: &'a ContextItem| {
         let heading = (last != item.heading).then(|| format!("\n## {}", item.heading));
@@ -230,7 +256,7 @@ fn sections<'a>(items: impl Iterator<Item = &'a ContextItem>) -> impl Iterator<I
     items.into_iter().flat_map(part)
 }
 
-/// An item as it stands in a message.
+/// Returns an item as part of a message. A new line begins it, as it does in every message.
 fn content(item: &ContextItem) -> ContentPart {
     ContentPart {
         text: format!("\n{}", item.text),
@@ -250,7 +276,7 @@ mod tests {
         ContextQuery::new("p".into(), "s".into(), "turn".into(), "hi")
     }
 
-    /// What is shown of the sources' items with so much room.
+    /// Asserts which items are shown with `room` bytes.
     #[track_caller]
     fn check(found: &[&[&str]], room: usize, expected: &[&str]) {
         let source = |texts: &&[&str]| texts.iter().map(|text| item("H", text)).collect();

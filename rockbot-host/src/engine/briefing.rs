@@ -1,4 +1,4 @@
-//! What the model is told besides its instructions and the conversation: the time, and how to work.
+//! The briefing: messages of the host about the time and the working method, before the user's message.
 
 use std::sync::Arc;
 
@@ -8,30 +8,41 @@ use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
 use rockbot_core::store::RulesStore;
 use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 
-/// What every turn begins with, besides the agent's instructions and the conversation.
+/// The settings of the briefing that each turn begins with, besides the agent's instructions and the conversation.
 ///
-/// It stands just before the user's message, so that everything before it keeps the same bytes and providers can
-/// keep it cached.
+/// The briefing stands just before the user's message: what comes before it stays the same from turn to turn, so that
+/// providers can keep it in their prompt caches. A host has none unless it is set: a program that embeds an agent
+/// decides what the agent is told.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_host::Briefing;
+///
+/// let briefing = Briefing::full().with_time_zone("Europe/Paris");
+/// assert!(briefing.date_time && briefing.working_method && briefing.task_list);
+/// assert_eq!(briefing.time_zone.as_deref(), Some("Europe/Paris"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Briefing {
-    /// The date and the time, to the minute. Default true in [`Briefing::full`].
+    /// Whether the model is told the date and the time, to the minute. Default true in [`Briefing::full`].
     pub date_time: bool,
-    /// How many steps the model has, and that it should plan them. Only when it has tools. Default true in
-    /// [`Briefing::full`].
+    /// Whether the model is told how many steps it has, and to plan them. Has an effect only for a model with tools.
+    /// Default true in [`Briefing::full`].
     pub working_method: bool,
-    /// Whether the model can write down what it is to do, with the tools `task_create` and `task_update`. The list is the
-    /// turn's alone, and stands at the end of each request in which the model may call tools, so it stays in sight however
-    /// long the turn gets. Only when it has other tools. Default true in [`Briefing::full`].
+    /// Whether the model can keep a task list, with the tools `task_create` and `task_update`. The list belongs to the
+    /// turn, and stands at the end of each request in which the model may call tools, so it stays in sight however long
+    /// the turn gets. Has an effect only for a model with other tools. Default true in [`Briefing::full`].
     pub task_list: bool,
-    /// Where users are who have not said it: an IANA name such as `Europe/Paris`. `None`, the default, is the zone of the
-    /// system. Who has said it, such as with the tool `set_timezone` of `rockbot-memory`, is where the host's [`RulesStore`]
-    /// says, from the next turn on.
+    /// Time zone of users who have not set their own: an IANA name such as `Europe/Paris`. `None`, the default, is the
+    /// zone of the system. A user's own zone, which the tool `set_timezone` of `rockbot-memory` sets, is read from the
+    /// host's [`RulesStore`] at the start of each turn.
     pub time_zone: Option<String>,
 }
 
 impl Briefing {
-    /// Nothing: the model sees the instructions, the conversation and the message alone.
+    /// Creates an empty briefing: the model sees the instructions, the conversation and the message alone.
     pub fn none() -> Self {
         Self {
             date_time: false,
@@ -41,7 +52,7 @@ impl Briefing {
         }
     }
 
-    /// Everything.
+    /// Creates a briefing with all parts, in the zone of the system.
     pub fn full() -> Self {
         Self {
             date_time: true,
@@ -50,10 +61,9 @@ impl Briefing {
             time_zone: None,
         }
     }
-}
 
-impl Briefing {
-    /// With the time of this zone for users who have not said where they are, an IANA name such as `Europe/Paris`.
+    /// Sets the time zone of users who have not set their own, an IANA name such as `Europe/Paris`. A name that the
+    /// system does not know is reported when the host is built.
     #[must_use]
     pub fn with_time_zone(mut self, name: impl Into<String>) -> Self {
         self.time_zone = Some(name.into());
@@ -61,24 +71,29 @@ impl Briefing {
     }
 }
 
-/// A time zone that nobody knows.
+/// The error of a time zone name that the system does not know.
 #[derive(Debug, thiserror::Error)]
-#[error("`{name}` is no time zone that this system knows: use an IANA name such as `Europe/Paris`")]
+#[error("`{name}` is not a known time zone: use an IANA name such as `Europe/Paris`")]
 pub(crate) struct UnknownTimeZone {
     name: String,
     source: jiff::Error,
 }
 
-/// A briefing that is ready to be given.
+/// A briefing with its time zone resolved.
 #[derive(Debug)]
 pub(crate) struct Briefer {
     briefing: Briefing,
     zone: TimeZone,
-    /// Knows where users are.
+    /// The store of the users' own time zones.
     rules: Option<Arc<dyn RulesStore>>,
 }
 
 impl Briefer {
+    /// Resolves the time zone of `briefing`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system does not know the time zone.
     pub(crate) fn new(briefing: Briefing, rules: Option<Arc<dyn RulesStore>>) -> Result<Self, UnknownTimeZone> {
         let zone = match &briefing.time_zone {
             None => TimeZone::system(),
@@ -90,23 +105,25 @@ impl Briefer {
         Ok(Self { briefing, zone, rules })
     }
 
-    /// Where `principal` is. What the store does not know keeps nobody from an answer.
+    /// Returns the time zone of a user. A store that fails, or that holds an unknown zone, does not fail the turn: the
+    /// host's zone stands in.
     pub(super) async fn zone_of(&self, principal: &Principal) -> TimeZone {
         let Some(rules) = self.rules.as_ref().filter(|_| self.briefing.date_time) else {
             return self.zone.clone();
         };
-        let kept = match rules.time_zone(principal).await {
+        let stored = match rules.time_zone(principal).await {
             Ok(Some(name)) => TimeZone::get(&name).map_err(Into::into),
             Ok(None) => Ok(self.zone.clone()),
             Err(error) => Err(BoxError::from(error)),
         };
-        kept.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the time zone of a user is not known; the one of the host stands in");
+        stored.unwrap_or_else(|error| {
+            tracing::warn!(%error, "time zone of the user unavailable; falling back to the zone of the host");
             self.zone.clone()
         })
     }
 
-    /// The messages, in their order, for somebody in `zone`.
+    /// Returns the messages for a user in `zone`, in order. `steps` is the model's number of steps, or `None` when it
+    /// has no tools.
     pub(super) fn messages(
         &self,
         clock: &dyn Clock,
@@ -126,7 +143,7 @@ impl Briefer {
 fn date_time(now: Timestamp, zone: TimeZone) -> String {
     let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let Ok(instant) = jiff::Timestamp::from_millisecond(millis) else {
-        // A clock beyond the year 9999 has more to worry about.
+        // Beyond the year 9999; the turn continues without a date.
         return "The user's local date and time is not known.".to_owned();
     };
     let now = Zoned::new(instant, zone);
@@ -173,17 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_what_was_not_asked_for() {
+    fn an_empty_briefing_has_no_messages() {
         assert_eq!(texts(Briefing::none(), Some(50)), [] as [&str; 0]);
     }
 
     #[test]
-    fn a_zone_that_nobody_knows_is_named() {
+    fn an_unknown_zone_is_named_in_the_error() {
         let briefing = Briefing {
             time_zone: Some("Mars/Olympus".to_owned()),
             ..Briefing::full()
         };
         let error = Briefer::new(briefing, None).unwrap_err().to_string();
-        assert!(error.starts_with("`Mars/Olympus` is no time zone"), "{error}");
+        assert!(error.starts_with("`Mars/Olympus` is not a known time zone"), "{error}");
     }
 }

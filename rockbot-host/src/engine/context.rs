@@ -1,4 +1,4 @@
-//! What the model is shown at the start of a turn.
+//! The context of a turn: what the model is shown at its start.
 
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputSchema, Provenance, Role};
 use rockbot_core::context::Origin;
@@ -11,14 +11,14 @@ use crate::behavior::ModelBehavior;
 use crate::driver::GatheredContext;
 use crate::turn::{Turn, TurnEvent};
 
-/// How many entries of the conversation the model is shown.
+/// Maximum number of conversation entries that the model is shown.
 const CONTEXT_TURNS: usize = 20;
 
-/// How many of the user's earlier messages are searched by.
+/// Maximum number of the user's earlier messages in the query to context sources.
 const EARLIER: usize = 3;
 
 impl TurnEngine {
-    /// How a turn begins: what its model is shown.
+    /// Builds the context and returns the event that starts the turn with it.
     pub(super) async fn begin(&self, turn: &Turn) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
         let tools = self.tools.registry().snapshot();
@@ -29,41 +29,42 @@ impl TurnEngine {
             .memory
             .recent(&request.principal, &request.session, CONTEXT_TURNS)
             .await?;
-        let (known, zone) = tokio::join!(self.known(request, &past), self.briefer.zone_of(&request.principal));
+        let (gathered, zone) = tokio::join!(self.gather(request, &past), self.briefer.zone_of(&request.principal));
         let instructions = self.prompt.current();
-        self.prefix.look(&instructions, tools.view().json());
+        self.prefix.observe(&instructions, tools.view().json());
         let behavior_prompt = behavior.additional_system_prompt.as_deref();
         let behavior_prompt =
             behavior_prompt.map(|text| ChatMessage::system(text).because(ContextReason::ModelBehavior));
 
-        // What stays the same comes first, so that providers can keep it cached.
+        // Prompt caching: providers cache the longest common prefix, so what stays the same between requests comes
+        // first, and what changes with each message comes last.
         let mut context = Vec::with_capacity(past.len() + 8);
         context.push(ChatMessage::system(&*instructions));
-        context.extend(known.instructions);
+        context.extend(gathered.instructions);
         context.extend(behavior_prompt);
         context.extend(past.into_iter().map(message));
         context.extend(request.output.as_ref().map(shape));
-        context.extend(known.data);
+        context.extend(gathered.data);
         context.extend(result_mode(request, &behavior));
         let steps = has_tools.then_some(steps);
         context.extend(self.briefer.messages(&*self.clock, zone, steps));
         context.push(ChatMessage::user(&*request.text));
         Ok(TurnEvent::Started {
             context,
-            recalled: known.recalled,
+            recalled: gathered.recalled,
             has_tools,
             tool_bytes: tools.view().json().len(),
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
         })
     }
 
-    /// What the agent knows that may help with the message.
-    async fn known(&self, request: &TurnRequest, past: &[ConversationTurn]) -> GatheredContext {
+    /// Asks the context sources about the message and the user's messages before it.
+    async fn gather(&self, request: &TurnRequest, past: &[ConversationTurn]) -> GatheredContext {
         if self.sources.is_empty() {
             return GatheredContext::default();
         }
-        let said = past.iter().rev().filter(|entry| entry.role == Role::User);
-        let earlier = said.take(EARLIER).map(|entry| entry.content.clone()).collect();
+        let messages = past.iter().rev().filter(|entry| entry.role == Role::User);
+        let earlier = messages.take(EARLIER).map(|entry| entry.content.clone()).collect();
         let (principal, session) = (request.principal.clone(), request.session.clone());
         let query = ContextQuery::new(principal, session, request.turn_id(), &*request.text);
         self.sources.gather(&query.with_earlier(earlier)).await
@@ -73,14 +74,15 @@ impl TurnEngine {
 fn message(entry: ConversationTurn) -> ChatMessage {
     let (role, provenance) = match entry.role {
         Role::User => (Role::User, Provenance::USER),
-        // It stands where the answer would: not every provider takes system messages this late.
+        // A text of the host stands in the role of the answer that it replaced: not every provider accepts system
+        // messages after the first.
         Role::System => (Role::Assistant, Provenance::HOST),
         role => (role, Provenance::MODEL),
     };
     ChatMessage::text_of(role, entry.content, provenance).because(ContextReason::History)
 }
 
-/// How the answer tells what tools return, when a schedule asks.
+/// Returns the instruction about tool results in the answer to a scheduled message, if the model's behavior has one.
 fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMessage> {
     let is_scheduled = request.origin == Origin::Scheduled;
     let text = is_scheduled.then(|| behavior.scheduled_task_result_mode.instruction())??;

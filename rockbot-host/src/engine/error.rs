@@ -1,60 +1,65 @@
-//! What can go wrong with asking an agent.
+//! The error of asking an agent.
 
 use rockbot_core::store::StoreError;
 use rockbot_core::turn::{JournalError, TurnOutcome};
 use rockbot_core::{BoxError, CallId, TurnId};
 
 /// A message that was not answered.
+///
+/// Some variants say that sending the message again helps ([`TurnError::Halted`]), others that the turn lives on and
+/// its outcome can be awaited ([`TurnError::NeedsApproval`], [`TurnError::Interrupted`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
-    /// The turn ended without an answer; the outcome says how, and holds the reply to show.
+    /// The turn ended without an answer. The outcome has the status and the reply to show.
     #[error("{}", .0.text)]
     Unanswered(Box<TurnOutcome>),
-    /// The turn waits for a person; decide with `Agent::decide`, then wait with `Agent::outcome`.
+    /// The turn waits for a person. Decide with [`Agent::decide`](crate::Agent::decide), then wait with
+    /// [`Agent::outcome`](crate::Agent::outcome).
     #[error("{} Decide with `agent.decide(request.approve())`, or use `agent.stream` to be asked.", .0.text)]
     NeedsApproval(Box<TurnOutcome>),
-    /// The answer cannot be read as the type that was asked for.
+    /// The answer cannot be deserialized as the requested type.
     #[error("the answer does not fit `{expected}`: {source}")]
     Output {
-        /// The type.
+        /// The name of the requested type.
         expected: String,
-        /// Why not.
+        /// The error of the deserializer.
         source: serde_json::Error,
     },
-    /// The journal refused.
+    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The conversation cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The host is stopping; a turn that had begun goes on when it starts again.
+    /// The host is stopping. A turn that had begun resumes when it starts again.
     #[error("the host is stopping: send the message again when it runs")]
     Halted,
-    /// Another process works on the turn.
-    #[error("turn {0} is being worked on by another process")]
+    /// Another process holds the claim on the turn.
+    #[error("another process works on turn {0}: ask that one for its outcome")]
     Elsewhere(TurnId),
     /// The turn was interrupted and has not been resumed.
-    #[error("turn {0} was interrupted: call `AgentHost::resume` to go on with it")]
+    #[error("turn {0} was interrupted: call `AgentHost::resume` to continue it")]
     Interrupted(TurnId),
-    /// Nobody knows the turn, or it ended more than a day ago.
+    /// The journal does not know the turn, or it ended more than a day ago.
     #[error("there is no turn {0}, or it ended more than a day ago")]
     NotFound(TurnId),
-    /// Nothing waits for this decision.
+    /// The turn does not wait for a decision about this call with these arguments.
     #[error("call {call} of turn {turn} does not wait for a decision, or was asked about with other arguments")]
     NoSuchApproval {
-        /// The turn.
+        /// The id of the turn.
         turn: TurnId,
-        /// The call.
+        /// The id of the call.
         call: CallId,
     },
-    /// A layer on turns failed.
+    /// A turn layer failed.
     #[error("a turn layer failed: {0}")]
     Layer(#[source] BoxError),
 }
 
 impl From<BoxError> for TurnError {
-    /// Finds the typed error inside a layer's error.
+    /// Converts a layer's error: the engine's own error that a layer passed on is unwrapped, any other one is
+    /// [`TurnError::Layer`].
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,

@@ -1,4 +1,4 @@
-//! Measuring turns under the original's metric names.
+//! Metrics of turns, under the metric names of the original framework.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use metrics::{Counter, Histogram, counter, histogram};
 use rockbot_core::turn::{TurnOutcome, TurnStatus};
 
-/// The meters of a host's turns.
+/// The meters of a host's turns, created when they are first used.
 #[derive(Debug, Default)]
 pub(super) struct TurnMeters {
     statuses: [OnceLock<(Counter, Histogram)>; STATUSES.len()],
     spent: OnceLock<Spent>,
 }
 
-/// What turns spent.
+/// The histograms of what a turn spent.
 #[derive(Debug)]
 struct Spent {
     input: Histogram,
@@ -25,7 +25,7 @@ struct Spent {
 const STATUSES: [&str; 6] = ["answered", "partial", "joined", "superseded", "cancelled", "failed"];
 
 impl TurnMeters {
-    /// Counts a turn that ended so after working for `worked`.
+    /// Records a turn that ended with `outcome` after it had worked for `worked`.
     pub(super) fn record(&self, outcome: &TurnOutcome, worked: Duration) {
         let status = number_of(&outcome.status);
         let (turns, duration) = self.statuses[status].get_or_init(|| {
@@ -47,7 +47,7 @@ impl TurnMeters {
     }
 }
 
-/// How a turn ended, in a word.
+/// Returns the label of a status.
 pub(super) fn name_of(status: &TurnStatus) -> &'static str {
     STATUSES[number_of(status)]
 }

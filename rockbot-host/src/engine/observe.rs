@@ -1,4 +1,4 @@
-//! Telling those who look at turns that have ended.
+//! Notification of turn observers.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,22 +11,23 @@ use super::TurnEngine;
 use crate::turn::Turn;
 
 impl TurnEngine {
-    /// Tells all observers of a turn's end. They are users' code.
+    /// Notifies all observers that a turn has ended. An observer is the user's code: its panic is logged.
     pub(super) fn observe(&self, turn: &Turn, outcome: &TurnOutcome) {
         if self.observers.is_empty() {
+            // Checked first: searching for the previous answer is only worth it for a reader.
             return;
         }
         let previous = previous_answer(turn.messages());
         let ended = EndedTurn::new(turn.request(), outcome, self.clock.now()).after(previous.as_deref());
         for observer in &self.observers {
             if catch_unwind(AssertUnwindSafe(|| observer.ended(&ended))).is_err() {
-                tracing::error!(turn = %turn.id(), ?observer, "an observer of turns panicked");
+                tracing::error!(turn = %turn.id(), ?observer, "turn observer panicked; the turn is not affected");
             }
         }
     }
 }
 
-/// What the model said last before the turn; words of the host that stand in its place are not its own.
+/// Returns the model's last answer before the turn. A text of the host in its place does not count.
 fn previous_answer(messages: &[Arc<ChatMessage>]) -> Option<Cow<'_, str>> {
     let is_answer = |message: &&Arc<ChatMessage>| {
         message.role == Role::Assistant

@@ -1,10 +1,13 @@
-//! Watching the beginning of requests: providers keep it cached, and charge less for it, only while it stays the same.
+//! Detection of changes to the prefix of requests, which invalidate the provider's prompt cache.
+//!
+//! Providers cache the prefix of a request and charge less for it while it stays the same. A prefix that changes from
+//! turn to turn costs money without any other symptom, so each change is counted and logged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// What the last turn's requests began with.
+/// The prefix of the last turn's requests.
 #[derive(Debug, Default)]
 pub(super) struct PrefixWatch(Mutex<Option<Prefix>>);
 
@@ -15,15 +18,17 @@ struct Prefix {
 }
 
 impl PrefixWatch {
-    /// Takes in what a turn's requests begin with; counts and tells what has changed since the last turn.
-    pub(super) fn look(&self, instructions: &Arc<str>, tools: &Bytes) {
+    /// Compares the prefix of a turn with the last turn's, and reports what has changed.
+    pub(super) fn observe(&self, instructions: &Arc<str>, tools: &Bytes) {
         let next = Prefix {
             instructions: instructions.clone(),
             tools: tools.clone(),
         };
-        // No code that can panic runs under the lock.
+        // Held for the exchange alone; the comparison and the report happen outside. No code that can panic runs under
+        // the lock.
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(next);
         let Some(last) = last else { return };
+        // Equal pointers are the usual case, and save a comparison of kilobytes for each turn.
         let same = |one: &[u8], other: &[u8]| std::ptr::eq(one, other) || one == other;
         if !same(last.instructions.as_bytes(), instructions.as_bytes()) {
             changed("instructions");
@@ -38,6 +43,6 @@ fn changed(part: &'static str) {
     metrics::counter!("rockbot.prompt.prefix_changes", "part" => part).increment(1);
     tracing::warn!(
         part,
-        "the beginning of prompts has changed: the provider's cache of it is lost"
+        "prompt prefix changed; the provider's prompt cache is invalidated"
     );
 }

@@ -10,8 +10,8 @@ use super::{TurnEngine, meters};
 use crate::live::LiveTurn;
 
 impl TurnEngine {
-    /// The span of a turn: within the one in which its message was accepted. `traceparent` is that of the message's
-    /// sender, for a subscriber that joins traces.
+    /// Creates the span of a turn, within the current span. `traceparent` is that of the message's sender, for a
+    /// subscriber that joins traces.
     pub(super) fn span(&self, live: &LiveTurn) -> Span {
         let request = live.request();
         tracing::info_span!(
@@ -30,7 +30,7 @@ impl TurnEngine {
     }
 }
 
-/// Notes on the span of a turn how it ended.
+/// Records on the current span how its turn ended.
 pub(super) fn ended(outcome: &TurnOutcome) {
     let span = Span::current();
     span.record("status", meters::name_of(&outcome.status));

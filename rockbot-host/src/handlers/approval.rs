@@ -1,4 +1,4 @@
-//! A person's decisions about tool calls.
+//! The handler of a person's decisions about tool calls.
 
 use async_trait::async_trait;
 use rockbot_core::context::Trust;
@@ -7,20 +7,20 @@ use rockbot_core::turn::Approval;
 
 use crate::engine::{TurnError, TurnService};
 
-/// Lets turns go on that wait for a decision. The channel answers for who decides: one that does not vouch for its
-/// senders decides nothing.
+/// Applies decisions to the turns that wait for them. Decisions over a channel that does not authenticate its senders are
+/// rejected: the approval would be worth nothing if any process could send it.
 pub(super) struct Decisions(pub(super) TurnService);
 
 #[async_trait]
 impl MessageHandler<Approval> for Decisions {
     async fn handle(&self, decision: Approval, cx: &MessageContext) -> Result<(), HandlerError> {
         if cx.delivery().trust < Trust::User {
-            let why = "a decision about a tool call came over a channel that does not vouch for its senders";
-            return Err(HandlerError::dead_letter(why));
+            let reason = "decision about a tool call rejected: the channel does not authenticate its senders";
+            return Err(HandlerError::dead_letter(reason));
         }
         match self.0.engine().decide(decision).await {
             Ok(()) => Ok(()),
-            // It may be another agent's: all of them hear of it.
+            // All agents receive the decision, and the turn belongs to another one.
             Err(TurnError::NoSuchApproval { turn, .. }) if !self.0.engine().knows(&turn).await? => Ok(()),
             Err(error @ TurnError::NoSuchApproval { .. }) => Err(HandlerError::dead_letter(error)),
             Err(error) => Err(HandlerError::retry(error)),

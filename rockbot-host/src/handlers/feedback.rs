@@ -1,4 +1,4 @@
-//! Thumbs up and thumbs down.
+//! The handler of users' feedback: thumbs up and thumbs down.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rockbot_core::{Clock, IdSource};
 
 use super::is_for_another;
 
-/// Writes feedback down.
+/// Appends feedback to the feedback store.
 pub(super) struct Thumbs {
     pub(super) store: Arc<dyn FeedbackStore>,
     pub(super) ids: Arc<dyn IdSource>,

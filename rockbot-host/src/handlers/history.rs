@@ -1,4 +1,4 @@
-//! What was said in a conversation, for interfaces that show it.
+//! The handler of requests for a conversation's history, for interfaces that show it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rockbot_core::messaging::{HandlerError, MessageContext, MessageHandler};
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::user::{ConversationHistoryRequest, ConversationHistoryResponse, HistoryTurn};
 
-/// Answers with the conversation, as far as it is remembered. A question that names no topic for its answer has
-/// nobody to answer.
+/// Replies with the conversation, as far as the conversation memory keeps it. A request without a reply topic is not
+/// answered.
 pub(super) struct Histories(pub(super) Arc<dyn ConversationMemory>);
 
 #[async_trait]
@@ -16,13 +16,13 @@ impl MessageHandler<ConversationHistoryRequest> for Histories {
     async fn handle(&self, request: ConversationHistoryRequest, cx: &MessageContext) -> Result<(), HandlerError> {
         let principal = cx.principal(Some(&request.user_id));
         let turns = self.0.recent(&principal, &request.session_id, usize::MAX).await?;
-        let turns = turns.into_iter().map(shown).collect();
+        let turns = turns.into_iter().map(history_turn).collect();
         cx.reply(&ConversationHistoryResponse { turns }).await?;
         Ok(())
     }
 }
 
-fn shown(turn: ConversationTurn) -> HistoryTurn {
+fn history_turn(turn: ConversationTurn) -> HistoryTurn {
     HistoryTurn {
         role: turn.role,
         content: turn.content,

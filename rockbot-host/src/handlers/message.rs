@@ -1,4 +1,4 @@
-//! From a user's message to a turn.
+//! The handler of users' messages: from a message to a turn.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use super::progress::progress_of;
 use super::{UserOptions, is_for_another};
 use crate::engine::{TurnCall, TurnError, TurnService};
 
-/// Makes turns of users' messages. A message is acknowledged once its turn stands in the journal; its final reply
-/// follows when the turn ends.
+/// Submits users' messages to the turn engine. A message is acknowledged once its turn is in the journal; its final
+/// reply follows when the turn ends.
 pub(super) struct UserMessages {
     pub(super) turns: TurnService,
     pub(super) options: UserOptions,
 }
 
-/// How often a message is delivered before it is given up.
-pub(super) const ATTEMPTS: u32 = 4;
+/// Maximum number of deliveries of one message, the first included.
+pub(super) const MAX_ATTEMPTS: u32 = 4;
 
-/// In which conversation a message was said: its place in the order.
+/// Returns the conversation of a message, which is its partition: within one, messages keep their order.
 pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Session {
+    struct SessionField {
         session_id: String,
     }
-    let session: Session = serde_json::from_slice(&envelope.body).ok()?;
-    Some(session.session_id)
+    let field: SessionField = serde_json::from_slice(&envelope.body).ok()?;
+    Some(field.session_id)
 }
 
 #[async_trait]
@@ -51,16 +51,16 @@ impl MessageHandler<UserMessage> for UserMessages {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
                 Err(HandlerError::dead_letter(error).answered())
             }
-            // A layer may refuse for good: nobody but the user can tell whether to try again.
+            // A layer may refuse for good, and a retry would be refused again: the user decides whether to try.
             Err(TurnError::Layer(error)) => {
                 Ok(refuse(&message, cx, &format!("This message was not accepted: {error}")).await?)
             }
-            // The bus will not bring it again, so nobody else tells the user.
-            Err(error) if cx.delivery().attempt >= ATTEMPTS && !matches!(error, TurnError::Halted) => {
+            // The bus will not deliver it again, so the user must be notified now.
+            Err(error) if cx.delivery().attempt >= MAX_ATTEMPTS && !matches!(error, TurnError::Halted) => {
                 refuse(&message, cx, &format!("This message could not be accepted: {error}.")).await?;
                 Err(HandlerError::dead_letter(error).answered())
             }
-            // The message stays on the bus: another process, or this one a little later, accepts it.
+            // The message stays on the bus: another process accepts it, or this one a little later.
             Err(error) => Err(HandlerError::retry(error)),
         }
     }
@@ -85,10 +85,10 @@ impl UserMessages {
     }
 }
 
-/// The final reply to a message that never becomes a turn.
-async fn refuse(message: &UserMessage, cx: &MessageContext, why: &str) -> Result<(), HandlerError> {
+/// Sends the final reply to a message that does not become a turn.
+async fn refuse(message: &UserMessage, cx: &MessageContext, reason: &str) -> Result<(), HandlerError> {
     let reply = AgentReply {
-        content: why.to_owned(),
+        content: reason.to_owned(),
         session_id: message.session_id.clone(),
         agent_name: cx.identity().name().to_string(),
         is_final: true,

@@ -1,4 +1,9 @@
-//! What people say to the agent over the bus: messages, questions for a conversation, feedback, decisions.
+//! The host's own message handlers: users' messages, conversation history, feedback, decisions, and tool calls of other
+//! agents.
+//!
+//! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the delivery ends:
+//! acknowledged, retried a little later, or a dead letter. `progress.rs` and `reply.rs` send what a turn reports and its
+//! final reply back to the user.
 
 mod approval;
 mod feedback;
@@ -16,7 +21,7 @@ use rockbot_core::turn::{Approval, BusyPolicy};
 use rockbot_core::user::{ConversationHistoryRequest, UserFeedback, UserMessage, UserProxyTopics};
 use rockbot_core::{Clock, IdSource};
 
-pub(crate) use reply::Replies;
+pub(crate) use reply::BusReplySender;
 use reply::publish_with_retries;
 pub(crate) use tool_call::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
 
@@ -27,16 +32,26 @@ use feedback::Thumbs;
 use history::Histories;
 use message::UserMessages;
 
-/// How an agent serves the people who write to it over the bus.
+/// The options of an agent that serves users over the bus.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_core::turn::BusyPolicy;
+/// use rockbot_host::UserOptions;
+///
+/// let options = UserOptions::default().with_busy(BusyPolicy::Steer);
+/// assert_eq!(options.busy, BusyPolicy::Steer);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserOptions {
-    /// What a message does when its conversation is busy with an earlier one. By default it waits.
+    /// Treatment of a message whose conversation is busy with an earlier one. Default [`BusyPolicy::Queue`].
     pub busy: BusyPolicy,
 }
 
 impl UserOptions {
-    /// With this for messages whose conversation is busy.
+    /// Sets the treatment of a message whose conversation is busy.
     #[must_use]
     pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
         self.busy = busy;
@@ -44,10 +59,11 @@ impl UserOptions {
     }
 }
 
-/// The topics, and how each is served: what is said in one conversation is accepted in the order in which it was said.
+/// Returns the topics of users' messages with the options of their subscriptions. Messages of one conversation are
+/// accepted in the order in which they were sent; conversations are served side by side.
 pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     let retry = RetryPolicy {
-        max_attempts: message::ATTEMPTS,
+        max_attempts: message::MAX_ATTEMPTS,
         ..RetryPolicy::default()
     };
     let in_order = SubscribeOptions::new()
@@ -62,12 +78,12 @@ pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     ]
 }
 
-/// Whether a message names an agent, and another one than this.
+/// Returns `true` if a message names another agent than this one.
 fn is_for_another(agent: Option<&str>, cx: &MessageContext) -> bool {
     agent.is_some_and(|agent| !agent.eq_ignore_ascii_case(cx.identity().name()))
 }
 
-/// What the handlers work with.
+/// The parts that the handlers of users' messages work with.
 pub(crate) struct HandlerDeps {
     pub(crate) options: UserOptions,
     pub(crate) turns: TurnService,
@@ -77,6 +93,7 @@ pub(crate) struct HandlerDeps {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
+/// Returns the routes of users' messages to their handlers.
 pub(crate) fn user_routes(deps: HandlerDeps) -> [HostRoute; 4] {
     let messages = UserMessages {
         turns: deps.turns.clone(),
@@ -88,6 +105,7 @@ pub(crate) fn user_routes(deps: HandlerDeps) -> [HostRoute; 4] {
         clock: deps.clock,
     };
     [
+        // Idempotent: a message that is sent again under the same id leads to the same turn and its reply.
         HostRoute::idempotent(MessageRoute::of::<UserMessage, _>(messages)),
         MessageRoute::of::<ConversationHistoryRequest, _>(Histories(deps.memory)).into(),
         MessageRoute::of::<UserFeedback, _>(thumbs).into(),

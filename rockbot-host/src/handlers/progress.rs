@@ -1,4 +1,4 @@
-//! What a turn reports on the way, for the one who asked.
+//! Progress reports of a turn on their way to the user.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::TurnEngine;
 
-/// How many reports wait to be sent. Further ones are dropped: the reply itself never is.
-const WAITING: usize = 64;
+/// Maximum number of reports that wait to be sent. Further ones are dropped; the final reply is never dropped.
+const MAX_WAITING: usize = 64;
 
-/// Reports to the topic that the sender named for the reply, and what fires when all of them are out. One that named
-/// none gets none: everybody would see them.
+/// Returns a sink that sends reports to the message's reply topic, and a token that fires when all of them are out. A
+/// message without a reply topic gets no reports: they would go to the topic that all interfaces see.
 pub(super) fn progress_of(
     engine: &Arc<TurnEngine>,
     message: &UserMessage,
@@ -25,12 +25,13 @@ pub(super) fn progress_of(
         out.cancel();
         return (ProgressSink::none(), out);
     }
-    let (sender, mut receiver) = mpsc::channel::<TurnProgress>(WAITING);
+    let (sender, mut receiver) = mpsc::channel::<TurnProgress>(MAX_WAITING);
+    // A drop guard fires the token even when the task is aborted: the reply waits for it.
     let (session, cx, is_out) = (message.session_id.clone(), cx.clone(), out.clone().drop_guard());
     engine.spawn(async move {
         let _is_out = is_out;
         while let Some(progress) = receiver.recv().await {
-            let Some(content) = words(&progress) else { continue };
+            let Some(content) = text_of(&progress) else { continue };
             let report = AgentReply {
                 content,
                 session_id: session.clone(),
@@ -40,17 +41,19 @@ pub(super) fn progress_of(
                 content_type: Some(AgentReply::PROGRESS.to_owned()),
             };
             if let Err(error) = send(&report, &cx).await {
-                tracing::debug!(%error, "a report on the way to a reply was not sent");
+                tracing::debug!(%error, "progress report not sent; the turn continues");
             }
         }
     });
     let sender = Mutex::new(Some(sender));
     let sink = ProgressSink::without_deltas(move |progress| {
-        // What stands under the lock is whole at every moment, whoever panics.
+        // The guarded value is replaced in one step, so it is consistent even after a panic elsewhere.
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(progress, TurnProgress::Final(_)) {
+            // Dropping the sender ends the task above once it has sent what is queued.
             *sender = None;
-        } else if let Some(sender) = sender.as_ref().filter(|_| words(&progress).is_some()) {
+        } else if let Some(sender) = sender.as_ref().filter(|_| text_of(&progress).is_some()) {
+            // Never waits: a slow bus must not slow the turn down.
             let _ = sender.try_send(progress);
         }
     });
@@ -62,13 +65,13 @@ async fn send(report: &AgentReply, cx: &MessageContext) -> Result<(), rockbot_co
     cx.publisher().reply(cx.envelope(), envelope).await.map(drop)
 }
 
-/// What people read; `None` for what is not worth a message of its own.
-fn words(progress: &TurnProgress) -> Option<String> {
+/// Returns the text that users read, or `None` for a report that is not worth a message of its own.
+fn text_of(progress: &TurnProgress) -> Option<String> {
     match progress {
         TurnProgress::ToolStarted { tool, .. } => Some(format!("Using {tool} …")),
         TurnProgress::ToolProgress { text } | TurnProgress::Note(text) => Some(text.clone()),
-        TurnProgress::ApprovalNeeded(ask) => {
-            let (tool, arguments) = (&ask.tool, &ask.arguments);
+        TurnProgress::ApprovalNeeded(request) => {
+            let (tool, arguments) = (&request.tool, &request.arguments);
             Some(format!("May I call {tool} with {arguments}? I wait for your decision."))
         }
         _ => None,

@@ -1,4 +1,4 @@
-//! Final replies on their way to those who asked.
+//! Final replies on their way to the user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use serde_json::json;
 
 use crate::engine::ReplySender;
 
-/// The pauses between attempts to publish an answer.
+/// Pauses between attempts to publish a reply. Four attempts in about twenty seconds outlast a reconnect of a bus.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
 
-/// Publishes final replies under the topics that their messages name.
+/// A sender that publishes final replies to the reply topics of their messages.
 #[derive(Debug)]
-pub(crate) struct Replies {
+pub(crate) struct BusReplySender {
     pub(crate) publisher: Arc<dyn MessagePublisher>,
     pub(crate) identity: AgentIdentity,
 }
 
 #[async_trait]
-impl ReplySender for Replies {
+impl ReplySender for BusReplySender {
     async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError> {
         let Some(topic) = &request.reply_to else { return Ok(()) };
         let envelope = self.envelope(request, outcome)?;
@@ -34,16 +34,16 @@ impl ReplySender for Replies {
             }
             Err(error) => error,
         };
-        tracing::warn!(turn = %outcome.turn, %error, "a final reply could not be sent");
+        tracing::warn!(turn = %outcome.turn, %error, "final reply not sent; it is retried when the host restarts, unless a retry cannot help");
         match error.retry_helps() || matches!(error, BusError::Closed) {
             true => Err(error.into()),
-            // It never will be: the conversation has it, and the message must not be answered for ever.
+            // It can never be sent. The conversation has the answer; retrying at each start would not end.
             false => Ok(()),
         }
     }
 }
 
-/// Publishes a message, again after a while where that may help.
+/// Publishes a message, with up to four attempts where the error states that a retry may help.
 pub(crate) async fn publish_with_retries(
     publisher: &dyn MessagePublisher,
     topic: &str,
@@ -58,10 +58,11 @@ pub(crate) async fn publish_with_retries(
     publisher.publish(topic, Arc::clone(envelope)).await
 }
 
-impl Replies {
-    /// The reply. Its message id comes from the turn: sent twice, it is the same message.
+impl BusReplySender {
+    /// Creates the envelope of the reply. Its message id is derived from the turn's, so receivers deduplicate a reply
+    /// that is sent twice.
     fn envelope(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Arc<MessageEnvelope>, BusError> {
-        // An answer speaks for itself; what else a reply is, programs must be told.
+        // Programs need the status of a reply that is no answer; an answer needs none.
         let status = (!outcome.is_answer()).then_some(&outcome.status);
         let reply = AgentReply {
             content: outcome.text.clone(),

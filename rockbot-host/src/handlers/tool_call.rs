@@ -1,4 +1,4 @@
-//! Running tools for others who ask over the bus.
+//! The handler of tool calls from other agents and programs.
 
 use std::sync::Arc;
 
@@ -12,19 +12,22 @@ use serde::Serialize;
 use super::publish_with_retries;
 use crate::tool::ToolDispatcher;
 
-/// Answers calls of this host's tools. A call that did not work is answered with a [`ToolErrorMessage`] that says
-/// why; a tool that reports a failure of its own, with its response.
+/// Runs calls of this host's tools and publishes their results. A call that failed is answered with a
+/// [`ToolErrorMessage`] that states the cause; a failure that the tool itself reports is its response.
 pub(crate) struct ToolInvokeHandler(pub(crate) Arc<ToolDispatcher>);
 
-/// How many calls a host takes at once. The limits of its tools hold besides.
-const CONCURRENCY: usize = 64;
+/// Maximum number of calls that a host handles at once. The limits of its tools apply besides.
+const MAX_CONCURRENCY: usize = 64;
 
-/// Where calls come in whose callers name no host.
+/// Topic of calls that name no host.
 pub(crate) const TOOL_TOPIC: &str = "tool.invoke";
 
-/// Where calls come in, and how they are served.
+/// Returns a topic of tool calls with the options of its subscription.
 pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
-    (topic.to_owned(), SubscribeOptions::new().with_concurrency(CONCURRENCY))
+    (
+        topic.to_owned(),
+        SubscribeOptions::new().with_concurrency(MAX_CONCURRENCY),
+    )
 }
 
 #[async_trait]
@@ -43,7 +46,7 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
             }
             answered => answered,
         };
-        // Never again: the call has run.
+        // A dead letter, not a retry: the call has run, and must not run twice.
         let lost = |error| HandlerError::dead_letter(format_args!("the answer to a call could not be sent: {error}"));
         answered.map_err(lost)
     }
@@ -53,7 +56,7 @@ async fn fail(request: &ToolInvokeRequest, error: &ToolError, cx: &MessageContex
     answer(&ToolErrorMessage::new(request, error), cx).await
 }
 
-/// Puts the answer under the caller's topic, or under the one for all.
+/// Publishes the answer to the caller's reply topic, or to the common topic of tool results.
 async fn answer<M: Message + Serialize>(payload: &M, cx: &MessageContext) -> Result<(), BusError> {
     let topic = cx.envelope().reply_to.as_deref().or(ToolInvokeResponse::TOPIC);
     let topic = topic.ok_or(BusError::NoTopic(ToolInvokeResponse::TYPE))?;

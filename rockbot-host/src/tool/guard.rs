@@ -64,10 +64,12 @@ pub(super) struct GuardedTool {
 
 impl GuardedTool {
     fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
+        let hints = &self.entry.registration().hints;
         CallFacts {
             effect: self.effect_of(request),
             needs_approval: self.needs_approval(request),
-            keeps_result_whole: self.entry.registration().hints.keeps_results_whole,
+            keeps_result_whole: hints.keeps_results_whole,
+            delegates: hints.delegates,
         }
     }
 
@@ -116,6 +118,7 @@ impl Guard {
             effect: Effect::Pure,
             needs_approval: false,
             keeps_result_whole: false,
+            delegates: false,
         };
         let tool = self.resolve(&request.tool_name, cx);
         tool.map_or(unknown, |tool| tool.facts(request))

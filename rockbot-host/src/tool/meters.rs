@@ -1,4 +1,4 @@
-//! Counting and timing tool calls under the seed's metric names.
+//! Metrics of tool calls, under the metric names of the original framework.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::{Counter, Histogram, counter, histogram};
 use rockbot_core::tool::{ToolErrorCode, ToolInvokeResponse};
 
-/// The meters of one tool, one pair for each status.
+/// The meters of one tool: a pair for each status, created when it is first used.
 #[derive(Debug)]
 pub(super) struct Meters {
     name: String,
@@ -29,7 +29,7 @@ impl Meters {
         }
     }
 
-    /// Counts one call that ended with `response` after `duration`.
+    /// Records one call that ended with `response` after `duration`.
     pub(super) fn record(&self, response: &ToolInvokeResponse, duration: Duration) {
         let status = match response.code {
             Some(ToolErrorCode::Timeout | ToolErrorCode::OutcomeUnknown) => 2,

@@ -5,9 +5,10 @@ use rockbot_core::tool::{ToolInvokeRequest, ToolInvokeResponse};
 use tracing::Span;
 use tracing::field::Empty;
 
-/// The span of `request`, without what only its end knows. It has a name of its own besides the one that is fixed.
+/// Creates the span of a call. The fields that are known only at its end are empty; `otel.name` holds the tool's name,
+/// because the name of a span itself is fixed at compile time.
 pub(super) fn span(request: &ToolInvokeRequest) -> Span {
-    // Names and ids are the model's own words.
+    // Names and ids are the model's words: they may hold line breaks or terminal escapes.
     let name = loggable(request.tool_name.as_str());
     tracing::info_span!(
         "execute_tool",
@@ -24,7 +25,7 @@ pub(super) fn span(request: &ToolInvokeRequest) -> Span {
     )
 }
 
-/// A tool call whose span somebody sees. One that is dropped counts as cancelled.
+/// A tool call with an enabled span. A call that is dropped before its end is recorded as cancelled.
 pub(super) struct CallSpan {
     pub(super) span: Span,
     captures_content: bool,
@@ -32,7 +33,7 @@ pub(super) struct CallSpan {
 }
 
 impl CallSpan {
-    /// Begins to watch the call of `request`.
+    /// Begins to record the call of `request`.
     pub(super) fn begin(span: Span, captures_content: bool, request: &ToolInvokeRequest) -> Self {
         if captures_content {
             span.record("gen_ai.tool.call.arguments", &*request.arguments);
@@ -44,7 +45,7 @@ impl CallSpan {
         }
     }
 
-    /// The call has ended.
+    /// Records the end of the call.
     pub(super) fn end(mut self, response: &ToolInvokeResponse) {
         self.has_ended = true;
         if self.captures_content {

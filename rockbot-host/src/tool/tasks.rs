@@ -1,7 +1,7 @@
-//! The tools with which a model keeps the list of its turn's tasks.
+//! The tools with which a model keeps the task list of its turn.
 //!
-//! They are in no registry: they exist within a turn that keeps a list, and nobody else can call them. They only check
-//! and answer; the turn itself takes the list from the calls that succeeded.
+//! They are in no registry: they exist only within a turn that keeps a list, and no other caller can reach them. They
+//! check their arguments and answer; the turn itself derives the list from the calls that succeeded.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolRegistry, ToolSn
 
 use crate::turn::tasks::{CREATE, TaskCreate, TaskList, TaskUpdate, UPDATE};
 
-/// The tools of a turn that keeps a list.
+/// Returns the tools of a turn that keeps a list.
 pub(super) fn task_tools() -> Arc<ToolSnapshot> {
-    let create = |args: TaskCreate, cx: CallContext| async move { before(&cx).create(&args) };
-    let update = |args: TaskUpdate, cx: CallContext| async move { before(&cx).update(&args) };
+    let create = |args: TaskCreate, cx: CallContext| async move { list_before(&cx).create(&args) };
+    let update = |args: TaskUpdate, cx: CallContext| async move { list_before(&cx).update(&args) };
     let tools: Vec<Tool> = vec![tool(CREATE, create).pure(), tool(UPDATE, update).pure()];
     let registry = InMemoryToolRegistry::new();
     let registered = registry.replace_source(&Owner::new("turn"), tools);
@@ -21,7 +21,7 @@ pub(super) fn task_tools() -> Arc<ToolSnapshot> {
     registry.snapshot()
 }
 
-/// The list as it is when the call runs.
-fn before(cx: &CallContext) -> TaskList {
+/// Returns the list as it is before the call.
+fn list_before(cx: &CallContext) -> TaskList {
     cx.extension::<TaskList>().cloned().unwrap_or_default()
 }

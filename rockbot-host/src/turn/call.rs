@@ -20,6 +20,9 @@ pub struct CallFacts {
     /// `true` when the result stays in the conversation unchanged, whatever its length. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_result_whole: bool,
+    /// `true` when the call hands work to another agent, which reports the result later. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delegates: bool,
 }
 
 /// A call and its progress.

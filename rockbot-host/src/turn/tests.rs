@@ -267,6 +267,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
         effect: *effect,
         needs_approval: *needs_approval,
         keeps_result_whole: false,
+        delegates: false,
     };
     TurnEvent::ModelAnswered {
         response: ChatResponse {

@@ -24,7 +24,7 @@ use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{ContextSources, LargeResults};
 use crate::engine::{Briefer, EngineDeps, ReplySender, TurnEngine, TurnService};
-use crate::handlers::Replies;
+use crate::handlers::BusReplySender;
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
@@ -362,7 +362,7 @@ impl AgentHostBuilder {
 }
 
 fn replies(bus: &Arc<dyn Bus>, identity: &AgentIdentity) -> Arc<dyn ReplySender> {
-    Arc::new(Replies {
+    Arc::new(BusReplySender {
         publisher: bus.clone(),
         identity: identity.clone(),
     })

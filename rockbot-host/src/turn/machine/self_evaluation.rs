@@ -94,6 +94,7 @@ impl Turn {
             settings: &self.policy,
             calls: &self.finished,
             has_changes: self.activity.mutating_calls > 0,
+            has_delegated: self.has_delegated,
             has_tools: self.has_tools,
             is_last: self.limit().is_some(),
             shape_attempts: self.shape_attempts,

@@ -5,10 +5,6 @@ use rockbot_core::turn::{FinishedCall, TurnRequest, TurnStatus};
 use super::tasks;
 use crate::turn::{Nudge, PolicySnapshot, Purpose, TurnStep};
 
-/// Tools that delegate work to another agent, which reports later. The calls of such a turn do not show what will have
-/// been done, so neither its completeness nor its follow-up can be judged yet.
-const DELEGATING: [&str; 3] = ["spawn_subagent", "invoke_agent", "spawn_wisps"];
-
 /// The state of a turn that the policies after an answer may read.
 pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) request: &'a TurnRequest,
@@ -17,6 +13,8 @@ pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) calls: &'a [FinishedCall],
     /// `true` when one of these calls changed something.
     pub(in crate::turn) has_changes: bool,
+    /// `true` when one of these calls handed work to another agent, which reports later.
+    pub(in crate::turn) has_delegated: bool,
     /// `true` when the model could have called a tool.
     pub(in crate::turn) has_tools: bool,
     /// `true` when a limit forbids another question to the model.
@@ -31,10 +29,10 @@ impl AnswerFacts<'_> {
         work_calls(self.calls)
     }
 
-    /// Reports whether a judge may be asked: the budget allows it, and no other agent still works on the request.
+    /// Reports whether a judge may be asked: the budget allows it, and no other agent still works on the request. The
+    /// calls of a turn that delegated do not show what will have been done, so it cannot be judged yet.
     pub(super) fn may_ask_judge(&self) -> bool {
-        let delegates = |call: &FinishedCall| DELEGATING.contains(&call.tool.as_str());
-        !self.is_last && !self.calls.iter().any(delegates)
+        !self.is_last && !self.has_delegated
     }
 }
 

@@ -47,6 +47,7 @@ mod tests {
                 effect,
                 needs_approval,
                 keeps_result_whole: false,
+                delegates: false,
             },
         )
     }

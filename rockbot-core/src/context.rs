@@ -1,4 +1,5 @@
-//! The context that travels with every call: for whom, from where, until when, with which permissions.
+//! The context that travels with every call: on whose behalf it is made, where the work came from, its deadline and
+//! its grants.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CallId, Digest, Principal, SessionId, TurnId};
 
-/// Through which door work came in. It comes from the channel, never from the message.
+/// The entry point through which work came in. It is set by the channel, never by the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -28,53 +29,56 @@ pub enum Origin {
     Bus,
 }
 
-/// Whose work goes first where work has to wait.
+/// The priority of work that has to wait for a permit, such as a model call. Earlier variants go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Priority {
-    /// Somebody waits for the answer.
+    /// A user waits for the answer.
     #[default]
     User,
     /// A schedule fired.
     Scheduled,
     /// Another turn waits for the answer.
     Subagent,
-    /// Nobody waits: the agent tends its own memory.
+    /// Background work without a waiting caller: the agent maintains its own memory.
     Dream,
 }
 
-/// How far a text can be trusted. Ordered: the trust of a mixture is the least of its parts.
+/// How far the author of a text can be trusted. Ordered: the trust of a mixture is the minimum of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// Anybody may have written it: tool output, web pages, remote agents.
+    /// The author is unknown: tool output, web pages, remote agents.
     #[default]
     Untrusted,
-    /// The person in the conversation wrote it.
+    /// The user of the conversation wrote it.
     User,
     /// The operator of this host wrote it: profile, rules, the framework's own texts.
     Host,
 }
 
-/// Where the untrusted text came from that the model of a turn had read when it made a call, such as `tool:web_browse`; its
-/// own words are not among them, those of earlier turns neither. The host attaches it to the contexts of calls that change
-/// something: what such a call writes down may repeat what a stranger said. It names what
-/// [`CallContext::content_trust`] judges, which counts earlier answers, too.
+/// The origins of the untrusted text that the model of a turn had read when it made a call, such as
+/// `tool:web_browse`.
+///
+/// The model's own text is not among them, nor is text of earlier turns. The host attaches the sources to the
+/// contexts of calls that change something, because what such a call stores may repeat an injected prompt.
+/// [`CallContext::content_trust`] additionally counts earlier answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UntrustedSources(pub Arc<[Arc<str>]>);
 
-/// Permission for one exact tool call.
+/// The approval of one exact tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The call that was approved.
+    /// The id of the approved call.
     pub call: CallId,
-    /// [`Grant::args_hash`] of the call that was approved: other arguments are another call.
+    /// The [`Grant::args_hash`] of the approved call. With other arguments it is another call, which the grant does
+    /// not cover.
     pub args_hash: Digest,
 }
 
 impl Grant {
-    /// The digest that binds a grant to a tool and its exact arguments.
+    /// Returns the digest that binds a grant to a tool and its exact arguments.
     pub fn args_hash(tool: &str, arguments: &str) -> Digest {
         Digest::of([tool, arguments])
     }
@@ -82,8 +86,8 @@ impl Grant {
 
 /// Reports the progress of a tool call to the listener of its turn.
 ///
-/// It is the narrow side of a turn's [`ProgressSink`](crate::turn::ProgressSink): a tool can report texts of its own, but
-/// no event of the turn, such as its end. Without a listener a report costs nothing. Cheap to clone.
+/// It is the narrow side of a turn's [`ProgressSink`](crate::turn::ProgressSink): a tool can report texts of its own,
+/// but no event of the turn, such as its end. Without a listener a report costs nothing. Cheap to clone.
 ///
 /// ```
 /// use rockbot_core::CallContext;
@@ -133,10 +137,11 @@ impl fmt::Debug for ProgressReporter {
     }
 }
 
-/// What every call knows about the work that it belongs to: one shared allocation, cheap to clone.
+/// The context of the work that a call belongs to. It is one shared allocation and cheap to clone.
 ///
-/// A context is passed along unchanged. Of its fields these cross a bus: principal, remaining time, trace and
-/// idempotency key. Trust and grants never do: they come from the channel.
+/// A context is passed along unchanged; the `with_*` methods return a copy that differs in one field. These fields
+/// cross a bus: principal, remaining time, trace and idempotency key. Trust and grants never do: the receiving host
+/// derives them from the channel.
 ///
 /// ```
 /// # use rockbot_core::context::{CallContext, Origin};
@@ -157,12 +162,12 @@ struct Scope {
     origin: Origin,
     priority: Priority,
     trust: Trust,
-    /// Of what the model had read; see [`CallContext::content_trust`].
+    /// The least trust of what the model had read; see [`CallContext::content_trust`].
     content: Trust,
     deadline: Option<Instant>,
     cancellation: CancellationToken,
     grants: Arc<[Grant]>,
-    /// The key of a call that came from another program, as its caller named it.
+    /// The key that another program gave to a call, if the call came from there.
     idempotency_key: Option<Arc<str>>,
     trace: Option<Arc<str>>,
     progress: ProgressReporter,
@@ -179,7 +184,8 @@ impl fmt::Debug for Extension {
 }
 
 impl CallContext {
-    /// The context of a user's call in `session`: local principal, no deadline, no grants, nobody listening.
+    /// Creates the context of a user's call in `session`: principal `local`, no deadline, no grants, no progress
+    /// listener.
     pub fn new(session: impl Into<SessionId>) -> Self {
         Self(Arc::new(Scope {
             session: session.into(),
@@ -201,73 +207,76 @@ impl CallContext {
         }))
     }
 
-    /// The conversation.
+    /// Returns the conversation.
     pub fn session(&self) -> &SessionId {
         &self.0.session
     }
 
-    /// On whose behalf.
+    /// Returns the principal on whose behalf the call is made.
     pub fn principal(&self) -> &Principal {
         &self.0.principal
     }
 
-    /// The turn that this call belongs to, if any.
+    /// Returns the turn that this call belongs to, if any.
     pub fn turn(&self) -> Option<&TurnId> {
         self.0.turn.as_ref()
     }
 
-    /// The turn that started this call's turn, if any.
+    /// Returns the turn that started this call's turn, if any.
     pub fn parent(&self) -> Option<&TurnId> {
         self.0.parent.as_ref()
     }
 
-    /// How many turns stand above this call's turn: 0 for a turn that a message started.
+    /// Returns the number of turns above this call's turn: 0 for a turn that a message started.
     pub fn depth(&self) -> u32 {
         self.0.depth
     }
 
-    /// Through which door the work came in.
+    /// Returns the entry point through which the work came in.
     pub fn origin(&self) -> Origin {
         self.0.origin
     }
 
-    /// Whose work goes first.
+    /// Returns the priority of the work.
     pub fn priority(&self) -> Priority {
         self.0.priority
     }
 
-    /// How far the originator of the work can be trusted.
+    /// Returns how far the originator of the work can be trusted.
     pub fn trust(&self) -> Trust {
         self.0.trust
     }
 
-    /// How far everything can be trusted that led to this call: its originator, and what the model had read when it made
-    /// the call. [`Trust::Untrusted`] once that was a tool's result, an earlier answer of the model, which may repeat one,
-    /// or something in another program, of which nobody knows.
+    /// Returns how far everything can be trusted that led to this call: its originator, and what the model had read
+    /// when it made the call.
     ///
-    /// A tool layer decides by it: a tool that sends mail can be denied once strangers may have spoken. Whoever starts
-    /// work from within a tool call passes it on as the trust of that work.
+    /// It is [`Trust::Untrusted`] as soon as the model has read a tool's result, an earlier answer of its own, which
+    /// may repeat such a result, or content in another program, whose sources are unknown.
+    ///
+    /// A tool layer can decide by it, for example deny a tool that sends mail once the model may have read an
+    /// injected prompt. A tool that starts further work passes it on as the trust of that work.
     pub fn content_trust(&self) -> Trust {
         self.0.trust.min(self.0.content)
     }
 
-    /// When the work must have ended, if ever.
+    /// Returns the deadline of the work, if it has one.
     pub fn deadline(&self) -> Option<Instant> {
         self.0.deadline
     }
 
-    /// How long the work may still take: `None` when it has no deadline.
+    /// Returns the time that is left until the deadline, or `None` if there is no deadline. Zero once the deadline is
+    /// over.
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = self.0.deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Fires when the work is no longer wanted.
+    /// Returns the token that is cancelled when the work is no longer wanted.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.cancellation
     }
 
-    /// The W3C `traceparent` of the caller, if there is one.
+    /// Returns the W3C `traceparent` of the caller, if there is one.
     pub fn trace(&self) -> Option<&str> {
         self.0.trace.as_deref()
     }
@@ -277,14 +286,14 @@ impl CallContext {
         &self.0.progress
     }
 
-    /// Whether this exact call was approved.
+    /// Returns `true` if this exact call, with these arguments, was approved.
     pub fn is_granted(&self, call: &CallId, tool: &str, arguments: &str) -> bool {
         let matches = |grant: &Grant| grant.call == *call && grant.args_hash == Grant::args_hash(tool, arguments);
         self.0.grants.iter().any(matches)
     }
 
-    /// The key under which an outside system can recognise a repetition of `call`: turn and call id, or what the
-    /// program that asked for the call says.
+    /// Returns the key by which an external system can recognize a repetition of `call`: turn id and call id, or the
+    /// key that the program gave that asked for the call. Pass it to services that accept idempotency keys.
     pub fn idempotency_key(&self, call: &CallId) -> String {
         match (&self.0.turn, &self.0.idempotency_key) {
             (Some(turn), _) => format!("{turn}/{call}"),
@@ -293,30 +302,30 @@ impl CallContext {
         }
     }
 
-    /// The value of type `T` that somebody attached with [`CallContext::with_extension`].
+    /// Returns the value of type `T` that was attached with [`CallContext::with_extension`].
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.extensions.get(&TypeId::of::<T>())?.0.downcast_ref()
     }
 
-    /// On behalf of `principal`.
+    /// Sets the principal on whose behalf the call is made. Default `local`.
     #[must_use]
     pub fn with_principal(self, principal: Principal) -> Self {
         self.change(|scope| scope.principal = principal)
     }
 
-    /// As the one call that another program asks for under `key`.
+    /// Sets the key that another program gave to the call.
     #[must_use]
     pub fn with_idempotency_key(self, key: impl Into<Arc<str>>) -> Self {
         self.change(|scope| scope.idempotency_key = Some(key.into()))
     }
 
-    /// As a call of `turn`.
+    /// Sets the turn that the call belongs to.
     #[must_use]
     pub fn with_turn(self, turn: TurnId) -> Self {
         self.change(|scope| scope.turn = Some(turn))
     }
 
-    /// As work that `parent` started, one level below it.
+    /// Sets the turn that started this work, and the number of turns above it.
     #[must_use]
     pub fn with_parent(self, parent: TurnId, depth: u32) -> Self {
         self.change(|scope| {
@@ -325,49 +334,49 @@ impl CallContext {
         })
     }
 
-    /// Through `door`.
+    /// Sets the entry point. Default [`Origin::User`].
     #[must_use]
     pub fn with_origin(self, origin: Origin) -> Self {
         self.change(|scope| scope.origin = origin)
     }
 
-    /// With `priority`.
+    /// Sets the priority. Default [`Priority::User`].
     #[must_use]
     pub fn with_priority(self, priority: Priority) -> Self {
         self.change(|scope| scope.priority = priority)
     }
 
-    /// With `trust` in the originator.
+    /// Sets how far the originator can be trusted. Default [`Trust::User`].
     #[must_use]
     pub fn with_trust(self, trust: Trust) -> Self {
         self.change(|scope| scope.trust = trust)
     }
 
-    /// After the model has read something of this trust. It only ever gets less.
+    /// Lowers the content trust to `content`, because the model has read content of that trust. It never rises again.
     #[must_use]
     pub fn with_content_trust(self, content: Trust) -> Self {
         self.change(|scope| scope.content = scope.content.min(content))
     }
 
-    /// To be finished by `deadline`.
+    /// Sets the deadline.
     #[must_use]
     pub fn with_deadline(self, deadline: Instant) -> Self {
         self.change(|scope| scope.deadline = Some(deadline))
     }
 
-    /// Cancelled by `cancellation`.
+    /// Sets the token that cancels the work.
     #[must_use]
     pub fn with_cancellation(self, cancellation: CancellationToken) -> Self {
         self.change(|scope| scope.cancellation = cancellation)
     }
 
-    /// With exactly these grants.
+    /// Replaces all grants.
     #[must_use]
     pub fn with_grants(self, grants: impl Into<Arc<[Grant]>>) -> Self {
         self.change(|scope| scope.grants = grants.into())
     }
 
-    /// As part of the trace `traceparent`.
+    /// Sets the `traceparent` of the trace that the work belongs to.
     #[must_use]
     pub fn with_trace(self, traceparent: &str) -> Self {
         self.change(|scope| scope.trace = Some(traceparent.into()))
@@ -381,7 +390,8 @@ impl CallContext {
         self.change(|scope| scope.progress = progress)
     }
 
-    /// With a value of the caller's own, found again by its type.
+    /// Attaches a value of the caller's own, which [`CallContext::extension`] finds by its type. A second value of a
+    /// type replaces the first.
     #[must_use]
     pub fn with_extension<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.change(|scope| {

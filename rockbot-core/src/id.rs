@@ -1,4 +1,4 @@
-//! The names of things: small, cheap to clone, and never mixed up with each other.
+//! Identifiers: newtypes over shared text, cheap to clone, which the compiler does not let you mix up.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,7 +14,7 @@ macro_rules! ids {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -77,27 +77,28 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One conversation. Untrusted text: it may come from a channel, so it is encoded before it names a file.
+    /// The id of a conversation. It is untrusted text, because it may come from a channel: encode it before it names
+    /// a file.
     SessionId;
-    /// One run of the turn engine.
+    /// The id of one run of the turn engine.
     TurnId;
-    /// One message, as its sender named it: the same id again is the same message delivered again.
+    /// The id of a message, as its sender chose it. The same id again is the same message, redelivered.
     MessageId;
-    /// One tool call inside a turn, as the model named it.
+    /// The id of a tool call inside a turn, as the model chose it.
     CallId;
-    /// On whose behalf work is done. Stores never read across principals.
+    /// The identity on whose behalf work is done. Stores never read across principals.
     Principal;
-    /// One entry of long-term memory.
+    /// The id of an entry in long-term memory.
     MemoryId;
-    /// A tool's name, unique in its registry: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    /// The name of a tool, unique in its registry: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     ToolName;
 }
 
 impl ToolName {
-    /// The longest name that model providers accept.
+    /// Maximum length of a name that model providers accept, in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// Whether every model provider accepts this name.
+    /// Returns `true` if every model provider accepts this name.
     ///
     /// ```
     /// # use rockbot_core::ToolName;
@@ -111,19 +112,19 @@ impl ToolName {
 }
 
 impl Default for Principal {
-    /// The principal of a process that serves one person: `local`.
+    /// Returns the principal of a process that serves one person: `local`.
     fn default() -> Self {
         Self::from("local")
     }
 }
 
-/// Where fresh ids come from: the seam that makes a host's ids predictable in a test.
+/// A source of fresh ids. A test injects a deterministic one, such as `testing::SequentialIds`.
 pub trait IdSource: fmt::Debug + Send + Sync + 'static {
-    /// A text that was never returned before.
+    /// Returns an id that this source has not returned before.
     fn next_id(&self) -> String;
 }
 
-/// Ids from the operating system's randomness: 32 hexadecimal digits.
+/// An [`IdSource`] of random ids from the operating system's random number generator: 32 hexadecimal digits.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RandomIds;
 
@@ -133,7 +134,7 @@ impl IdSource for RandomIds {
     }
 }
 
-/// An id from the operating system's randomness, written once to where it is to stand.
+/// Returns a random id, converted directly from a buffer on the stack into the target type.
 pub(crate) fn random_id<T: for<'a> From<&'a str>>() -> T {
     let mut digits = uuid::Uuid::encode_buffer();
     let digits: &str = uuid::Uuid::new_v4().simple().encode_lower(&mut digits);

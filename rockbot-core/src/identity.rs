@@ -1,14 +1,14 @@
-//! Who an agent is, for its peers on a bus.
+//! The identity of an agent, for its peers on a bus.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{IdSource as _, RandomIds};
 
-/// An agent's name, and which of its running instances this is.
+/// The name of an agent, and the id of one running instance of it.
 ///
-/// The name stands on what the agent sends and in the names of its subscriptions, so that instances of one name
-/// share their work; the instance tells them apart.
+/// The name is the source of the messages that the agent sends and part of the names of its subscriptions, so that
+/// instances with the same name share the work as competing consumers. The instance id tells them apart.
 ///
 /// ```
 /// use rockbot_core::AgentIdentity;
@@ -25,7 +25,7 @@ pub struct AgentIdentity {
 }
 
 impl AgentIdentity {
-    /// A new instance of the agent `name`.
+    /// Creates a new instance of the agent `name`, with a random instance id.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -33,25 +33,25 @@ impl AgentIdentity {
         }
     }
 
-    /// This very instance.
+    /// Sets the instance id.
     #[must_use]
     pub fn with_instance_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.instance_id = id.into();
         self
     }
 
-    /// The agent.
+    /// Returns the name of the agent.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Which running instance of the agent.
+    /// Returns the id of the running instance.
     pub fn instance_id(&self) -> &Arc<str> {
         &self.instance_id
     }
 
-    /// The name of this agent's subscription to `pattern`, shared by all its instances: `.` in the pattern becomes
-    /// `-`, `*` becomes `_`, `#` becomes `__`.
+    /// Returns the name of this agent's subscription to `pattern`, shared by all its instances: `.` in the pattern
+    /// becomes `-`, `*` becomes `_`, `#` becomes `__`.
     pub fn subscription_name(&self, pattern: &str) -> String {
         let pattern = pattern.replace('.', "-").replace('#', "__").replace('*', "_");
         format!("{}.{pattern}", self.name)

@@ -1,4 +1,4 @@
-//! What an agent knows that may help with a message: gathered before each turn, from everybody who knows something.
+//! Recall: knowledge that may help with a message, gathered from all context sources before each turn.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use crate::chat::Provenance;
 use crate::{BoxError, Principal, SessionId, TurnId};
 
-/// Knows something that may help with a message: memories, skills, rules, notes.
+/// A source of knowledge that may help with a message: memories, skills, rules, notes.
 ///
-/// All sources of a host are asked at once, before the model is. What they return the host shows to the model as far as
-/// there is room, each source's best items first. A source that fails or takes too long is left out, and the turn goes on.
+/// Before the first model call of a turn the host asks all its sources concurrently. It shows their items to the
+/// model as far as the token budget allows, each source's best items first. A source that fails or takes too long is
+/// skipped, and the turn goes on.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -19,7 +20,7 @@ use crate::{BoxError, Principal, SessionId, TurnId};
 /// use rockbot_core::chat::Provenance;
 /// use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 ///
-/// /// Knows the opening hours.
+/// /// Provides the opening hours.
 /// #[derive(Debug)]
 /// struct Hours;
 ///
@@ -38,40 +39,41 @@ use crate::{BoxError, Principal, SessionId, TurnId};
 /// ```
 #[async_trait]
 pub trait ContextSource: fmt::Debug + Send + Sync + 'static {
-    /// What it is called, in logs and traces.
+    /// Returns the name of the source, for logs and traces.
     fn name(&self) -> &str;
 
-    /// What may help with the message, the best first.
+    /// Returns the items that may help with the message, the best first.
     ///
     /// # Errors
     ///
-    /// Fails when the source cannot be read.
+    /// Returns an error if the source cannot be read. The host logs it and goes on without the source.
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError>;
 }
 
-/// A message with fewer characters says too little to search by: what it finds would only distract.
-const SHORT: usize = 30;
+/// Maximum length, in characters, of messages that are not searched by: they say too little, and their matches would
+/// only distract.
+const MAX_SHORT_MESSAGE: usize = 30;
 
-/// The message that a turn begins with, and what was said before it; or, within the turn, something more that its model is to
-/// do.
+/// A query for context: the message that a turn begins with and the messages before it, or, within a turn, a further
+/// task for its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextQuery {
-    /// For whom the turn works.
+    /// The principal that the turn works for.
     pub principal: Principal,
     /// The conversation.
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// The message, or what is to be done.
+    /// The message, or the description of the further task.
     pub text: String,
-    /// What the same person said before it in the conversation, the newest first; before something more is done, the answer so
-    /// far and then the message.
+    /// The earlier messages of the same user in the conversation, newest first. For a further task: the answer so
+    /// far, then the message.
     pub earlier: Vec<String>,
 }
 
 impl ContextQuery {
-    /// A message with nothing said before it.
+    /// Creates the query for a message without earlier messages.
     pub fn new(principal: Principal, session: SessionId, turn: TurnId, text: impl Into<String>) -> Self {
         Self {
             principal,
@@ -82,46 +84,49 @@ impl ContextQuery {
         }
     }
 
-    /// After these messages, the newest first.
+    /// Sets the earlier messages, newest first.
     #[must_use]
     pub fn with_earlier(mut self, earlier: Vec<String>) -> Self {
         self.earlier = earlier;
         self
     }
 
-    /// Whether it is the first message of its conversation.
+    /// Returns `true` if it is the first message of its conversation.
     pub fn is_first(&self) -> bool {
         self.earlier.is_empty()
     }
 
-    /// What to search by, the most important first: the message and the last ones before it, without those of at most 30
-    /// characters ("yes, do it"). Since earlier messages are searched again, what they found stays in sight while it
-    /// matters, and a short answer does not lose the thread.
+    /// Returns the texts to search by, the most important first: the message and the last ones before it, without
+    /// those of at most 30 characters ("yes, do it").
+    ///
+    /// Earlier messages are searched by again, so that their matches stay in the context while they matter, and a
+    /// short answer does not lose the thread.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
-        let said = std::iter::once(&self.text).chain(&self.earlier);
-        said.map(|text| text.trim())
-            .filter(|text| text.chars().nth(SHORT).is_some())
+        let messages = std::iter::once(&self.text).chain(&self.earlier);
+        messages
+            .map(|text| text.trim())
+            .filter(|text| text.chars().nth(MAX_SHORT_MESSAGE).is_some())
     }
 }
 
-/// Something that may help.
+/// An item of context that may help with a message.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ContextItem {
-    /// Under which heading it stands, such as `Memories`; items of one heading stand together.
+    /// The heading under which it stands, such as `Memories`. Items with the same heading stand together.
     pub heading: Cow<'static, str>,
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: String,
-    /// Why it is there, for people who look at a trace.
+    /// The reason why it was chosen, for people who read a trace.
     pub reason: String,
-    /// Where it came from.
+    /// The provenance of the text, which decides how far it is trusted.
     pub provenance: Provenance,
-    /// Whether it is an instruction of the agent's people, and no data.
+    /// Whether it is an instruction of the agent's operator or user rather than data. Default `false`.
     pub is_instruction: bool,
 }
 
 impl ContextItem {
-    /// A piece of data.
+    /// Creates an item that is data, not an instruction.
     pub fn new(
         heading: impl Into<Cow<'static, str>>,
         text: impl Into<String>,
@@ -137,8 +142,8 @@ impl ContextItem {
         }
     }
 
-    /// As an instruction, such as a rule that the user gave. It stands with the agent's instructions, before the
-    /// conversation: so it should change seldom.
+    /// Marks the item as an instruction, such as a rule that the user gave. It stands with the agent's instructions,
+    /// before the conversation, where a change invalidates the prompt cache: it should change rarely.
     #[must_use]
     pub fn as_instruction(mut self) -> Self {
         self.is_instruction = true;

@@ -1,4 +1,4 @@
-//! Bytes in JSON, for `#[serde(with)]`: base64 text, which standard libraries read.
+//! Bytes in JSON, for `#[serde(with)]`: text in standard base64 with padding.
 
 use std::borrow::Cow;
 

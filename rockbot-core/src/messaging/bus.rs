@@ -1,4 +1,4 @@
-//! What carries messages between programs, or between the parts of one.
+//! The traits of a bus, which carries messages between programs or between the parts of one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,41 +9,41 @@ use serde::Serialize;
 
 use super::{BusError, DeliveryHandler, Message, MessageEnvelope, SubscribeOptions, Subscription, TopicPattern};
 
-/// Sends messages.
+/// The publishing side of a bus.
 #[async_trait]
 pub trait MessagePublisher: fmt::Debug + Send + Sync + 'static {
-    /// Publishes a message under `topic`. Every subscription whose pattern matches gets a copy. Returns once
-    /// all of them hold it; a bus with a broker returns once the broker has it.
+    /// Publishes a message under `topic`. Every subscription whose pattern matches gets a copy. An in-process bus
+    /// returns once all of them hold it, a bus with a broker once the broker has it.
     ///
     /// # Errors
     ///
-    /// Fails when the topic is not one, the message is too large, a subscription is full, or the bus is closed
-    /// or out of reach. Whether somebody got the message is then not known, unless the error says so: publish it
-    /// again under the same message id.
+    /// Returns an error if the topic is invalid, the message is too large, a subscription is full, or the bus is
+    /// closed or unreachable. Unless the error says so, it is then not known whether a subscription got the message:
+    /// publish it again under the same message id, so that receivers can deduplicate it.
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError>;
 }
 
-/// Whom a message reached.
+/// How far a published message got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// At least one subscription.
+    /// At least one subscription has the message.
     Subscribers,
-    /// No subscription: nobody will ever see it.
+    /// No subscription matches the topic; the message is dropped.
     NoSubscribers,
-    /// The bus has it, and cannot tell who subscribes.
+    /// The bus has the message and cannot tell who subscribes.
     Unknown,
 }
 
-/// Receives messages.
+/// The subscribing side of a bus.
 #[async_trait]
 pub trait MessageSubscriber: fmt::Debug + Send + Sync + 'static {
-    /// Adds a consumer to the subscription `name`. Consumers of one name share its messages, each message going
-    /// to one of them; different names get a copy each.
+    /// Adds a consumer to the subscription `name`. Consumers of one name compete: each message goes to one of them.
+    /// Subscriptions with different names get a copy each.
     ///
     /// # Errors
     ///
-    /// Fails with [`BusError::Conflict`] when the name is in use with another pattern or other options, and
-    /// when the bus is closed or out of reach.
+    /// Returns [`BusError::Conflict`] if the name is in use with another pattern or other options, and an error if
+    /// the bus is closed or unreachable.
     async fn subscribe(
         &self,
         pattern: TopicPattern,
@@ -53,52 +53,71 @@ pub trait MessageSubscriber: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Subscription, BusError>;
 }
 
-/// A bus: messages go in, messages come out.
+/// A message bus: publisher and subscriber in one.
 ///
-/// What every bus promises: a message is delivered at least once; within a subscription of concurrency 1, and
-/// within a partition, messages are handled in the order in which they were published; a message that fails
-/// does not hold up others outside its partition; nothing is given up silently.
+/// Every bus guarantees: a message is delivered at least once; within a subscription of concurrency 1, and within a
+/// partition, messages are handled in the order in which they were published; a message that fails does not block
+/// messages outside its partition; no message is dropped without a trace.
 #[async_trait]
 pub trait Bus: MessagePublisher + MessageSubscriber {
-    /// Lets the subscriptions finish what they hold, for at most `within`, then ends them all: handlers that
-    /// still run are cancelled. Afterwards the bus takes nothing more; closing it again does nothing.
+    /// Closes the bus: lets the subscriptions finish the messages that they hold, for at most `within`, then cancels
+    /// the handlers that still run. Afterwards publishing and subscribing fail. Closing twice does nothing.
     ///
-    /// Messages are taken until then, because handlers that finish have things to say: stop what brings in new
-    /// work first. Called from a handler, it waits for itself until the time is up.
+    /// Until then messages are accepted, because finishing handlers may publish: stop the sources of new work first.
+    /// A handler that calls this waits for itself until the time is over.
     async fn close(&self, within: Duration) -> CloseReport;
 }
 
-/// What closing a bus left behind.
+/// The result of closing a bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use]
 pub struct CloseReport {
-    /// How many messages were not dealt with. An in-process bus keeps them as dead letters, a broker delivers
-    /// them again.
+    /// The number of messages that were not handled. An in-process bus keeps them as dead letters, a broker
+    /// redelivers them.
     pub unfinished: usize,
 }
 
-/// Conveniences of every publisher.
+/// Convenience methods of every publisher.
+///
+/// ```
+/// use rockbot_core::messaging::{BusError, Message, MessagePublisher, MessagePublisherExt as _, Reach};
+///
+/// #[derive(serde::Serialize)]
+/// struct Invoice { amount: u32 }
+///
+/// impl Message for Invoice {
+///     const TYPE: &'static str = "billing.Invoice";
+///     const TOPIC: Option<&'static str> = Some("billing.invoice");
+/// }
+///
+/// async fn bill(bus: &dyn MessagePublisher) -> Result<(), BusError> {
+///     if bus.send("shop", &Invoice { amount: 7 }).await? == Reach::NoSubscribers {
+///         eprintln!("no bookkeeper is running");
+///     }
+///     Ok(())
+/// }
+/// ```
 #[async_trait]
 pub trait MessagePublisherExt: MessagePublisher {
-    /// Publishes `payload` under its own topic, in the name of the program `source`.
+    /// Publishes `payload` under the topic of its type, with `source` as the sending program.
     ///
     /// # Errors
     ///
-    /// Fails as [`MessagePublisher::publish`] does, when the payload cannot be written, and when its type has
-    /// no topic.
+    /// Returns an error as [`MessagePublisher::publish`] does, and if the payload cannot be serialized or its type
+    /// has no topic.
     async fn send<M: Message + Serialize + Sync>(&self, source: &str, payload: &M) -> Result<Reach, BusError> {
         let topic = M::TOPIC.ok_or(BusError::NoTopic(M::TYPE))?;
         let envelope = MessageEnvelope::of(payload)?.with_source(source);
         self.publish(topic, Arc::new(envelope)).await
     }
 
-    /// Publishes `reply` as the answer to `request`: under its reply topic, with its correlation id. Reaches
-    /// nobody when the request wants no answer.
+    /// Publishes `reply` under the reply topic of `request`, with its correlation id. Does nothing and returns
+    /// [`Reach::NoSubscribers`] if the request names no reply topic.
     ///
     /// # Errors
     ///
-    /// Fails as [`MessagePublisher::publish`] does. The reply topic is the sender's own choice: a handler that
-    /// serves strangers checks it first.
+    /// Returns an error as [`MessagePublisher::publish`] does. The sender chooses the reply topic: a handler of
+    /// untrusted messages must check it first.
     async fn reply(&self, request: &MessageEnvelope, reply: MessageEnvelope) -> Result<Reach, BusError> {
         let Some(topic) = &request.reply_to else {
             return Ok(Reach::NoSubscribers);
@@ -109,23 +128,24 @@ pub trait MessagePublisherExt: MessagePublisher {
 
 impl<P: MessagePublisher + ?Sized> MessagePublisherExt for P {}
 
-/// Conveniences of every subscriber.
+/// Convenience methods of every subscriber.
 #[async_trait]
 pub trait MessageSubscriberExt: MessageSubscriber {
-    /// Adds a consumer with default options, written as an async closure.
+    /// Adds a consumer with default options. `handler` is usually an async closure of a
+    /// [`Delivery`](super::Delivery).
     ///
     /// # Errors
     ///
-    /// Fails as [`MessageSubscriber::subscribe`] does, and when the pattern is not one.
+    /// Returns an error as [`MessageSubscriber::subscribe`] does, and if the pattern is invalid.
     async fn on<H: DeliveryHandler>(&self, pattern: &str, name: &str, handler: H) -> Result<Subscription, BusError> {
         self.on_with(pattern, name, SubscribeOptions::new(), handler).await
     }
 
-    /// Adds a consumer, written as an async closure.
+    /// Adds a consumer with these options.
     ///
     /// # Errors
     ///
-    /// Fails as [`MessageSubscriberExt::on`] does.
+    /// Returns an error as [`MessageSubscriberExt::on`] does.
     async fn on_with<H: DeliveryHandler>(
         &self,
         pattern: &str,

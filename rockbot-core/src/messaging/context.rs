@@ -1,4 +1,4 @@
-//! What a handler knows about its message, and how it answers.
+//! The context of a delivered message: what a handler knows about it, and how it replies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,38 +10,39 @@ use super::{BusError, Delivery, Message, MessageEnvelope, MessagePublisher, Mess
 use crate::context::{Origin, Trust};
 use crate::{AgentIdentity, CallContext, Principal};
 
-/// A delivery, and the host that it reached: what handlers, and tower layers on messages, see. Cheap to clone.
+/// A delivery together with the host that received it. Handlers and tower layers around messages get it. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct MessageContext(Arc<Received>);
 
 struct Received {
     delivery: Delivery,
     at: Instant,
-    home: Arc<Home>,
+    host: Arc<HostContext>,
 }
 
-/// What all deliveries of a host have in common.
-struct Home {
+/// What all deliveries of a host share.
+struct HostContext {
     identity: AgentIdentity,
     publisher: Arc<dyn MessagePublisher>,
 }
 
-/// Makes the contexts of one host's deliveries.
+/// A factory of the contexts of one host's deliveries.
 #[derive(Clone)]
-pub struct MessageContexts(Arc<Home>);
+pub struct MessageContexts(Arc<HostContext>);
 
 impl MessageContexts {
-    /// Contexts of the agent `identity`, whose handlers publish through `publisher`.
+    /// Creates the factory for the agent `identity`, whose handlers publish through `publisher`.
     pub fn new(identity: AgentIdentity, publisher: Arc<dyn MessagePublisher>) -> Self {
-        Self(Arc::new(Home { identity, publisher }))
+        Self(Arc::new(HostContext { identity, publisher }))
     }
 
-    /// The context of a delivery that came now.
+    /// Creates the context of a delivery that arrived now.
     pub fn of(&self, delivery: Delivery) -> MessageContext {
         MessageContext(Arc::new(Received {
             delivery,
             at: Instant::now(),
-            home: Arc::clone(&self.0),
+            host: Arc::clone(&self.0),
         }))
     }
 }
@@ -53,35 +54,35 @@ impl fmt::Debug for MessageContexts {
 }
 
 impl MessageContext {
-    /// The message.
+    /// Returns the message.
     pub fn envelope(&self) -> &MessageEnvelope {
         &self.0.delivery.envelope
     }
 
-    /// The message, and how it came.
+    /// Returns the delivery: the message, its topic, the attempt and the trust of the channel.
     pub fn delivery(&self) -> &Delivery {
         &self.0.delivery
     }
 
-    /// The agent that handles it.
+    /// Returns the identity of the agent that handles the message.
     pub fn identity(&self) -> &AgentIdentity {
-        &self.0.home.identity
+        &self.0.host.identity
     }
 
-    /// Where the handler publishes messages of its own.
+    /// Returns the publisher for the handler's own messages.
     pub fn publisher(&self) -> &Arc<dyn MessagePublisher> {
-        &self.0.home.publisher
+        &self.0.host.publisher
     }
 
-    /// When it came.
+    /// Returns the time of arrival.
     pub fn received(&self) -> Instant {
         self.0.at
     }
 
-    /// On whose behalf the message was sent, with `user` for a sender who names no principal.
+    /// Returns the principal on whose behalf the message was sent, with `user` for a sender that names no principal.
     ///
-    /// A channel that does not vouch for its senders cannot say: what they claim is kept apart from everybody
-    /// whom another channel vouches for.
+    /// An untrusted channel cannot vouch for the claim: its principals get the prefix `untrusted/`, so that they
+    /// never coincide with a principal of a trusted channel.
     pub fn principal(&self, user: Option<&str>) -> Principal {
         let claimed = self.envelope().headers.get(headers::PRINCIPAL).map(String::as_str);
         let claimed = claimed.or(user).filter(|name| !name.is_empty());
@@ -92,9 +93,9 @@ impl MessageContext {
         }
     }
 
-    /// The context of calls that the handler makes in `session`: through the bus, with the trust of the channel, and
-    /// with the sender's trace, remaining time and idempotency key. Without a key of the sender's the message is its
-    /// own: who sent it, and its id.
+    /// Creates the context of calls that the handler makes in `session`: origin [`Origin::Bus`], the trust of the
+    /// channel (at most [`Trust::User`]), and the sender's trace, remaining time and idempotency key. If the sender
+    /// gave no key, the key is derived from its name and the message id.
     pub fn call_context(&self, session: &str) -> CallContext {
         let headers = &self.envelope().headers;
         let mut cx = CallContext::new(session)
@@ -102,7 +103,7 @@ impl MessageContext {
             .with_idempotency_key(self.idempotency_key())
             .with_origin(Origin::Bus)
             .with_trust(self.0.delivery.trust.min(Trust::User))
-            // Nobody knows what the asking program had read.
+            // It is unknown what the model of the sending program had read.
             .with_content_trust(Trust::Untrusted);
         if let Some(limit) = headers::timeout(headers) {
             cx = cx.with_deadline(self.received() + limit);
@@ -113,7 +114,8 @@ impl MessageContext {
         }
     }
 
-    /// The sender's key; a channel that does not vouch for its senders cannot give somebody else's.
+    /// Returns the sender's key. A key from an untrusted channel gets a prefix, so that it cannot collide with the
+    /// key of a trusted sender.
     fn idempotency_key(&self) -> String {
         let envelope = self.envelope();
         let key = match envelope.headers.get(headers::IDEMPOTENCY_KEY) {
@@ -126,20 +128,20 @@ impl MessageContext {
         }
     }
 
-    /// Publishes `payload` under its own topic, in the name of this agent.
+    /// Publishes `payload` under the topic of its type, with this agent as the source.
     ///
     /// # Errors
     ///
-    /// Fails as [`MessagePublisherExt::send`](super::MessagePublisherExt::send) does.
+    /// Returns an error as [`MessagePublisherExt::send`](super::MessagePublisherExt::send) does.
     pub async fn publish<M: Message + Serialize + Sync>(&self, payload: &M) -> Result<Reach, BusError> {
         self.publisher().send(self.identity().name(), payload).await
     }
 
-    /// Answers the message, in the name of this agent. Reaches nobody when the sender wants no answer.
+    /// Replies to the message, with this agent as the source. Does nothing if the sender named no reply topic.
     ///
     /// # Errors
     ///
-    /// Fails when the payload cannot be written, and as
+    /// Returns an error if the payload cannot be serialized, and as
     /// [`MessagePublisher::publish`](super::MessagePublisher::publish) does.
     pub async fn reply<M: Message + Serialize + Sync>(&self, payload: &M) -> Result<Reach, BusError> {
         let reply = MessageEnvelope::of(payload)?.with_source(Arc::clone(self.identity().name()));
@@ -151,7 +153,7 @@ impl fmt::Debug for MessageContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageContext")
             .field("delivery", &self.0.delivery)
-            .field("identity", &self.0.home.identity)
+            .field("identity", &self.0.host.identity)
             .finish_non_exhaustive()
     }
 }
@@ -162,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Publishes nothing.
+    /// A publisher that drops everything.
     #[derive(Debug)]
     struct Nowhere;
 
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_kept_apart_from_everybody_whom_a_channel_vouches_for() {
+    fn an_untrusted_principal_never_equals_one_of_a_trusted_channel() {
         let boss = [(headers::PRINCIPAL, "boss")];
         let empty = [(headers::PRINCIPAL, "")];
         for (trust, written, user, expected) in [

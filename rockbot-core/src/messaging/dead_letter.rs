@@ -1,4 +1,4 @@
-//! Messages that could not be dealt with, kept for whoever looks after the host.
+//! Dead letters: messages that could not be handled, kept for the operator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,56 +9,56 @@ use serde::{Deserialize, Serialize};
 use super::{BusError, MessageEnvelope};
 use crate::{MessageId, Timestamp};
 
-/// Where a bus keeps the messages that could not be dealt with.
+/// The store of a bus's dead letters.
 #[async_trait]
 pub trait DeadLetters: fmt::Debug + Send + Sync + 'static {
-    /// The oldest `limit` dead letters, oldest first. They stay where they are.
+    /// Returns the oldest `limit` dead letters, oldest first, without removing them.
     ///
     /// # Errors
     ///
-    /// Fails when they cannot be read.
+    /// Returns an error if they cannot be read.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, BusError>;
 
-    /// Takes out the oldest dead letter of a subscription with this message id: to publish it again, or to be
-    /// rid of it. `None` when there is none.
+    /// Removes and returns the oldest dead letter of a subscription with this message id, to publish it again or to
+    /// discard it. Returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// Fails when they cannot be read or written.
+    /// Returns an error if they cannot be read or written.
     async fn take_dead_letter(&self, subscription: &str, message: &MessageId) -> Result<Option<DeadLetter>, BusError>;
 }
 
-/// A message that could not be dealt with.
+/// A message that could not be handled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
-    /// Which subscription could not deal with it.
+    /// The subscription that could not handle it.
     pub subscription: Arc<str>,
-    /// Under which topic it was published.
+    /// The topic under which it was published.
     pub topic: Arc<str>,
     /// The message.
     pub envelope: Arc<MessageEnvelope>,
-    /// Why it was given up.
+    /// The reason why the bus stopped delivering it.
     pub reason: DeadLetterReason,
-    /// How often it was delivered.
+    /// The number of deliveries.
     pub attempts: u32,
-    /// What the handler said the last time; empty when it never ran.
+    /// The error of the last delivery, or an empty text if the handler never ran.
     pub last_error: String,
-    /// When it was given up.
+    /// The time when it became a dead letter.
     pub at: Timestamp,
 }
 
-/// Why a message was given up.
+/// The reason why a message became a dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeadLetterReason {
-    /// The handler said that it can never deal with it.
+    /// The handler reported that it can never handle the message.
     Rejected,
-    /// The last attempt failed.
+    /// The last attempt of the retry policy failed.
     Exhausted,
     /// The last consumer of the subscription left.
     Unsubscribed,
-    /// The bus was closed before it was done.
+    /// The bus was closed before the message was handled.
     Closed,
 }

@@ -1,4 +1,4 @@
-//! A message as a handler gets it, and how the handler ends it.
+//! A delivery of a message to a handler, and the dispositions that end it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use crate::context::Trust;
 /// One delivery of a message to one subscription. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Under which topic it was published.
+    /// The topic under which the message was published.
     pub topic: Arc<str>,
-    /// The message, shared with all its other receivers.
+    /// The message, shared with its other receivers.
     pub envelope: Arc<MessageEnvelope>,
-    /// How often this subscription has been given the message, from 1.
+    /// The number of this delivery to the subscription, counted from 1.
     pub attempt: u32,
-    /// How far the channel vouches for the sender. It comes from the bus's configuration, never from the message.
+    /// How far the channel vouches for the sender. It is set by the bus's configuration, never by the message.
     pub trust: Trust,
 }
 
-/// How a handler ends a delivery.
+/// The outcome of a delivery, which the handler chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disposition {
-    /// The message is dealt with.
+    /// The message is handled.
     Ack,
-    /// Deliver it again, a little later and not for ever.
+    /// The bus delivers the message again after a delay, as often as the [`RetryPolicy`](super::RetryPolicy) allows.
     Retry {
-        /// Why, for whoever inspects the dead letter that it may become.
+        /// The reason, for the dead letter that the message may become.
         reason: String,
     },
-    /// It can never be dealt with: keep it as a dead letter.
+    /// The message can never be handled; the bus keeps it as a dead letter.
     DeadLetter {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Disposition {
-    /// Deliver it again, because of `reason`.
+    /// Creates a [`Disposition::Retry`] because of `reason`.
     pub fn retry(reason: impl fmt::Display) -> Self {
         Self::Retry {
             reason: reason.to_string(),
         }
     }
 
-    /// Keep it as a dead letter, because of `reason`.
+    /// Creates a [`Disposition::DeadLetter`] because of `reason`.
     pub fn dead_letter(reason: impl fmt::Display) -> Self {
         Self::DeadLetter {
             reason: reason.to_string(),
@@ -54,13 +54,13 @@ impl Disposition {
     }
 }
 
-/// Receives the messages of a subscription. An async closure `|delivery: Delivery| async { … }` is one.
+/// A handler of a subscription's messages. An async closure `|delivery: Delivery| async { … }` is one.
 ///
-/// A handler may be given a message more than once: after [`Disposition::Retry`], and after its process died.
-/// A handler that panics is given the message again, as if it had asked for it.
+/// A handler may get a message more than once: after [`Disposition::Retry`], and after its process died. A panic
+/// counts as a [`Disposition::Retry`].
 #[async_trait]
 pub trait DeliveryHandler: Send + Sync + 'static {
-    /// Deals with one delivery.
+    /// Handles one delivery.
     async fn handle(&self, delivery: Delivery) -> Disposition;
 }
 

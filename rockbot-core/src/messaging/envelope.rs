@@ -1,4 +1,4 @@
-//! The envelope: what every message has in common, whatever its body is.
+//! The envelope of a message: what all messages have in common, whatever their body is.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::{Headers, headers};
 use crate::id::random_id;
 use crate::{CallContext, Clock as _, MessageId, SystemClock, Timestamp};
 
-/// Bodies up to this many bytes are written without growing the buffer.
-const USUAL_BODY: usize = 512;
+/// Initial capacity of the buffer for a body, in bytes. Most bodies fit without reallocating.
+const BODY_CAPACITY: usize = 512;
 
-/// A type that travels as the body of a message.
+/// A type that is sent as the body of a message.
 ///
 /// ```
 /// use rockbot_core::messaging::{Message, MessageEnvelope};
@@ -34,50 +34,50 @@ const USUAL_BODY: usize = 512;
 /// # Ok::<(), rockbot_core::messaging::PayloadError>(())
 /// ```
 pub trait Message {
-    /// The type's name on the wire: by it the receiver finds its handler. Never derived from a path in the
-    /// code, so that other languages and other versions can share a bus.
+    /// The name of the type on the wire, by which the receiver finds its handler. It is written out, never derived
+    /// from a path in the code, so that programs in other languages and versions can share a bus.
     const TYPE: &'static str;
 
-    /// Where such messages are published unless the sender says otherwise.
+    /// The topic of such messages unless the sender chooses another. Default `None`.
     const TOPIC: Option<&'static str> = None;
 }
 
-/// A message on its way: a body, and what is known about it.
+/// A message: a body, and its metadata.
 ///
-/// A broker carries the body as it is and the rest as properties. Written as JSON its members are camelCase,
-/// the body is base64 and the timestamp RFC 3339.
+/// A broker carries the body as it is and the metadata as properties. As JSON its members are camelCase, the body is
+/// base64 and the timestamp RFC 3339.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageEnvelope {
-    /// The message, as its sender named it: the same id again is the same message delivered again.
+    /// The id of the message, chosen by its sender. The same id again is the same message, redelivered.
     pub message_id: MessageId,
-    /// What the body is: [`Message::TYPE`].
+    /// The type of the body: [`Message::TYPE`].
     pub message_type: Cow<'static, str>,
-    /// Which program sent it; empty when it did not say.
+    /// The sending program, or an empty text if it is unknown.
     #[serde(default)]
     pub source: Arc<str>,
     /// The body: JSON text, unless sender and receiver agree otherwise.
     #[serde(with = "super::base64")]
     pub body: Bytes,
-    /// When it was made.
+    /// The time when the message was created.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
-    /// Which request this belongs to: an answer carries the id that came with the question.
+    /// The id of the request that this message belongs to. A reply carries the id of its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Arc<str>>,
-    /// Under which topic the sender wants the answer.
+    /// The topic under which the sender expects the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Arc<str>>,
-    /// For which program it is meant. Buses route by topic and do not read it.
+    /// The program that the message is meant for. Buses route by topic and ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<Arc<str>>,
-    /// Everything else: see [`headers`].
+    /// Further metadata: see [`headers`].
     #[serde(default)]
     pub headers: Headers,
 }
 
 impl MessageEnvelope {
-    /// A message with a fresh id, made now.
+    /// Creates a message with a fresh random id and the current time.
     pub fn new(message_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
         Self {
             message_id: random_id(),
@@ -92,13 +92,13 @@ impl MessageEnvelope {
         }
     }
 
-    /// A message with `payload` as its body.
+    /// Creates a message with `payload` as its body, serialized as JSON.
     ///
     /// # Errors
     ///
-    /// Fails when the payload cannot be written as JSON.
+    /// Returns an error if the payload cannot be serialized.
     pub fn of<M: Message + Serialize>(payload: &M) -> Result<Self, PayloadError> {
-        let mut body = Vec::with_capacity(USUAL_BODY);
+        let mut body = Vec::with_capacity(BODY_CAPACITY);
         serde_json::to_writer(&mut body, payload).map_err(|source| PayloadError::Unwritable {
             message_type: M::TYPE,
             source,
@@ -106,12 +106,12 @@ impl MessageEnvelope {
         Ok(Self::new(M::TYPE, body))
     }
 
-    /// The body as an `M`.
+    /// Parses the body as an `M`.
     ///
     /// # Errors
     ///
-    /// Fails when the message is of another type, and when the body does not fit. Neither gets better by
-    /// delivering the message again.
+    /// Returns an error if the message is of another type, or the body does not match the type. Delivering the
+    /// message again does not help.
     pub fn payload<M: Message + DeserializeOwned>(&self) -> Result<M, PayloadError> {
         if self.message_type != M::TYPE {
             return Err(PayloadError::WrongType {
@@ -125,63 +125,64 @@ impl MessageEnvelope {
         })
     }
 
-    /// With this id instead of a fresh one.
+    /// Sets the id, instead of a random one.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
         self.message_id = id.into();
         self
     }
 
-    /// Made at this moment.
+    /// Sets the time of creation.
     #[must_use]
     pub fn with_timestamp(mut self, at: Timestamp) -> Self {
         self.timestamp = at;
         self
     }
 
-    /// Sent by the program `source`.
+    /// Sets the sending program.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Arc<str>>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// Meant for the program `destination`.
+    /// Sets the program that the message is meant for.
     #[must_use]
     pub fn with_destination(mut self, destination: impl Into<Arc<str>>) -> Self {
         self.destination = Some(destination.into());
         self
     }
 
-    /// To be answered under `topic`.
+    /// Sets the topic under which the sender expects the reply.
     #[must_use]
     pub fn with_reply_to(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.reply_to = Some(topic.into());
         self
     }
 
-    /// Belonging to the request `id`.
+    /// Sets the id of the request that the message belongs to.
     #[must_use]
     pub fn with_correlation_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.correlation_id = Some(id.into());
         self
     }
 
-    /// With a header.
+    /// Sets a header.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// With those fields of `cx` that cross a bus: principal, remaining time, trace.
+    /// Sets the headers of those fields of `cx` that cross a bus: principal, remaining time, trace.
     #[must_use]
     pub fn with_context(mut self, cx: &CallContext) -> Self {
         headers::inject(cx, &mut self.headers);
         self
     }
 
-    /// As the answer to `request`: with its correlation id (its own id when it has none), for its sender.
+    /// Addresses the message as the reply to `request`: to its sender, with its correlation id, or its message id if
+    /// it has none.
     #[must_use]
     pub fn in_reply_to(mut self, request: &Self) -> Self {
         let correlation = request.correlation_id.clone();
@@ -190,26 +191,26 @@ impl MessageEnvelope {
         self
     }
 
-    /// How large the message is: the bytes of its body and of its headers.
+    /// Returns the size of the message in bytes: its body and its headers.
     pub fn size(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len());
         self.body.len() + headers.sum::<usize>()
     }
 }
 
-/// A body that cannot be written or read.
+/// An error of serializing or parsing a body.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PayloadError {
     /// The message is of another type.
     #[error("a message of type `{found}` came where `{expected}` was expected")]
     WrongType {
-        /// The type that was asked for.
+        /// The expected type.
         expected: &'static str,
         /// The type on the envelope.
         found: String,
     },
-    /// The body does not fit its type.
+    /// The body does not match its type.
     #[error(
         "the body of a `{message_type}` message cannot be read: {}",
         describe_json_error(source)
@@ -217,15 +218,15 @@ pub enum PayloadError {
     Malformed {
         /// The type on the envelope.
         message_type: &'static str,
-        /// What is wrong, and where; it may quote the body.
+        /// The error of the parser. Its message may quote the body.
         source: serde_json::Error,
     },
-    /// The payload cannot be written as JSON.
+    /// The payload cannot be serialized as JSON.
     #[error("a `{message_type}` message cannot be written as JSON: {source}")]
     Unwritable {
         /// The type of the payload.
         message_type: &'static str,
-        /// What is wrong with it.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
 }

@@ -1,40 +1,40 @@
-//! What can go wrong with a bus.
+//! The errors of a bus.
 
 use std::time::Duration;
 
 use super::{PayloadError, TopicError};
 use crate::BoxError;
 
-/// A bus that refused, or cannot be used.
+/// An error of publishing or subscribing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BusError {
-    /// The topic or pattern is not one.
+    /// The topic or pattern is invalid.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// The payload cannot be written.
+    /// The payload cannot be serialized.
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// The payload's type has no topic of its own.
     #[error("a `{0}` message has no topic of its own: publish it under one")]
     NoTopic(&'static str),
-    /// The message is larger than the bus carries.
+    /// The message exceeds the maximum size of the bus.
     #[error("a message of {size} bytes is too large: this bus carries up to {limit}; send a reference instead")]
     TooLarge {
-        /// The bytes of its body and headers.
+        /// The size of body and headers, in bytes.
         size: usize,
-        /// The most that the bus carries.
+        /// The maximum size, in bytes.
         limit: usize,
     },
-    /// A subscription holds as many messages as it may. The message was delivered to nobody.
+    /// A subscription is at its capacity. The message was delivered to no subscription.
     #[error("subscription `{subscription}` is full: publish again later, or raise its capacity or concurrency")]
     QueueFull {
-        /// The subscription.
+        /// The name of the full subscription.
         subscription: String,
-        /// How long the publisher waited for room.
+        /// How long the publisher waited for capacity.
         waited: Duration,
     },
-    /// The name is in use for another subscription.
+    /// The name is in use for a subscription with another pattern or other options.
     #[error(
         "subscription `{0}` exists with another pattern or other options: consumers of one name must agree, or use another name"
     )]
@@ -47,15 +47,15 @@ pub enum BusError {
     /// The broker, or the connection to it, failed.
     #[error("{context}")]
     Provider {
-        /// What was tried, and what to do.
+        /// The attempted operation, and what to do.
         context: String,
-        /// What the broker's client said.
+        /// The error of the broker's client.
         source: BoxError,
     },
 }
 
 impl BusError {
-    /// Whether the same call may succeed a little later.
+    /// Returns `true` if the same call may succeed a little later.
     pub fn retry_helps(&self) -> bool {
         matches!(self, Self::QueueFull { .. } | Self::Provider { .. })
     }

@@ -1,4 +1,4 @@
-//! Handlers of typed messages, and what becomes of their errors.
+//! Handlers of typed messages, and how their errors end a delivery.
 
 use std::any::Any;
 use std::error::Error;
@@ -13,11 +13,12 @@ use serde::de::DeserializeOwned;
 use super::json_error::describe_json_error;
 use super::{Disposition, Message, MessageContext, PayloadError};
 
-/// Handles the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
+/// A handler of the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
 ///
-/// `Ok` means that the message is dealt with. An error means that it is delivered again, a little later and not for
-/// ever; [`HandlerError::dead_letter`] means that it never can be dealt with. The same message may come more than
-/// once: its id tells.
+/// `Ok` acknowledges the message. An error makes the bus deliver it again after a delay, as often as its retry policy
+/// allows; [`HandlerError::dead_letter`] means that the message can never be handled. Delivery is at least once: the
+/// host deduplicates by message id within a window, but a handler whose work must not be repeated should make it
+/// idempotent by that id.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -45,11 +46,12 @@ use super::{Disposition, Message, MessageContext, PayloadError};
 /// ```
 #[async_trait]
 pub trait MessageHandler<M>: Send + Sync + 'static {
-    /// Deals with one message.
+    /// Handles one message.
     ///
     /// # Errors
     ///
-    /// An error says what becomes of the message.
+    /// Returns an error if the message was not handled. The error decides whether it is redelivered or becomes a dead
+    /// letter.
     async fn handle(&self, message: M, cx: &MessageContext) -> Result<(), HandlerError>;
 }
 
@@ -65,13 +67,13 @@ where
     }
 }
 
-/// What an async closure that handles messages may return: nothing, or a [`Result`].
+/// A value that an async closure which handles messages may return: `()` or a [`Result`].
 pub trait IntoHandled: Send {
-    /// As a handler's result.
+    /// Converts the value into a handler's result.
     ///
     /// # Errors
     ///
-    /// Fails when the closure did.
+    /// Returns an error if the closure returned one.
     fn into_handled(self) -> Result<(), HandlerError>;
 }
 
@@ -87,9 +89,11 @@ impl<E: Into<HandlerError> + Send> IntoHandled for Result<(), E> {
     }
 }
 
-/// A message that was not dealt with. Every type that is an [`Error`] becomes one with `?`; a boxed error is none: write
-/// `.map_err(HandlerError::retry)?`. The message is then delivered again, but for a [`PayloadError`], which no further
-/// delivery mends.
+/// An error of handling a message.
+///
+/// Every type that implements [`Error`] converts into one with `?`; a boxed error does not: write
+/// `.map_err(HandlerError::retry)?`. A converted error redelivers the message, except for a [`PayloadError`], which
+/// no further delivery can fix.
 pub struct HandlerError {
     reason: String,
     is_final: bool,
@@ -97,7 +101,7 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// The message may be dealt with a little later.
+    /// Creates an error after which the message is delivered again.
     pub fn retry(reason: impl fmt::Display) -> Self {
         Self {
             reason: reason.to_string(),
@@ -106,7 +110,7 @@ impl HandlerError {
         }
     }
 
-    /// The message can never be dealt with.
+    /// Creates an error after which the message becomes a dead letter: it can never be handled.
     pub fn dead_letter(reason: impl fmt::Display) -> Self {
         Self {
             reason: reason.to_string(),
@@ -115,15 +119,15 @@ impl HandlerError {
         }
     }
 
-    /// The sender has its answer already. Without this, whoever asked a question that can never be dealt with is told
-    /// so with an [`ErrorReply`](super::ErrorReply); one whose attempts run out waits until its time is over.
+    /// Marks the sender as answered. Without this, the sender of a request that can never be handled gets an
+    /// [`ErrorReply`](super::ErrorReply); if the attempts run out instead, the sender waits until its own time limit.
     #[must_use]
     pub fn answered(mut self) -> Self {
         self.is_answered = true;
         self
     }
 
-    /// What the sender is to be told: why the message can never be dealt with, unless that was said already.
+    /// Returns the reason to report to the sender: the message can never be handled, and the sender was not answered.
     pub fn refusal(&self) -> Option<&str> {
         (self.is_final && !self.is_answered).then_some(&*self.reason)
     }
@@ -164,12 +168,12 @@ impl fmt::Debug for HandlerError {
     }
 }
 
-/// An error and what caused it, each said once.
+/// Returns the messages of an error and its sources, each once.
 fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = said(error);
+    let mut text = message_of(error);
     let mut source = error.source();
     while let Some(cause) = source {
-        let cause_text = said(cause);
+        let cause_text = message_of(cause);
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
@@ -178,22 +182,23 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// What an error says; reasons are logged, so one of JSON does not quote what it read.
-fn said(error: &(dyn Error + 'static)) -> String {
+/// Returns the message of an error. Reasons are logged, so a JSON error is described without quoting the message
+/// body.
+fn message_of(error: &(dyn Error + 'static)) -> String {
     let of_json = error.downcast_ref().map(describe_json_error);
     of_json.unwrap_or_else(|| error.to_string())
 }
 
-/// A handler of one message type, whatever its Rust type is.
+/// A handler of one message type, with the Rust type erased.
 #[derive(Clone)]
 pub struct MessageRoute {
     message_type: Arc<str>,
     topic: Option<&'static str>,
-    handler: Arc<dyn Handles>,
+    handler: Arc<dyn ErasedHandler>,
 }
 
 impl MessageRoute {
-    /// Messages of type [`Message::TYPE`] go to `handler`.
+    /// Creates the route of messages of type [`Message::TYPE`] to `handler`.
     pub fn of<M, H>(handler: H) -> Self
     where
         M: Message + DeserializeOwned + Send + 'static,
@@ -205,7 +210,8 @@ impl MessageRoute {
         }
     }
 
-    /// Messages of type `message_type` go to `handler`, their bodies read as an `M`.
+    /// Creates the route of messages of type `message_type` to `handler`, which reads their bodies as an `M`. Use it
+    /// for a name that is only known at run time.
     pub fn named<M, H>(message_type: impl Into<Arc<str>>, handler: H) -> Self
     where
         M: DeserializeOwned + Send + 'static,
@@ -214,28 +220,28 @@ impl MessageRoute {
         Self {
             message_type: message_type.into(),
             topic: None,
-            handler: Arc::new(Typed {
+            handler: Arc::new(TypedHandler {
                 handler,
                 message: PhantomData::<fn(M)>,
             }),
         }
     }
 
-    /// Where such messages are published unless their sender says otherwise, if that is known.
+    /// Returns the topic of the message type, if it has one.
     pub fn topic(&self) -> Option<&'static str> {
         self.topic
     }
 
-    /// The message type that it handles.
+    /// Returns the message type.
     pub fn message_type(&self) -> &Arc<str> {
         &self.message_type
     }
 
-    /// Reads the body and hands the message to its handler.
+    /// Parses the body and calls the handler.
     ///
     /// # Errors
     ///
-    /// Fails as the handler does, and for good when the body does not fit.
+    /// Returns the handler's error, or a dead-letter error if the body does not match the type.
     pub fn handle<'a>(
         &'a self,
         cx: &'a MessageContext,
@@ -251,17 +257,17 @@ impl fmt::Debug for MessageRoute {
 }
 
 #[async_trait]
-trait Handles: Send + Sync {
+trait ErasedHandler: Send + Sync {
     async fn handle(&self, cx: &MessageContext) -> Result<(), HandlerError>;
 }
 
-struct Typed<M, H> {
+struct TypedHandler<M, H> {
     handler: H,
     message: PhantomData<fn(M)>,
 }
 
 #[async_trait]
-impl<M: DeserializeOwned + Send + 'static, H: MessageHandler<M>> Handles for Typed<M, H> {
+impl<M: DeserializeOwned + Send + 'static, H: MessageHandler<M>> ErasedHandler for TypedHandler<M, H> {
     async fn handle(&self, cx: &MessageContext) -> Result<(), HandlerError> {
         let message = serde_json::from_slice(&cx.envelope().body).map_err(|error| {
             let message_type = &cx.envelope().message_type;

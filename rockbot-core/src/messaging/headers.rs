@@ -1,35 +1,35 @@
-//! Names of message headers, and what they carry.
+//! The names of message headers, and functions that read and write them.
 //!
-//! A header is written by whoever publishes, so it is a claim and not a fact: what may be believed comes from
-//! the channel ([`Delivery::trust`](super::Delivery::trust)).
+//! The publisher writes the headers, so they are claims, not facts. What may be believed depends on the channel
+//! ([`Delivery::trust`](super::Delivery::trust)).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::CallContext;
 
-/// The headers of a message, in the order of their names.
+/// The headers of a message, ordered by name.
 pub type Headers = BTreeMap<String, String>;
 
-/// What kind of text the body is: `system`, `user-input`, `tool-request`, `tool-output`, `agent-message`.
-/// Written for other programs; this framework never believes it.
+/// The kind of text in the body: `system`, `user-input`, `tool-request`, `tool-output`, `agent-message`. Written for
+/// other programs; this framework never trusts it.
 pub const CONTENT_TRUST: &str = "rb-content-trust";
-/// Which kind of tool is called, such as `mcp`.
+/// The kind of tool that is called, such as `mcp`.
 pub const TOOL_PROVIDER: &str = "rb-tool-provider";
 /// How long the sender waits for an answer: milliseconds, a decimal integer.
 pub const TIMEOUT_MS: &str = "rb-timeout-ms";
-/// To which MCP server a tool call is routed.
+/// The MCP server that a tool call is routed to.
 pub const MCP_SERVER: &str = "rb-mcp-server";
-/// On whose behalf the sender works.
+/// The principal on whose behalf the sender works.
 pub const PRINCIPAL: &str = "rb-principal";
-/// By which key an outside system can recognise a repetition.
+/// The key by which an external system can recognize a repetition.
 pub const IDEMPOTENCY_KEY: &str = "rb-idempotency-key";
-/// The W3C trace context's parent.
+/// The parent of the W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
-/// The W3C trace context's vendor part.
+/// The vendor part of the W3C trace context.
 pub const TRACESTATE: &str = "tracestate";
 
-/// The longest time limit that a message can ask for.
+/// Maximum time limit that a message can ask for: one day.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Writes those fields of `cx` that cross a bus: principal, remaining time, trace. Trust and grants never do.
@@ -43,16 +43,16 @@ pub fn inject(cx: &CallContext, headers: &mut Headers) {
     }
 }
 
-/// How long the sender waits, at most a day. `None` when it did not say, or wrote no time.
+/// Returns how long the sender waits, at most one day, or `None` if the header is missing or not a number.
 pub fn timeout(headers: &Headers) -> Option<Duration> {
     let millis = headers.get(TIMEOUT_MS)?;
     let is_number = !millis.is_empty() && millis.bytes().all(|byte| byte.is_ascii_digit());
-    // A number too large for 64 bits is longer than a day, too.
+    // A number that overflows 64 bits is longer than a day as well.
     let limit = || millis.parse().map_or(MAX_TIMEOUT, Duration::from_millis);
     is_number.then(limit).map(|limit| limit.min(MAX_TIMEOUT))
 }
 
-/// Where in a trace a message belongs, as W3C writes it.
+/// The position of a message in a trace, in the W3C format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     traceparent: String,
@@ -60,7 +60,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Reads a `traceparent` of version 00. `None` when it is not one: a message then starts a trace of its own.
+    /// Parses a `traceparent` of version 00. Returns `None` if it is invalid; the message then starts a trace of its
+    /// own.
     pub fn parse(traceparent: &str) -> Option<Self> {
         let parts: Vec<_> = traceparent.split('-').collect();
         let [version, trace, span, flags] = parts[..] else {
@@ -76,14 +77,14 @@ impl TraceContext {
         })
     }
 
-    /// The trace context that the sender wrote, if it wrote a valid one.
+    /// Returns the sender's trace context, if its headers hold a valid one.
     pub fn extract(headers: &Headers) -> Option<Self> {
         let mut context = Self::parse(headers.get(TRACEPARENT)?)?;
         context.tracestate = headers.get(TRACESTATE).cloned();
         Some(context)
     }
 
-    /// Writes the trace context.
+    /// Writes the trace context into `headers`.
     pub fn inject(&self, headers: &mut Headers) {
         headers.insert(TRACEPARENT.into(), self.traceparent.clone());
         if let Some(state) = &self.tracestate {
@@ -91,12 +92,12 @@ impl TraceContext {
         }
     }
 
-    /// The parent, as it stands in the header.
+    /// Returns the parent, as it stands in the header.
     pub fn traceparent(&self) -> &str {
         &self.traceparent
     }
 
-    /// The vendor part, if there is one.
+    /// Returns the vendor part, if there is one.
     pub fn tracestate(&self) -> Option<&str> {
         self.tracestate.as_deref()
     }

@@ -17,8 +17,8 @@ pub(super) fn describe_json_error(error: &serde_json::Error) -> String {
     format!("{what}, at line {line} column {column}")
 }
 
-/// Returns the part of the message that names a missing field. The name comes from the receiver's own type, not from the
-/// message, so it may be shown.
+/// Returns the part of the error that names a missing field. The name comes from the receiver's own type, not from
+/// the message, so it may be shown.
 fn missing_field(error: &serde_json::Error) -> Option<String> {
     let message = error.to_string();
     let (name, _) = message.strip_prefix("missing field `")?.split_once('`')?;

@@ -1,4 +1,4 @@
-//! How a subscription is served.
+//! The options of a subscription.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::MessageEnvelope;
 
-/// How a subscription is served: by default one message at a time, with up to four attempts.
+/// The options of a subscription. By default it handles one message at a time, with up to four attempts.
 ///
 /// ```
 /// # use rockbot_core::messaging::{PartitionBy, SubscribeOptions};
@@ -18,31 +18,31 @@ use super::MessageEnvelope;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscribeOptions {
-    /// How many messages this consumer handles at once: 1 by default, never less.
+    /// Maximum number of messages that this consumer handles concurrently. Default 1; 0 counts as 1.
     pub concurrency: usize,
-    /// Which messages are handled one after the other, in the order in which they came. `None`, the default:
-    /// no message waits for another one.
+    /// The partition of a message. Messages of one partition are handled one after the other, in order. Default
+    /// `None`: no message waits for another.
     pub partition_by: Option<PartitionBy>,
-    /// Whether the subscription is worth nothing without its consumers: what it holds is thrown away when the
-    /// last one leaves. `false` by default; then a bus keeps it (a broker) or makes dead letters of it.
+    /// Whether the subscription ends with its last consumer, and drops the messages that it holds. Default `false`: a
+    /// broker keeps them, an in-process bus turns them into dead letters.
     pub ephemeral: bool,
-    /// How often and when a message is delivered again.
+    /// The policy of redelivery after a failed attempt.
     pub retry: RetryPolicy,
-    /// How many messages the subscription holds that are not done: waiting, being handled, waiting for another
-    /// attempt. 1024 by default, never less than 1. A broker that keeps messages on disk may hold more.
+    /// Maximum number of unfinished messages that the subscription holds: waiting, being handled, or waiting for
+    /// another attempt. Default 1024; 0 counts as 1. A broker that keeps messages on disk may hold more.
     pub capacity: usize,
-    /// What a publisher meets when the subscription holds that many.
+    /// The backpressure on a publisher when the subscription is at its capacity.
     pub when_full: WhenFull,
 }
 
-/// What a publisher meets when a subscription is full.
+/// The backpressure on a publisher when a subscription is at its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// It waits for room, up to the bus's time limit.
+    /// The publisher waits for capacity, up to the time limit of the bus. The default.
     #[default]
     Wait,
-    /// It gets [`BusError::QueueFull`](super::BusError::QueueFull) at once.
+    /// The publisher gets [`BusError::QueueFull`](super::BusError::QueueFull) immediately.
     Reject,
 }
 
@@ -60,55 +60,55 @@ impl Default for SubscribeOptions {
 }
 
 impl SubscribeOptions {
-    /// The defaults.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Handling up to `concurrency` messages at once.
+    /// Sets the maximum number of messages that are handled concurrently.
     #[must_use]
     pub fn with_concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency;
         self
     }
 
-    /// Handling the messages of one partition in order.
+    /// Sets the partition of messages. Those of one partition are handled in order.
     #[must_use]
     pub fn with_partition_by(mut self, partition_by: PartitionBy) -> Self {
         self.partition_by = Some(partition_by);
         self
     }
 
-    /// Throwing everything away when the last consumer leaves.
+    /// Ends the subscription with its last consumer, and drops the messages that it holds.
     #[must_use]
     pub fn ephemeral(mut self) -> Self {
         self.ephemeral = true;
         self
     }
 
-    /// Delivering again as `retry` says.
+    /// Sets the retry policy.
     #[must_use]
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Holding up to `capacity` messages.
+    /// Sets the maximum number of unfinished messages.
     #[must_use]
     pub fn with_capacity(mut self, capacity: usize) -> Self {
         self.capacity = capacity;
         self
     }
 
-    /// Treating publishers as `when_full` says once it is full.
+    /// Sets the backpressure on publishers at full capacity.
     #[must_use]
     pub fn with_when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// Whether a consumer with `other` can join a subscription with these options: everything but the
-    /// concurrency belongs to the subscription and must be the same.
+    /// Returns `true` if a consumer with `other` can join a subscription with these options. All options but the
+    /// concurrency belong to the subscription and must be equal.
     pub fn can_share(&self, other: &Self) -> bool {
         let mut other = other.clone();
         other.concurrency = self.concurrency;
@@ -116,7 +116,7 @@ impl SubscribeOptions {
     }
 }
 
-/// Which messages are handled one after the other: those for which a function returns the same key.
+/// A partition rule: messages for which its function returns the same key are handled one after the other.
 #[derive(Clone)]
 pub struct PartitionBy {
     name: Arc<str>,
@@ -126,8 +126,10 @@ pub struct PartitionBy {
 type PartitionKey = Arc<dyn Fn(&MessageEnvelope) -> Option<String> + Send + Sync>;
 
 impl PartitionBy {
-    /// Messages with the same key; those without one wait for nobody. `name` says what the key is: two rules of
-    /// one name are taken for the same rule. The function runs in the publisher and must not panic.
+    /// Creates a rule from a function. Messages without a key wait for no other message.
+    ///
+    /// `name` identifies the rule: two rules with the same name are considered equal. The function runs in the
+    /// publisher and must not panic.
     pub fn new(name: &str, key: impl Fn(&MessageEnvelope) -> Option<String> + Send + Sync + 'static) -> Self {
         Self {
             name: name.into(),
@@ -135,12 +137,12 @@ impl PartitionBy {
         }
     }
 
-    /// Messages with the same value in the header `name`.
+    /// Creates a rule that partitions by the value of the header `name`.
     pub fn header(name: &'static str) -> Self {
         Self::new(name, |envelope| envelope.headers.get(name).cloned())
     }
 
-    /// The key of a message, if it has one.
+    /// Returns the key of a message, if it has one.
     pub fn key(&self, envelope: &MessageEnvelope) -> Option<String> {
         (self.key)(envelope)
     }
@@ -160,15 +162,15 @@ impl fmt::Debug for PartitionBy {
     }
 }
 
-/// How often and when a message is delivered again: by default up to four attempts in all, 200 ms after the
-/// first, then twice as long each time, up to 30 s.
+/// A retry policy: exponential back-off. By default up to four attempts, the second 200 ms after the
+/// first, each further delay twice as long, up to 30 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How many deliveries a message gets before it is a dead letter, the first one included.
+    /// Maximum number of deliveries, the first included, before a message becomes a dead letter. Default 4.
     pub max_attempts: u32,
-    /// The time between the first two attempts.
+    /// Delay between the first two attempts. Default 200 ms.
     pub first_delay: Duration,
-    /// The longest time between two attempts.
+    /// Maximum delay between two attempts. Default 30 s.
     pub max_delay: Duration,
 }
 
@@ -183,7 +185,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One attempt only.
+    /// Creates a policy with a single attempt.
     pub fn never() -> Self {
         Self {
             max_attempts: 1,
@@ -191,7 +193,7 @@ impl RetryPolicy {
         }
     }
 
-    /// How long to wait after attempt number `attempt` (from 1) failed. `None`: that was the last one.
+    /// Returns the delay after attempt number `attempt` (from 1) failed, or `None` if it was the last.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Questions and answers over a bus.
+//! Request and reply over a bus.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,12 +18,35 @@ use super::{
 };
 use crate::{IdSource, RandomIds};
 
-/// Asks over a bus and waits for the answer.
+/// A client that sends requests over a bus and waits for their replies.
 ///
-/// All questions of a client share one ephemeral reply subscription, opened with the first of them. An answer
-/// finds its question by the correlation id alone, which is random and used once. A question is given up when
-/// its time is over, when its future is dropped, or when the bus closes; an answer that comes later is counted
-/// and thrown away, as is a second one.
+/// All requests of a client share one ephemeral reply subscription, which the first request opens. A reply finds its
+/// request by the correlation id alone, which is random and used once. A request is abandoned when its time limit is
+/// over, when its future is dropped, or when the bus closes; a reply that arrives later is counted and dropped, as is
+/// a second one. Share a client in an `Arc`: it serves any number of concurrent requests.
+///
+/// ```
+/// use rockbot_core::messaging::{Message, RequestClient, RequestError};
+///
+/// #[derive(serde::Serialize)]
+/// struct Ask { city: String }
+///
+/// impl Message for Ask {
+///     const TYPE: &'static str = "weather.Ask";
+/// }
+///
+/// #[derive(serde::Deserialize)]
+/// struct Forecast { degrees: i32 }
+///
+/// impl Message for Forecast {
+///     const TYPE: &'static str = "weather.Forecast";
+/// }
+///
+/// async fn degrees(client: &RequestClient, city: &str) -> Result<i32, RequestError> {
+///     let forecast: Forecast = client.request("weather", &Ask { city: city.to_owned() }).await?;
+///     Ok(forecast.degrees)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct RequestClient {
     bus: Arc<dyn Bus>,
@@ -31,13 +54,13 @@ pub struct RequestClient {
     reply_topic: Arc<str>,
     time_limit: Duration,
     ids: Arc<dyn IdSource>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingRequests>,
     subscription: OnceCell<Subscription>,
 }
 
 impl RequestClient {
-    /// A client that asks in the name of the program `source`, waits up to 3 minutes for each answer, and wants
-    /// the answers under a topic of its own.
+    /// Creates a client that sends as the program `source`, waits up to 3 minutes for each reply, and receives
+    /// replies under a random topic of its own.
     pub fn new(bus: Arc<dyn Bus>, source: impl Into<Arc<str>>) -> Self {
         Self {
             bus,
@@ -50,34 +73,35 @@ impl RequestClient {
         }
     }
 
-    /// Wanting the answers under `topic`. No other client may use it: each would throw away the other's.
+    /// Sets the topic under which replies arrive. No other client may use it: each would drop the other's replies.
     #[must_use]
     pub fn with_reply_topic(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.reply_topic = topic.into();
         self
     }
 
-    /// Waiting up to `limit` for each answer. A question whose `rb-timeout-ms` header is shorter waits as long
-    /// as that says.
+    /// Sets the maximum time to wait for a reply. Default 3 minutes. A shorter `rb-timeout-ms` header of a request
+    /// takes precedence.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Taking correlation ids from `ids`.
+    /// Sets the source of correlation ids. A test passes a deterministic source, so that it can assert whole
+    /// messages. The default is random: another program that guesses an id could forge a reply.
     #[must_use]
     pub fn with_ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Asks with a typed body and reads the answer's.
+    /// Sends a request with a typed body and parses the reply.
     ///
     /// # Errors
     ///
-    /// Fails as [`RequestClient::call`] does, when the question cannot be written, and when the answer is of
-    /// another type than `A`.
+    /// Returns an error as [`RequestClient::call`] does, and if the request cannot be serialized or the reply is not
+    /// an `A`.
     pub async fn request<Q, A>(&self, topic: &str, question: &Q) -> Result<A, RequestError>
     where
         Q: Message + Serialize + Sync,
@@ -87,24 +111,24 @@ impl RequestClient {
         Ok(answer.payload()?)
     }
 
-    /// Asks, and waits for the answer, whatever its type is; [`ErrorReply`] is an error.
+    /// Sends a request and waits for the reply, whatever its type is. An [`ErrorReply`] is an error.
     ///
-    /// Dropping the future gives the question up. Whoever answers is not told.
+    /// Cancel safety: dropping the future abandons the request. The program that serves it is not notified.
     ///
     /// # Errors
     ///
-    /// Fails when nobody subscribes to `topic`, when no answer comes in time, when the answer is an error, and
-    /// when the bus fails or closes.
+    /// Returns an error if no subscription matches `topic`, no reply arrives in time, the reply is an [`ErrorReply`],
+    /// or the bus fails or closes.
     pub async fn call(&self, topic: &str, question: MessageEnvelope) -> Result<Arc<MessageEnvelope>, RequestError> {
         self.ask(topic, question, None).await
     }
 
-    /// As [`RequestClient::call`], for questions that are answered in several messages: `is_answer` is given each of
-    /// them, in the order in which they come, and says which one is the answer. The time limit counts to the answer.
+    /// Sends a request that is answered by several messages. `is_answer` gets each of them, in order of arrival, and
+    /// returns `true` for the final one, which this method returns. The time limit covers the whole exchange.
     ///
     /// # Errors
     ///
-    /// Fails as [`RequestClient::call`] does.
+    /// Returns an error as [`RequestClient::call`] does.
     pub async fn call_until(
         &self,
         topic: &str,
@@ -138,17 +162,18 @@ impl RequestClient {
         })
     }
 
-    /// How long the client waits for an answer at most.
+    /// Returns the maximum time that the client waits for a reply.
     pub fn time_limit(&self) -> Duration {
         self.time_limit
     }
 
-    /// How many answers were thrown away because nobody waited for them: they were late, or came twice.
+    /// Returns the number of replies that were dropped because no request waited for them: they were late, or came
+    /// twice.
     pub fn stray_replies(&self) -> u64 {
         self.waiting.stray.load(Ordering::Relaxed)
     }
 
-    /// How many questions wait for their answer.
+    /// Returns the number of requests that wait for their reply.
     pub fn open_requests(&self) -> usize {
         self.waiting.lock().len()
     }
@@ -180,15 +205,15 @@ impl RequestClient {
     }
 }
 
-/// An answer that says why there is none.
+/// A reply that reports why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorReply {
-    /// What kind of error, for programs.
+    /// The kind of error, for programs.
     pub code: String,
-    /// What happened, for people.
+    /// A description of the error, for people.
     pub message: String,
-    /// Whether the same question may be answered a little later.
+    /// Whether the same request may succeed a little later. Default `false`.
     #[serde(default)]
     pub is_retryable: bool,
 }
@@ -203,115 +228,116 @@ impl fmt::Display for ErrorReply {
     }
 }
 
-/// Why a question got no answer.
+/// An error of a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Nobody subscribes to the topic.
+    /// No subscription matches the topic.
     #[error("no subscriber listens to `{0}`: start the service that does")]
     NoSubscribers(String),
-    /// The answer did not come in time. Whether the question was dealt with is not known.
+    /// No reply arrived in time. It is not known whether the request was handled.
     #[error("no answer from `{topic}` within {} ms", after.as_millis())]
     TimedOut {
-        /// Where the question was published.
+        /// The topic of the request.
         topic: String,
         /// How long the client waited.
         after: Duration,
     },
-    /// The answer is an error.
+    /// The reply is an error.
     #[error("{0}")]
     Refused(ErrorReply),
-    /// The question cannot be written, or the answer not be read.
+    /// The request cannot be serialized, or the reply cannot be parsed.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// The bus refused, failed or closed.
+    /// The bus refused the request, failed or closed.
     #[error(transparent)]
     Bus(#[from] BusError),
 }
 
-/// The questions that wait, by their correlation ids.
+/// The requests that wait for a reply, by correlation id.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingRequests {
     questions: Mutex<Questions>,
     stray: AtomicU64,
 }
 
-type Questions = HashMap<Arc<str>, Question>;
+type Questions = HashMap<Arc<str>, PendingRequest>;
 
 type IsAnswer = Arc<dyn Fn(&MessageEnvelope) -> bool + Send + Sync>;
 
 #[derive(Debug)]
-struct Question {
-    /// Says which message is the answer; `None` when the first one is.
-    is_answer: Option<Judge>,
+struct PendingRequest {
+    /// Decides which message is the final reply; `None` if the first one is.
+    is_answer: Option<AnswerPredicate>,
     answer: oneshot::Sender<Arc<MessageEnvelope>>,
 }
 
-struct Judge(IsAnswer);
+struct AnswerPredicate(IsAnswer);
 
-impl fmt::Debug for Judge {
+impl fmt::Debug for AnswerPredicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Judge")
+        f.write_str("AnswerPredicate")
     }
 }
 
-impl Waiting {
+impl PendingRequests {
     fn lock(&self) -> MutexGuard<'_, Questions> {
-        // No code that can panic runs under the lock.
+        // No code that can panic runs under the lock, so a poisoned map is consistent.
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn settle(&self, answer: Arc<MessageEnvelope>) {
         let question = answer.correlation_id.as_deref().map(|id| self.find(id, &answer));
         let is_stray = match question {
-            Some(Found::NotYet) => return,
-            Some(Found::Answered(question)) => question.answer.send(answer).is_err(),
-            Some(Found::Nobody) | None => true,
+            Some(ReplyMatch::Partial) => return,
+            Some(ReplyMatch::Answered(question)) => question.answer.send(answer).is_err(),
+            Some(ReplyMatch::Stray) | None => true,
         };
         if is_stray {
             self.stray.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Takes out the question that `answer` is the answer to.
-    fn find(&self, id: &str, answer: &MessageEnvelope) -> Found {
+    /// Removes and returns the request that `answer` is the final reply to.
+    fn find(&self, id: &str, answer: &MessageEnvelope) -> ReplyMatch {
         let mut questions = self.lock();
-        let judge = questions.get(id).and_then(|question| question.is_answer.as_ref());
-        if let Some(Judge(is_answer)) = judge {
-            // The judge is a caller's code: it runs outside the lock.
+        let predicate = questions.get(id).and_then(|question| question.is_answer.as_ref());
+        if let Some(AnswerPredicate(is_answer)) = predicate {
+            // The predicate is the caller's code: it runs outside the lock, so that it can neither deadlock nor
+            // poison it.
             let is_answer = Arc::clone(is_answer);
             drop(questions);
             if !is_answer(answer) {
-                return Found::NotYet;
+                return ReplyMatch::Partial;
             }
             questions = self.lock();
         }
-        questions.remove(id).map_or(Found::Nobody, Found::Answered)
+        questions.remove(id).map_or(ReplyMatch::Stray, ReplyMatch::Answered)
     }
 }
 
-/// Who waits for a message.
-enum Found {
-    Answered(Question),
-    /// Somebody who waits for another one.
-    NotYet,
-    Nobody,
+/// The match of a reply with the waiting requests.
+enum ReplyMatch {
+    Answered(PendingRequest),
+    /// A request waits for it, but this is not the final reply.
+    Partial,
+    Stray,
 }
 
-/// One question that waits; forgotten when this is dropped.
+/// A request that waits. Dropping it removes its entry.
 struct Waiter<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a PendingRequests,
     correlation: Arc<str>,
     answer: oneshot::Receiver<Arc<MessageEnvelope>>,
-    /// Whether the question was taken out.
+    /// Whether the entry was removed already, with the reply.
     is_settled: bool,
 }
 
 impl<'a> Waiter<'a> {
-    fn new(waiting: &'a Waiting, correlation: Arc<str>, is_answer: Option<IsAnswer>) -> Self {
+    fn new(waiting: &'a PendingRequests, correlation: Arc<str>, is_answer: Option<IsAnswer>) -> Self {
         let (sender, answer) = oneshot::channel();
-        let question = Question {
-            is_answer: is_answer.map(Judge),
+        let question = PendingRequest {
+            is_answer: is_answer.map(AnswerPredicate),
             answer: sender,
         };
         waiting.lock().insert(Arc::clone(&correlation), question);
@@ -323,7 +349,7 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// The answer; `None` when none can come any more.
+    /// Waits for the reply. Returns `None` if the reply subscription ended.
     async fn answer(mut self) -> Option<Arc<MessageEnvelope>> {
         let answer = (&mut self.answer).await.ok();
         self.is_settled = true;
@@ -339,8 +365,9 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// Receives the answers. A bus that ends the subscription drops this, and with it every hope of an answer.
-struct Replies(Arc<Waiting>);
+/// The handler of the reply subscription. When the bus ends the subscription it drops this, which wakes all waiting
+/// requests.
+struct Replies(Arc<PendingRequests>);
 
 #[async_trait]
 impl DeliveryHandler for Replies {

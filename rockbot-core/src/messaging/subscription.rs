@@ -6,8 +6,10 @@ use async_trait::async_trait;
 
 use super::TopicPattern;
 
-/// A running consumer of a subscription. Dropping it ends it: no further message is taken, and handlers that
-/// run finish in the background, watched by the bus.
+/// A running consumer of a subscription.
+///
+/// Dropping the handle ends the consumer: it takes no further message, and running handlers finish in the background
+/// under the supervision of the bus. [`Subscription::close`] also waits for them.
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription {
     pattern: TopicPattern,
@@ -15,21 +17,21 @@ pub struct Subscription {
     control: Box<dyn SubscriptionControl>,
 }
 
-/// What a bus does to a consumer of its own.
+/// The control over a consumer, implemented by each bus for its own.
 #[async_trait]
 pub trait SubscriptionControl: Send + Sync + 'static {
-    /// Takes no further message. Called more than once.
+    /// Stops taking messages. It may be called more than once.
     fn stop(&self);
 
-    /// Waits until no handler of this consumer runs. Called after [`SubscriptionControl::stop`].
+    /// Waits until no handler of this consumer runs. It is called after [`SubscriptionControl::stop`].
     async fn stopped(&self);
 
-    /// Whether messages are still taken.
+    /// Returns `true` while messages are taken.
     fn is_active(&self) -> bool;
 }
 
 impl Subscription {
-    /// A handle of the consumer that `control` ends. For buses: others get theirs from one.
+    /// Creates the handle of a consumer that `control` stops. Only bus implementations call it.
     pub fn new(pattern: TopicPattern, name: impl Into<String>, control: impl SubscriptionControl) -> Self {
         Self {
             pattern,
@@ -38,22 +40,22 @@ impl Subscription {
         }
     }
 
-    /// Which topics it takes.
+    /// Returns the pattern of topics that it takes.
     pub fn pattern(&self) -> &TopicPattern {
         &self.pattern
     }
 
-    /// Its name, shared with competing consumers.
+    /// Returns its name, which competing consumers share.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether messages are still taken: the bus may have been closed.
+    /// Returns `true` while messages are taken. It is `false` after the bus was closed.
     pub fn is_active(&self) -> bool {
         self.control.is_active()
     }
 
-    /// Ends it and waits for the handlers that run. Called from one of them, it waits for ever.
+    /// Ends the consumer and waits for its running handlers. A handler that closes its own subscription deadlocks.
     pub async fn close(self) {
         self.control.stop();
         self.control.stopped().await;

@@ -1,12 +1,13 @@
-//! Topics, and the patterns that select them.
+//! Topics, and the patterns that match them.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest topic and pattern: what brokers accept as a routing key.
+/// Maximum length of a topic or pattern, in bytes: the limit of brokers for a routing key.
 const MAX_BYTES: usize = 255;
 
-/// Selects topics. Segments are parted by dots; `*` stands for one segment, `#` for any number, also none.
+/// A pattern that matches topics. Dots separate segments; `*` matches exactly one segment, `#` any number, including
+/// none.
 ///
 /// ```
 /// # use rockbot_core::messaging::TopicPattern;
@@ -30,12 +31,12 @@ enum Segment {
 }
 
 impl TopicPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
     ///
-    /// Fails when the text is empty or longer than 255 bytes, has an empty segment, or has a wildcard inside a
-    /// longer segment, where it would silently match nothing.
+    /// Returns an error if the text is empty or longer than 255 bytes, has an empty segment, or has a wildcard inside
+    /// a longer segment, where it could never match.
     pub fn new(text: &str) -> Result<Self, TopicError> {
         let segments = segments(text)?.map(Segment::parse);
         let segments = segments.collect::<Option<Vec<_>>>();
@@ -46,15 +47,17 @@ impl TopicPattern {
         })
     }
 
-    /// The pattern as text.
+    /// Returns the pattern as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether `topic` is selected.
+    /// Returns `true` if the pattern matches `topic`.
     pub fn matches(&self, topic: &str) -> bool {
         let (mut at, mut rest) = (0, topic.split('.'));
-        // Where to go on when the segments after the last `#` do not fit: it swallows one segment more.
+        // The position to backtrack to when the segments after the last `#` do not match: the `#` then takes one more
+        // segment. Only the last `#` needs to be remembered, so the time is at most pattern length times topic
+        // length.
         let mut resume = None;
         loop {
             let here = rest.clone();
@@ -111,11 +114,11 @@ impl fmt::Debug for TopicPattern {
     }
 }
 
-/// Checks that messages can be published under `topic`. For buses: they check before they route.
+/// Validates a topic to publish under. Bus implementations call it before they route.
 ///
 /// # Errors
 ///
-/// Fails when the topic is empty or longer than 255 bytes, has an empty segment, or has a wildcard.
+/// Returns an error if the topic is empty or longer than 255 bytes, has an empty segment, or has a wildcard.
 pub fn check_topic(topic: &str) -> Result<(), TopicError> {
     segments(topic)?;
     if topic.bytes().any(|byte| matches!(byte, b'*' | b'#')) {
@@ -134,20 +137,20 @@ fn segments(text: &str) -> Result<std::str::Split<'_, char>, TopicError> {
     Ok(text.split('.'))
 }
 
-/// Why a text is no topic or no pattern.
+/// An error of a text that is not a topic or not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicError {
     /// It is empty, starts or ends with a dot, or has two dots in a row.
     #[error("topic `{0}` has an empty segment: put one word between dots")]
     EmptySegment(Box<str>),
-    /// A message is published under one topic, not under a pattern.
+    /// It has a wildcard. A message is published under one topic, not under a pattern.
     #[error("topic `{0}` has a wildcard: publish under a topic without `*` and `#`")]
     Wildcard(Box<str>),
-    /// A wildcard is a segment of its own.
+    /// It has a wildcard inside a segment. A wildcard must be a segment of its own.
     #[error("pattern `{0}` has a wildcard inside a segment: `*` and `#` stand alone between dots")]
     MixedWildcard(Box<str>),
-    /// Brokers do not accept it.
+    /// It is longer than brokers accept.
     #[error("a topic of {0} bytes is too long: use at most 255")]
     TooLong(usize),
 }
@@ -163,7 +166,7 @@ mod tests {
         assert_eq!(pattern.matches(topic), expected, "{pattern} on {topic}");
     }
 
-    /// The definition, one line a rule.
+    /// The definition of matching, one line per rule.
     fn matches_by_definition(pattern: &[&str], topic: &[&str]) -> bool {
         match (pattern, topic) {
             ([], []) => true,

@@ -1,7 +1,15 @@
-//! Folding: the window becomes the document, and the log begins again.
+//! Log compaction: the window of a session becomes its document, and its log begins again.
 //!
-//! Nobody who appends waits for the disk meanwhile: the session is locked only to take its snapshot, to put the
-//! document in place, and to shorten the log.
+//! The steps, and what a crash after each of them leaves:
+//!
+//! 1. A marker with the digest of the new document is appended to the log. The old document and the whole log are valid; a
+//!    load finds no document with that digest and ignores the marker.
+//! 2. The new document is written to a temporary file and synced, then renamed over the old one. It has the digest of the
+//!    marker, so a load drops what it has read before the marker and continues with the document.
+//! 3. The log is shortened to the lines after the marker.
+//!
+//! Appends do not wait for the disk meanwhile: the session is locked only to take the snapshot, to rename the document and
+//! to shorten the log. An epoch detects that the session was cleared in between.
 
 use std::sync::PoisonError;
 
@@ -11,33 +19,34 @@ use rockbot_core::store::{StoreError, StoreErrorKind};
 
 use super::folder::{ConversationFolder, failed};
 use super::layout;
-use super::session::{COMPACT_AFTER_BYTES, Folded, Session};
+use super::session::{COMPACT_AFTER_BYTES, CompactionMarker, Session};
 use super::session_cache::Slot;
 use crate::journal::Durability;
 
-/// A fold that has begun.
+/// The window of a session at the start of a compaction.
 struct WindowSnapshot {
     stem: String,
     epoch: u64,
     document: Vec<u8>,
-    /// Where the log goes on.
+    /// The length of the log behind the marker, where later lines begin.
     offset: u64,
 }
 
-/// Folds a session that is in memory, unless there is nothing to fold.
+/// Compacts the log of a cached session into its document, unless the document is up to date.
 pub(super) fn compact(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreError> {
-    let folded = compact_steps(folder, slot);
+    let result = compact_steps(folder, slot);
     let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(session) = session.as_mut() {
         session.is_compacting = false;
-        session.is_ahead |= folded.is_err();
-        // Also after a failure, not before it has grown as much again.
-        let without_log = if folded.is_err() { session.compact_at } else { 0 };
+        session.is_ahead |= result.is_err();
+        // After a failure, too, the log grows by as much again before the next attempt: a full disk is no reason to try
+        // at every append.
+        let without_log = if result.is_err() { session.compact_at } else { 0 };
         session.compact_at = session.log.as_ref().map_or(without_log, LineFile::len) + COMPACT_AFTER_BYTES;
-        // Whoever appends opens it again, and is counted.
+        // Closed here, so that the next append opens the log and registers it with the open logs.
         session.log = None;
     }
-    folded
+    result
 }
 
 fn compact_steps(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreError> {
@@ -45,7 +54,7 @@ fn compact_steps(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreEr
         return Ok(());
     };
     let name = layout::document(&snapshot.stem);
-    let failed = |error| failed("a conversation cannot be folded", error);
+    let failed = |error| failed("the log of a conversation cannot be compacted into its document", error);
     let draft = folder.files.draft(&name, &snapshot.document).map_err(failed)?;
     let published = locked(slot, Some(snapshot.epoch), |_| Draft::publish(draft).map_err(failed))?;
     if published.is_some() {
@@ -55,7 +64,8 @@ fn compact_steps(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Works on the session, unless it is gone or another one since `epoch`.
+/// Runs `work` on the session under its lock. Returns `None` if the session has been evicted, or has another epoch: then it
+/// was cleared, and the compaction must not bring it back.
 fn locked<R>(
     slot: &Slot,
     epoch: Option<u64>,
@@ -68,7 +78,7 @@ fn locked<R>(
     session.map(work).transpose()
 }
 
-/// Takes the snapshot, and notes in the log what it will be.
+/// Takes the snapshot and appends its marker to the log, both under the lock, so that no append comes between them.
 fn begin(folder: &ConversationFolder, session: &mut Session) -> Result<Option<WindowSnapshot>, StoreError> {
     if !session.is_ahead {
         return Ok(None);
@@ -77,8 +87,10 @@ fn begin(folder: &ConversationFolder, session: &mut Session) -> Result<Option<Wi
         StoreError::new(StoreErrorKind::Invalid, "a conversation cannot be written as JSON").with_source(error)
     };
     let document = session.to_document().map_err(json)?;
-    let folded = Digest::of([&document]);
-    let mut line = serde_json::to_vec(&Folded { folded }).map_err(json)?;
+    let marker = CompactionMarker {
+        document: Digest::of([&document]),
+    };
+    let mut line = serde_json::to_vec(&marker).map_err(json)?;
     line.push(b'\n');
     let log = session.open_log(folder)?;
     log.append(&line)
@@ -93,7 +105,7 @@ fn begin(folder: &ConversationFolder, session: &mut Session) -> Result<Option<Wi
     }))
 }
 
-/// Shortens the log by what the document has.
+/// Removes the lines from the log that the document has, and the log itself if none is left.
 fn finish(folder: &ConversationFolder, session: &mut Session, snapshot: &WindowSnapshot) -> Result<(), StoreError> {
     let failed = |error| failed("the log of a conversation cannot be shortened", error);
     let name = layout::log(&snapshot.stem);

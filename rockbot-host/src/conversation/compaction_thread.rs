@@ -1,4 +1,4 @@
-//! The thread that folds sessions, so that nobody who appends waits for the disk.
+//! The thread that compacts logs, so that no append waits for the disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,7 +11,10 @@ use super::compaction;
 use super::folder::ConversationFolder;
 use super::session_cache::Slot;
 
-/// What there is to do. A session is asked for once until it is folded, so there are at most as many as are in memory.
+/// A job of the thread.
+///
+/// The channel is unbounded, but its length is not: a session is scheduled once until it is compacted, so there are at most
+/// as many jobs as sessions in memory.
 enum CompactionJob {
     Compact(Slot),
     RunAfterAll(
@@ -20,9 +23,10 @@ enum CompactionJob {
     ),
 }
 
+/// The handle of the thread. Dropping it ends the thread after its current job and waits for it.
 #[derive(Debug)]
 pub(super) struct CompactionThread {
-    /// Gone when the thread should end.
+    /// `None` when the thread has to end.
     jobs: Option<mpsc::Sender<CompactionJob>>,
     thread: Option<JoinHandle<()>>,
     ends: Arc<AtomicBool>,
@@ -42,32 +46,34 @@ impl CompactionThread {
         })
     }
 
-    /// Asks for a session to be folded some time.
+    /// Schedules the compaction of a session.
     pub(super) fn schedule(&self, slot: Slot) {
         self.send(CompactionJob::Compact(slot));
     }
 
-    /// Runs `work` behind everything that was asked for before.
+    /// Runs `work` on the thread after the jobs that were scheduled before, and waits for its result.
     pub(super) async fn run(
         &self,
         work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.send(CompactionJob::RunAfterAll(Box::new(work), sender));
-        // The runtime must know that somebody works: a paused clock would run to every time limit meanwhile.
+        // A blocking task waits, not a channel of tokio: while the runtime has no work of its own, a paused test clock would
+        // jump to the next time limit.
         let waiting = tokio::task::spawn_blocking(move || receiver.recv());
         let error: BoxError = match waiting.await {
             Ok(Ok(result)) => return result,
             Ok(Err(error)) => error.into(),
             Err(error) => error.into(),
         };
-        let context = "conversations are folded no more since a fold panicked; their logs have everything";
+        let context =
+            "the compaction thread has ended after a panic; logs are no longer compacted, and no message is lost";
         Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
     }
 
     fn send(&self, job: CompactionJob) {
         if let Some(jobs) = &self.jobs {
-            // Without its thread nothing is folded; the logs have everything.
+            // After a panic of the thread the receiver is gone. Logs are then not compacted, and lose nothing.
             let _ = jobs.send(job);
         }
     }
@@ -84,14 +90,14 @@ impl Drop for CompactionThread {
 }
 
 fn run(folder: &ConversationFolder, jobs: &mpsc::Receiver<CompactionJob>, ends: &AtomicBool) {
-    // What is still asked for at the end stays in the logs.
+    // Jobs that are left at the end are dropped: their sessions are complete in their logs.
     while let Ok(job) = jobs.recv()
         && !ends.load(Ordering::Relaxed)
     {
         match job {
             CompactionJob::Compact(slot) => {
                 if let Err(error) = compaction::compact(folder, &slot) {
-                    tracing::warn!(%error, "a conversation cannot be folded; its log grows on");
+                    tracing::warn!(%error, "log of a conversation cannot be compacted; it keeps growing");
                 }
             }
             CompactionJob::RunAfterAll(work, done) => {

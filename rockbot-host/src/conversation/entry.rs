@@ -1,4 +1,4 @@
-//! One entry as it stands in a file.
+//! The file format of an entry.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-/// What was message, and what another program wrote beside it.
+/// A message of a conversation with the unknown members that another program wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StoredEntry {
     pub(super) message: ConversationTurn,
-    /// EntryVisitor that we do not know. They are kept, and decide nothing.
+    /// Unknown members. They are written back unchanged, so that a newer program loses nothing.
     other: Map<String, Value>,
 }
 
@@ -50,7 +50,7 @@ impl Serialize for StoredEntry {
     }
 }
 
-/// Reads the entries of a document or of a line. Those without a turn get one by their position.
+/// Parses the entries of a document or of a line of a log. Entries without a turn id get one by their position.
 pub(super) fn parse(json: &[u8]) -> serde_json::Result<Vec<StoredEntry>> {
     let mut entries: Vec<StoredEntry> = serde_json::from_slice(json)?;
     for (at, entry) in entries.iter_mut().enumerate() {
@@ -67,7 +67,8 @@ impl<'de> Deserialize<'de> for StoredEntry {
     }
 }
 
-/// By hand, since a derived reader that keeps unknown members first copies all of them.
+/// The visitor of an entry. Written by hand: a derived implementation with a flattened map buffers all members first,
+/// known ones included.
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {

@@ -1,4 +1,4 @@
-//! The folder that all sessions share, and how a damaged document is met.
+//! The folder of all sessions: reading documents and logs, and the quarantine of damaged ones.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -13,20 +13,23 @@ use super::entry::{self, StoredEntry};
 use super::layout::{self, SessionKey};
 use super::options::ConversationOptions;
 
-/// The longest document, and the longest line of a log, that is read, in bytes.
+/// Maximum size of a document, and of a line of a log, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// The files of all sessions, with the options of the memory.
 #[derive(Debug)]
 pub(super) struct ConversationFolder {
     pub(super) files: DataFolder,
     pub(super) options: ConversationOptions,
-    /// The names of documents that other programs wrote, as they stood when the folder was opened.
+    /// The names of foreign documents at the time when the folder was opened.
     foreign: Mutex<HashMap<SessionId, String>>,
+    /// Number of quarantined files and skipped lines.
     damaged: AtomicU64,
+    /// The next epoch of a session.
     epochs: AtomicU64,
 }
 
-/// A document as it was read.
+/// A document that was read.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) bytes: Vec<u8>,
@@ -34,17 +37,19 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// What a [`Folded`](super::session::Folded) line names it by.
+    /// Returns the digest that a [`CompactionMarker`](super::session::CompactionMarker) names the document by.
     pub(super) fn digest(&self) -> Digest {
         Digest::of([&self.bytes])
     }
 
+    /// Parses the entries once more, for a load that starts over at a marker.
     pub(super) fn parse(&self) -> serde_json::Result<Vec<StoredEntry>> {
         entry::parse(without_bom(&self.bytes))
     }
 }
 
 impl ConversationFolder {
+    /// Creates the folder around its files.
     pub(super) fn new(files: DataFolder, options: ConversationOptions) -> Self {
         Self {
             files,
@@ -56,12 +61,13 @@ impl ConversationFolder {
     }
 
     pub(super) fn foreign(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
-        // Nothing that can panic runs under the lock.
+        // No code that can panic runs under the lock.
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number that no session had before: who holds an old one works on something that is gone.
+    /// Returns a number that no session had before. A compaction that holds an old one works on files that were cleared.
     pub(super) fn next_epoch(&self) -> u64 {
+        // Relaxed: the number only has to be unique; it is compared under the lock of its session.
         self.epochs.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -73,7 +79,7 @@ impl ConversationFolder {
         self.damaged.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The document of a session: ours, or else another program's.
+    /// Reads the document of a session: its own, or else a foreign one.
     pub(super) fn document(
         &self,
         (principal, session): &SessionKey,
@@ -86,7 +92,7 @@ impl ConversationFolder {
             .map_or(Ok(None), |name| self.read(&name))
     }
 
-    /// The name of another program's document of a session.
+    /// Returns the name of the foreign document of a session.
     pub(super) fn foreign_of(&self, principal: &Principal, session: &SessionId) -> Option<String> {
         self.foreign()
             .get(session)
@@ -94,7 +100,8 @@ impl ConversationFolder {
             .cloned()
     }
 
-    /// Reads a document. One that can never be read is set aside.
+    /// Reads a document. A damaged one is quarantined, and the session starts empty; other errors may be transient and are
+    /// returned.
     fn read(&self, name: &str) -> Result<Option<Document>, StoreError> {
         let bytes = match self.files.read(name, MAX_BYTES) {
             Ok(Some(bytes)) => bytes,
@@ -108,7 +115,7 @@ impl ConversationFolder {
         }
     }
 
-    /// Gives each line of a log to `each`. Returns how many lines were skipped since they are too long.
+    /// Calls `each` with every line of a log. Returns how many lines were skipped because they are too long.
     pub(super) fn read_log(&self, name: &str, each: impl FnMut(&[u8])) -> Result<u64, StoreError> {
         match self.files.read_lines(name, MAX_BYTES, each) {
             Ok(overlong) => Ok(overlong.unwrap_or(0)),
@@ -117,16 +124,18 @@ impl ConversationFolder {
         }
     }
 
+    /// Moves a damaged file out of the way, where an operator can inspect it, and counts it.
     fn quarantine(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
         let aside = self.files.set_aside(name);
-        let aside = aside.map_err(|error| failed("a damaged conversation cannot be set aside", error))?;
+        let aside = aside.map_err(|error| failed("a damaged conversation cannot be quarantined", error))?;
         self.count_damage(1);
         let folder = self.files.path().display();
-        tracing::warn!(%folder, file = name, set_aside_as = aside, %error, "a conversation is damaged; it begins anew");
+        tracing::warn!(%folder, file = name, quarantined_as = aside, %error, "conversation file is damaged; it was quarantined and the conversation starts empty");
         Ok(())
     }
 }
 
+/// Creates the error of a failed operation on a file.
 pub(super) fn failed(context: &str, error: FileError) -> StoreError {
     StoreError::caused_by(context, error)
 }

@@ -1,61 +1,67 @@
-//! Which file is whose.
+//! The names of session files.
 
 use rockbot_core::files::{self, IdTooLong};
 use rockbot_core::{Principal, SessionId};
 
-/// A session of a principal.
+/// The key of a session: its principal and its id.
 pub(super) type SessionKey = (Principal, SessionId);
 
-/// What a file of a session is.
+/// The kind of a session file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
     Document,
     Log,
 }
 
-/// A file of a session.
+/// A session file, parsed from its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionFile {
     pub(super) key: SessionKey,
     pub(super) kind: FileKind,
-    /// Whether the name is the one that we give it.
-    pub(super) is_ours: bool,
+    /// Whether the name follows the encoding of this module; other documents are foreign.
+    pub(super) is_native: bool,
 }
 
-/// The name of a session's files, without their endings.
+/// Returns the name of a session's files without their extension.
+///
+/// # Errors
+///
+/// Returns an error if the encoded id is longer than a file name may be.
 pub(super) fn stem((principal, session): &SessionKey) -> Result<String, IdTooLong> {
     files::name_of(principal, &files::encode(session.as_str())?)
 }
 
-/// Whether this is the principal whose sessions lie in the folder itself.
+/// Reports whether `principal` is the local one, whose sessions lie in the folder itself.
 pub(super) fn is_local(principal: &Principal) -> bool {
     *principal == Principal::default()
 }
 
+/// Returns the name of a session's document.
 pub(super) fn document(stem: &str) -> String {
     format!("{stem}.json")
 }
 
+/// Returns the name of a session's log.
 pub(super) fn log(stem: &str) -> String {
     format!("{stem}.jsonl")
 }
 
-/// What the file `name` is, unless it is none of a session.
-pub(super) fn place(name: &str) -> Option<SessionFile> {
+/// Parses the name of a session file. Returns `None` for other files.
+pub(super) fn parse(name: &str) -> Option<SessionFile> {
     let (stem, kind) = match name.strip_suffix(".json") {
         Some(stem) => (stem, FileKind::Document),
         None => (name.strip_suffix(".jsonl")?, FileKind::Log),
     };
     let (principal, session) = files::owner_of(stem)?;
-    let ours = files::decode(session).map(SessionId::from);
-    let is_ours = ours.is_some();
-    // Only other programs' documents have other names, and they know one principal only.
+    let native = files::decode(session).map(SessionId::from);
+    let is_native = native.is_some();
+    // Foreign files are documents of programs that know one principal only; a log under a foreign name is none.
     let may_be_foreign = kind == FileKind::Document && is_local(&principal) && !session.is_empty();
-    let session = ours.or_else(|| may_be_foreign.then(|| session.into()))?;
+    let session = native.or_else(|| may_be_foreign.then(|| session.into()))?;
     Some(SessionFile {
         key: (principal, session),
         kind,
-        is_ours,
+        is_native,
     })
 }
 
@@ -63,38 +69,38 @@ pub(super) fn place(name: &str) -> Option<SessionFile> {
 mod tests {
     use super::*;
 
-    fn ours(principal: &str, session: &str, name: &str) {
+    fn check(principal: &str, session: &str, name: &str) {
         let key = (principal.into(), session.into());
         let stem = stem(&key).unwrap();
         assert_eq!(stem, name);
         for (name, kind) in [(document(&stem), FileKind::Document), (log(&stem), FileKind::Log)] {
-            let place = SessionFile {
+            let expected = SessionFile {
                 key: key.clone(),
                 kind,
-                is_ours: true,
+                is_native: true,
             };
-            assert_eq!(super::place(&name), Some(place));
+            assert_eq!(parse(&name), Some(expected));
         }
     }
 
     #[test]
     fn each_session_has_its_files() {
-        ours("local", "session-1", "session-1");
-        ours("local", "a.json", "a.json");
-        ours("local", "@ann/b", "%40ann%2fb");
-        ours("ann", "b", "@ann/b");
-        ours("Ann", "", "@%41nn/%");
+        check("local", "session-1", "session-1");
+        check("local", "a.json", "a.json");
+        check("local", "@ann/b", "%40ann%2fb");
+        check("ann", "b", "@ann/b");
+        check("Ann", "", "@%41nn/%");
         let (long, piece) = ("x".repeat(250), "x".repeat(200));
         let cut = format!("{piece}+/+{}", "x".repeat(50));
-        ours("local", &long, &cut);
-        ours(&long, &long, &format!("@{cut}/{cut}"));
+        check("local", &long, &cut);
+        check(&long, &long, &format!("@{cut}/{cut}"));
     }
 
     #[test]
     fn documents_of_other_programs_have_their_path_as_id() {
         for id in ["Session", "team/alpha", "a b", "a/b.c/D", "a%2Fb"] {
-            let place = place(&format!("{id}.json")).unwrap();
-            assert_eq!((place.key, place.is_ours), ((Principal::default(), id.into()), false));
+            let file = parse(&format!("{id}.json")).unwrap();
+            assert_eq!((file.key, file.is_native), ((Principal::default(), id.into()), false));
         }
     }
 
@@ -111,7 +117,7 @@ mod tests {
             "@ann.json",
             ".json",
         ] {
-            assert_eq!(place(name), None, "{name}");
+            assert_eq!(parse(name), None, "{name}");
         }
     }
 }

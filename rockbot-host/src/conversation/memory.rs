@@ -1,4 +1,4 @@
-//! The conversation memory that survives the process.
+//! The conversation memory on disk.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,12 +21,14 @@ use super::session_cache::{SessionCache, Slot};
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has it: it survives `kill -9`. Operations on one session happen one
-/// after the other, in the order in which they were called; those on different sessions side by side. A session
-/// whose files are read only now and then costs nothing but these files.
+/// An append resolves when the operating system has it, so it survives `kill -9`; see [`Durability`](crate::journal::Durability)
+/// for power loss. Operations on one session are serialized in the order in which they were called; those on different
+/// sessions run in parallel. Idle sessions are evicted from memory and read again when they are used.
 ///
-/// What was said is all in the files at any time. [`flush`](ConversationMemory::flush) folds each log into its document
-/// for other programs that read documents only; it costs two syncs of the disk for each session that changed.
+/// The files are complete at any time. [`flush`](ConversationMemory::flush) compacts each log into its document for other
+/// programs that read documents only; it costs two syncs of the disk for each session that changed.
+///
+/// # Examples
 ///
 /// ```
 /// # use rockbot_core::{Principal, SessionId};
@@ -45,12 +47,12 @@ use super::session_cache::{SessionCache, Slot};
 /// ```
 #[derive(Debug)]
 pub struct FileConversationMemory {
-    /// First, so that its thread has ended when the folder is let go.
+    /// Dropped first, so that its thread has ended when the lock of the folder is released.
     compaction: CompactionThread,
     sessions: Arc<Sessions>,
 }
 
-/// What the thread that folds shares with the callers.
+/// The sessions, shared by callers and the compaction thread.
 #[derive(Debug)]
 struct Sessions {
     folder: Arc<ConversationFolder>,
@@ -59,11 +61,11 @@ struct Sessions {
 }
 
 impl FileConversationMemory {
-    /// Opens the memory in `folder`, which is made if it is missing, with the default options.
+    /// Opens the memory in `folder`, which is created if it does not exist, with the default options.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is open already, here or in another process, and when it cannot be read or written.
+    /// Returns an error if the folder is open already, in this or another process, or cannot be read or written.
     /// Documents that cannot be read are no error: see [`FileConversationMemory::damaged`].
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, ConversationOptions::default())
@@ -73,7 +75,7 @@ impl FileConversationMemory {
     ///
     /// # Errors
     ///
-    /// Fails as [`FileConversationMemory::open`] does.
+    /// Returns an error as [`FileConversationMemory::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: ConversationOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder).map_err(|error| failed("conversations cannot be opened", error))?;
         let cache = SessionCache::new(options.max_cached_sessions, options.idle_timeout);
@@ -92,7 +94,7 @@ impl FileConversationMemory {
         })
     }
 
-    /// How many documents were set aside, and how many lines skipped, since they could not be read.
+    /// Returns how many documents were quarantined and how many lines were skipped because they could not be read.
     pub fn damaged(&self) -> u64 {
         self.sessions.folder.damaged()
     }
@@ -166,7 +168,10 @@ impl Sessions {
         Ok(appended.map(|appended| (slot, appended)))
     }
 
-    /// Works on a session, which is read first if it must be.
+    /// Runs `work` on a session under its lock, after reading it if it is not in memory.
+    ///
+    /// The files are read under the lock of the session, so that concurrent callers read them once, and never under the lock
+    /// of the cache, so that other sessions do not wait.
     fn with<R>(
         &self,
         key: &SessionKey,
@@ -193,9 +198,9 @@ impl Sessions {
         let stem = layout::stem(key).map_err(|error| StoreError::caused_by("the session has no file", error))?;
         let slot = self.slot(key);
         let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever is removed before an error, the next look is at what is left.
+        // Taken out first: after an error some files may be gone, and the session has to be read again.
         let loaded = session.take();
-        // The other program's first: alone it would come back in the place of ours.
+        // The foreign document first: if it were left alone by an error, it would be read in place of the removed one.
         let foreign = self.folder.foreign_of(&key.0, &key.1);
         for name in foreign.into_iter().chain([layout::document(&stem), layout::log(&stem)]) {
             self.folder.files.remove(&name).map_err(failed)?;
@@ -207,31 +212,31 @@ impl Sessions {
         Ok(())
     }
 
-    /// The sessions of `principal` that have files.
+    /// Lists the sessions of `principal` that have files.
     fn list(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
         let found = self.folder.files.list_of(principal).map_err(failed)?;
-        let places = found.iter().filter_map(|found| layout::place(&found.name));
-        let own = places.filter(|place| place.key.0 == *principal);
+        let files = found.iter().filter_map(|found| layout::parse(&found.name));
+        let own = files.filter(|file| file.key.0 == *principal);
         Ok(own
-            .map(|place| place.key.1)
+            .map(|file| file.key.1)
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect())
     }
 
-    /// Folds every session that has a log.
+    /// Compacts every session that has a log. Returns the first error after trying all.
     fn compact_all(&self) -> Result<(), StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
         let mut result = Ok(());
         for found in self.folder.files.list("").map_err(failed)? {
-            let Some(place) = layout::place(&found.name).filter(|place| place.kind == layout::FileKind::Log) else {
+            let Some(file) = layout::parse(&found.name).filter(|file| file.kind == layout::FileKind::Log) else {
                 continue;
             };
-            let folded = self
-                .with(&place.key, |_| Ok(()))
+            let compacted = self
+                .with(&file.key, |_| Ok(()))
                 .and_then(|(slot, ())| compaction::compact(&self.folder, &slot));
-            result = result.and(folded);
+            result = result.and(compacted);
         }
         result
     }

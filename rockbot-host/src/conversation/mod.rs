@@ -1,21 +1,21 @@
 //! Conversation memory on disk: [`FileConversationMemory`].
 //!
-//! A session is two files. `{session}.json` is a JSON array of what was said, `{role, content, timestamp, turn}`, oldest
-//! first; `{session}.jsonl` beside it has what came after, such an array in each line, one line for each append. Now and
-//! then, at [`flush`](rockbot_core::store::ConversationMemory::flush) too, a session is folded: its window becomes the
-//! new document, and the log begins again.
+//! A session is two files: a document and its log. `{session}.json` is a JSON array of messages, `{role, content,
+//! timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later ones, one such array per append. When the
+//! log has grown, and at [`flush`](rockbot_core::store::ConversationMemory::flush), the log is compacted into its
+//! document: the window of the session becomes the new document, and the log begins again.
 //!
 //! * **Names** are session ids as [`files::encode`](rockbot_core::files::encode) writes them. Sessions of the principal
 //!   `local` lie in the folder itself, those of others in `@{principal}/`. Documents under other names, in nested
-//!   folders too, were written by other programs: their id is their path without `.json`. They are read where
-//!   there is none of ours, stay as they are, and go away only when their session is cleared. They are looked for when
-//!   the memory is opened.
-//! * **Folding** notes `{"folded": digest of the new document}` in the log before the document is replaced. After a
-//!   crash in between, the digest tells whether the lines before it are in the document already.
-//! * **EntryVisitor of an entry that we do not know** are kept when a document is written again. A document without `turn`
-//!   gets ids like `imported-0`, by position.
-//! * **Damage**: a document that cannot be read as such an array is set aside as `{session}.json.damaged`, with a
-//!   warning; lines that cannot be read are skipped, and the log is copied aside before it is shortened.
+//!   folders too, are foreign: another program wrote them, and their id is their path without `.json`. A foreign document
+//!   is read if the session has no document of its own, is never changed, and is removed only when its session is
+//!   cleared. Foreign documents are listed once, when the memory is opened.
+//! * **Log compaction** appends a marker `{"folded": digest of the new document}` to the log before the document is
+//!   replaced. After a crash in between, the digest tells whether the document already has the lines before the marker.
+//! * **Unknown members of an entry** are kept when a document is rewritten. Entries without `turn` get ids by their
+//!   position, like `imported-0`.
+//! * **Damage**: a document that cannot be parsed is quarantined as `{session}.json.damaged`, with a warning. Unreadable
+//!   lines of a log are skipped, and the log is copied to quarantine before it is shortened.
 
 mod compaction;
 mod compaction_thread;

@@ -1,4 +1,4 @@
-//! How many logs are open at once.
+//! The bound on open log files.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,16 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::session::Session;
 use super::session_cache::Slot;
 
-/// The most logs that are kept open; systems often allow a process 1024 files.
+/// Maximum number of logs that are kept open. Systems often allow a process 1024 files, for all of its parts.
 const LIMIT: usize = 128;
 
-/// The logs that are open, in the order in which they were opened. A busy one is opened again once for every 128 others.
+/// The open logs in the order in which they were opened.
+///
+/// The oldest one is closed first (FIFO, not LRU): recording each use would cost a lock per append, and a busy log that is
+/// closed is opened again once for every 128 others.
 #[derive(Debug, Default)]
 pub(super) struct OpenLogs(Mutex<VecDeque<Weak<Mutex<Option<Session>>>>>);
 
 impl OpenLogs {
-    /// Notes that the log of a session was opened, and closes the oldest one beyond the limit. The caller holds no
-    /// session.
+    /// Records that the log of a session was opened, and closes the oldest one beyond the limit.
+    ///
+    /// The caller must hold no session: this locks the session of the oldest log, and two callers that held one another's
+    /// would deadlock.
     pub(super) fn opened(&self, slot: &Slot) {
         let oldest = {
             let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! How conversation memory on disk is kept.
+//! Options of conversation memory on disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use rockbot_core::{Clock, SystemClock};
 
 use crate::journal::Durability;
 
-/// How a [`FileConversationMemory`](super::FileConversationMemory) is kept.
+/// The options of a [`FileConversationMemory`](super::FileConversationMemory).
 #[derive(Debug, Clone)]
 pub struct ConversationOptions {
-    /// How many entries a session keeps: 50 by default, and never more than 8 MiB of text.
+    /// Number of entries that a session keeps. Default 50, and never more than 8 MiB of text; older ones are dropped.
     pub window: usize,
-    /// How long after its last entry a session is held in memory: 1 hour by default. Older ones are on disk, and read
-    /// when somebody asks for them.
+    /// Time after its last use at which a session may be evicted from memory. Default 1 hour. It stays on disk, and is
+    /// read again when it is used.
     pub idle_timeout: Duration,
-    /// How many sessions are held in memory at most: 10 000 by default. Those that were not used for the longest time
-    /// give way to others; nothing of them is lost.
+    /// Capacity of the LRU cache of sessions in memory. Default 10 000. Evicting a session loses nothing, since every
+    /// append is on disk; the cache exceeds its capacity only while more sessions are in use at once.
     pub max_cached_sessions: usize,
-    /// What an append survives. Default [`Durability::Process`]; [`Durability::Synced`] waits for the disk at each
-    /// append.
+    /// Failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`] each append waits for
+    /// the disk.
     pub durability: Durability,
-    /// The clock that idle time is measured on.
+    /// Clock that idle time is measured on. Default [`SystemClock`].
     pub clock: Arc<dyn Clock>,
 }
 

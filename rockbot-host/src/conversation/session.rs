@@ -1,4 +1,4 @@
-//! One session: its window in memory, and its log.
+//! A session: its window in memory and its log on disk.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,55 +14,58 @@ use super::folder::{ConversationFolder, Document, failed};
 use super::layout::{self, SessionKey};
 use crate::journal::{Durability, GroupCommit};
 
-/// The most text that a session keeps, and that one append may add, in bytes.
+/// Maximum text of a session, and of one append, in bytes.
 const MAX_TEXT: usize = 8 << 20;
 
-/// A log is folded when it has grown by this many bytes: folding costs two syncs of the disk.
+/// Growth of a log in bytes after which it is compacted. Compaction costs two syncs of the disk, so it should be rare.
 pub(super) const COMPACT_AFTER_BYTES: u64 = 4 << 20;
 
+/// A session that was read. It is always used under the lock of its slot.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) stem: String,
+    /// The window, oldest first.
     entries: VecDeque<StoredEntry>,
     /// Bytes of text in `entries`.
     text: usize,
-    /// Open while it is written to often.
+    /// The log while it is open; see the open logs for their bound.
     pub(super) log: Option<LineFile>,
-    /// Whether the log has what is not in the document.
+    /// Whether the log has entries that the document does not have.
     pub(super) is_ahead: bool,
-    /// How long the log may become before it is folded.
+    /// Length of the log in bytes at which it is compacted.
     pub(super) compact_at: u64,
-    /// Whether the log has lines that cannot be read.
+    /// Whether the log has unreadable lines, of which a copy is made before it is shortened.
     pub(super) is_damaged: bool,
-    /// Whether somebody folds this session, or was asked to.
+    /// Whether a compaction of this session is scheduled or runs.
     pub(super) is_compacting: bool,
-    /// Changes when the session is cleared or read again.
+    /// The epoch, which changes when the session is cleared or read again.
     pub(super) epoch: u64,
     commit: Arc<GroupCommit>,
 }
 
-/// Stands in a log when everything before it is about to be in the document with this digest.
+/// The marker in a log behind the lines that a document with this digest is about to contain.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Folded {
-    pub(super) folded: Digest,
+pub(super) struct CompactionMarker {
+    #[serde(rename = "folded")]
+    pub(super) document: Digest,
 }
 
-/// What is left to do when an append is in the file.
+/// The work that is left after an append, done without the lock of the session.
 #[derive(Debug)]
 pub(super) struct Appended {
     pub(super) opened_log: bool,
     pub(super) wants_compaction: bool,
-    /// What to wait for when the disk must have it.
+    /// The group commit and the file to wait for if the append has to reach the disk.
     pub(super) to_sync: Option<(Arc<GroupCommit>, File)>,
 }
 
 impl Session {
-    /// Reads what is on disk.
+    /// Reads a session from its files.
     pub(super) fn load(folder: &ConversationFolder, key: &SessionKey) -> Result<Self, StoreError> {
         Self::load_with(folder, key, true)
     }
 
-    /// Reads what is on disk, where it is known whether there is a log.
+    /// Reads a session from its files; without a log one lookup in the folder is saved.
     pub(super) fn load_with(folder: &ConversationFolder, key: &SessionKey, has_log: bool) -> Result<Self, StoreError> {
         let stem = layout::stem(key).map_err(|error| StoreError::caused_by("the session has no file", error))?;
         let mut document = folder.document(key, &stem)?;
@@ -86,7 +89,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes in the lines of the log.
+    /// Replays the log on top of the document.
+    ///
+    /// Turns that are known already are skipped, so lines that a crash left both in the log and in the document count once.
     fn replay(&mut self, folder: &ConversationFolder, document: Option<&Document>) -> Result<(), StoreError> {
         let (window, mut skipped, mut digest) = (folder.options.window, 0, None);
         let overlong = folder.read_log(&layout::log(&self.stem), |line| {
@@ -96,8 +101,9 @@ impl Session {
                     Ok(entries) => self.admit_new(entries, window),
                     Err(_) => skipped += 1,
                 }
-            } else if let Ok(Folded { folded }) = serde_json::from_slice(line) {
-                let document = document.filter(|document| folded == *digest.get_or_insert_with(|| document.digest()));
+            } else if let Ok(CompactionMarker { document: marked }) = serde_json::from_slice(line) {
+                // A marker without its document is left of a compaction that did not get there.
+                let document = document.filter(|document| marked == *digest.get_or_insert_with(|| document.digest()));
                 if let Some(document) = document {
                     self.restart(document, window);
                 }
@@ -112,34 +118,42 @@ impl Session {
             tracing::warn!(
                 lines = skipped,
                 session = self.stem,
-                "a conversation has lines that cannot be read"
+                "conversation has unreadable lines; they are skipped"
             );
         }
         Ok(())
     }
 
-    /// Everything so far is in the document already.
+    /// Starts over with the document, which has everything that was replayed so far.
     fn restart(&mut self, document: &Document, window: usize) {
         self.entries.clear();
         self.text = 0;
-        // It could be parsed once.
+        // It was parsed before, so this cannot fail.
         self.admit(document.parse().unwrap_or_default(), window);
     }
 
+    /// Returns the time of the newest entry.
     pub(super) fn newest(&self) -> Option<Timestamp> {
         self.entries.iter().map(|entry| entry.message.timestamp).max()
     }
 
+    /// Returns the newest `limit` messages, oldest first.
     pub(super) fn recent(&self, limit: usize) -> Vec<ConversationTurn> {
         let from = self.entries.len().saturating_sub(limit);
         self.entries.range(from..).map(|entry| entry.message.clone()).collect()
     }
 
-    /// The window as a document.
+    /// Serializes the window as a document.
     pub(super) fn to_document(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&self.entries)
     }
 
+    /// Appends entries to the log, then to the window. Entries of known turns are skipped, which makes a repeated append
+    /// idempotent; returns `None` if no entry is new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the log cannot be written; the window is then unchanged.
     pub(super) fn append(
         &mut self,
         folder: &ConversationFolder,
@@ -159,6 +173,7 @@ impl Session {
         let log = self.open_log(folder)?;
         let written = log.append(&line);
         written.map_err(|error| failed("a conversation cannot be written", error))?;
+        // Handles and lengths are taken before the window changes: nothing after the write may fail.
         let is_long = log.len() >= compact_at;
         let to_sync = match folder.options.durability {
             Durability::Process => None,
@@ -179,6 +194,7 @@ impl Session {
         }))
     }
 
+    /// Returns the log, which is opened if it is closed.
     pub(super) fn open_log(&mut self, folder: &ConversationFolder) -> Result<&mut LineFile, StoreError> {
         let log = match self.log.take() {
             Some(log) => log,
@@ -187,7 +203,7 @@ impl Session {
         Ok(self.log.insert(log))
     }
 
-    /// The files are gone.
+    /// Resets the session after its files were removed.
     pub(super) fn forget(&mut self, folder: &ConversationFolder) {
         self.entries.clear();
         (self.text, self.log, self.compact_at) = (0, None, COMPACT_AFTER_BYTES);
@@ -204,6 +220,7 @@ impl Session {
         self.admit(entries, window);
     }
 
+    /// Adds entries and drops the oldest ones beyond the limits of the window.
     fn admit(&mut self, entries: Vec<StoredEntry>, window: usize) {
         self.text += text(&entries);
         match self.entries.is_empty() {

@@ -96,7 +96,9 @@ fn gateway(chat: OpenAiChat) -> ModelGateway {
         high: 1_000,
         ..PermitLimits::default()
     };
-    ModelGateway::builder(chat).stock(limits, Meter::default()).build()
+    ModelGateway::builder(chat)
+        .default_layers(limits, Meter::default())
+        .build()
 }
 
 fn with_policies(builder: AgentHostBuilder) -> AgentHostBuilder {

@@ -30,27 +30,33 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod accounting;
+mod error;
 #[cfg(test)]
 mod fixture;
 mod gateway;
+mod http;
+mod limits;
 mod offline;
 mod openai;
+mod pricing;
+mod retry;
 pub mod settings;
 #[cfg(test)]
 mod testing;
-mod tier;
+mod tier_selector;
 mod tiers;
 
-pub use accounting::{Meter, Price, PriceTable, PriceTableError};
+pub use error::LlmConfigError;
 pub use gateway::{
-    ChatService, CircuitBreaker, Fallback, GatewayLayer, GatewayLayerService, ModelGateway, ModelGatewayBuilder,
-    PermitLimits, Permits, Retry, RetryPolicy, TimeLimit,
+    ChatService, CircuitBreaker, Fallback, GatewayLayer, GatewayLayerService, Meter, ModelGateway, ModelGatewayBuilder,
+    Permits, Retry,
 };
+pub use http::{ServerCheck, SettingNames};
+pub use limits::{PermitLimits, TimeLimit};
 pub use offline::OfflineModel;
-pub use openai::{
-    OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder, ServerCheck, SettingNames, probe,
-};
-pub use settings::{GatewaySettings, LlmConfigError, LlmSettings, TierSettings};
-pub use tier::{KeywordTierSelector, TierRules, TierRulesError};
+pub use openai::{OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder, probe};
+pub use pricing::{Price, PriceTable, PriceTableError};
+pub use retry::RetryPolicy;
+pub use settings::{GatewaySettings, LlmSettings, TierSettings};
+pub use tier_selector::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

@@ -9,8 +9,10 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInf
 use rockbot_core::config::Config;
 use rockbot_core::support::loggable;
 
+use crate::error::LlmConfigError;
 use crate::offline::OfflineModel;
-use crate::settings::{LlmConfigError, LlmSettings, TierSettings};
+use crate::openai::OpenAiChat;
+use crate::settings::{LlmSettings, TierSettings};
 
 /// A [`ChatClient`] that chooses the model by the tier of the request.
 ///
@@ -95,8 +97,8 @@ impl ChatTiers {
     ///
     /// Fails when a setting cannot be used.
     pub fn from_settings(settings: &LlmSettings) -> Result<Self, LlmConfigError> {
-        let client = |tier: &Option<TierSettings>| tier.as_ref().map(TierSettings::client).transpose();
-        let mut tiers = Self::new(settings.balanced.client()?);
+        let client = |tier: &Option<TierSettings>| tier.as_ref().map(OpenAiChat::from_settings).transpose();
+        let mut tiers = Self::new(OpenAiChat::from_settings(&settings.balanced)?);
         if let Some(low) = client(&settings.low)? {
             tiers = tiers.low(low);
         }

@@ -166,7 +166,7 @@ fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
         Tool::new(registration, noting.clone()).effect(effect)
     };
     AgentHost::builder("golden")
-        .chat(ModelGateway::builder(model.clone()).part(Retry::default()).build())
+        .chat(ModelGateway::builder(model.clone()).layer(Retry::default()).build())
         .tool(tool("look", Effect::Pure))
         .tool(tool("send", Effect::Mutating))
         .briefing(Briefing::full().with_time_zone("UTC"))

@@ -261,7 +261,7 @@ async fn a_gateway_is_a_chat_client_of_a_host() {
         Ledger::new(PriceTable::default()),
     );
     let gateway = ModelGateway::builder(model.clone())
-        .stock(PermitLimits::default(), Meter::new().ledger(ledger.clone()))
+        .default_layers(PermitLimits::default(), Meter::new().ledger(ledger.clone()))
         .build();
     let (look, _) = noting_tool("look");
     let host = AgentHost::in_memory().chat(gateway.clone()).tool(look).build().unwrap();

@@ -65,7 +65,7 @@ fn answer(socket: TcpStream, client: &HashedEmbeddings) {
 
 fn client(endpoint: &str) -> OpenAiEmbeddings {
     OpenAiEmbeddings::builder(endpoint, "hashed")
-        .retries(0)
+        .max_attempts(1)
         .build()
         .unwrap()
 }

@@ -199,7 +199,7 @@ async fn chat_span(model: impl ChatClient) -> String {
 async fn a_call_that_is_tried_again_is_one_span_of_the_model_that_answered() {
     let gateway = ModelGateway::builder(Breaks)
         .fallback(Fallback::to("second", Slow("second")))
-        .part(Retry::default())
+        .layer(Retry::default())
         .build();
     let chat = chat_span(gateway).await;
     // Both attempts of the first one, and the pause between them, are part of the time to the first piece that
@@ -345,7 +345,7 @@ async fn everything() {
         .calls("send", json!({}))
         .says("As far as I got.");
     let gateway = ModelGateway::builder(model.clone())
-        .stock(
+        .default_layers(
             PermitLimits::default(),
             Meter::new().ledger(Ledger::new(PriceTable::default())),
         )

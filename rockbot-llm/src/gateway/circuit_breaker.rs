@@ -10,65 +10,65 @@ use tokio::time::Instant;
 pub struct CircuitBreaker {
     /// After so many failures in a row. 3 by default. A key that is refused, credit that is used up and a model that
     /// is not there count at once.
-    pub failures: u32,
+    pub failure_threshold: u32,
     /// For so long; then one call finds out whether it works again. 5 minutes by default.
-    pub time: Duration,
+    pub open_for: Duration,
 }
 
 impl Default for CircuitBreaker {
     fn default() -> Self {
         Self {
-            failures: 3,
-            time: Duration::from_secs(300),
+            failure_threshold: 3,
+            open_for: Duration::from_secs(300),
         }
     }
 }
 
 /// The state of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Breaker {
+pub(super) struct BreakerState {
     failures: u32,
     /// Until when the model is left alone, if it is.
-    cools_until: Option<Instant>,
+    open_until: Option<Instant>,
     /// A call finds out whether it works again.
-    is_probed: bool,
+    is_probe_in_flight: bool,
 }
 
-impl Breaker {
+impl BreakerState {
     /// Whether the model may be asked now. Once it has cooled down, one call may, until its verdict.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
-        match self.cools_until {
+        match self.open_until {
             None => true,
-            Some(until) if now < until || self.is_probed => false,
+            Some(until) if now < until || self.is_probe_in_flight => false,
             Some(_) => {
-                self.is_probed = true;
+                self.is_probe_in_flight = true;
                 true
             }
         }
     }
 
     /// The model works.
-    pub(super) fn succeeded(&mut self) {
+    pub(super) fn record_success(&mut self) {
         *self = Self::default();
     }
 
     /// The model failed.
-    pub(super) fn failed(&mut self, kind: ChatErrorKind, now: Instant, rule: CircuitBreaker) {
+    pub(super) fn record_failure(&mut self, kind: ChatErrorKind, now: Instant, settings: CircuitBreaker) {
         self.failures = self.failures.saturating_add(1);
-        if lasts(kind) || self.is_probed || self.failures >= rule.failures {
-            self.cools_until = Some(now + rule.time);
+        if lasts(kind) || self.is_probe_in_flight || self.failures >= settings.failure_threshold {
+            self.open_until = Some(now + settings.open_for);
         }
-        self.is_probed = false;
+        self.is_probe_in_flight = false;
     }
 
     /// The call ended without telling anything about the model.
-    pub(super) fn undecided(&mut self) {
-        self.is_probed = false;
+    pub(super) fn release_probe(&mut self) {
+        self.is_probe_in_flight = false;
     }
 
     /// When the model may be asked again: the earlier, the better to ask it when all have to cool.
-    pub(super) fn ready_at(&self) -> Option<Instant> {
-        self.cools_until
+    pub(super) fn open_until(&self) -> Option<Instant> {
+        self.open_until
     }
 }
 
@@ -91,17 +91,17 @@ mod tests {
 
     use super::*;
 
-    const RULE: CircuitBreaker = CircuitBreaker {
-        failures: 2,
-        time: Duration::from_secs(10),
+    const SETTINGS: CircuitBreaker = CircuitBreaker {
+        failure_threshold: 2,
+        open_for: Duration::from_secs(10),
     };
 
     /// Which of these seconds the breaker would admit a call at, after the failures at their seconds.
     #[track_caller]
     fn check(failures: &[(u64, ChatErrorKind)], at: u64, expected: bool) {
-        let (start, mut breaker) = (Instant::now(), Breaker::default());
+        let (start, mut breaker) = (Instant::now(), BreakerState::default());
         for (second, kind) in failures {
-            breaker.failed(*kind, start + Duration::from_secs(*second), RULE);
+            breaker.record_failure(*kind, start + Duration::from_secs(*second), SETTINGS);
         }
         assert_eq!(
             breaker.admits(start + Duration::from_secs(at)),
@@ -124,23 +124,23 @@ mod tests {
     fn one_call_finds_out_whether_it_works_again() {
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
-        let mut breaker = Breaker::default();
-        breaker.failed(Auth, start, RULE);
+        let mut breaker = BreakerState::default();
+        breaker.record_failure(Auth, start, SETTINGS);
         assert!(breaker.admits(later(10)) && !breaker.admits(later(10)));
-        breaker.undecided();
+        breaker.release_probe();
         assert!(breaker.admits(later(11)));
-        breaker.failed(Overloaded, later(12), RULE);
+        breaker.record_failure(Overloaded, later(12), SETTINGS);
         assert!(!breaker.admits(later(21)) && breaker.admits(later(22)));
-        breaker.succeeded();
-        assert_eq!(breaker, Breaker::default());
+        breaker.record_success();
+        assert_eq!(breaker, BreakerState::default());
     }
 
     #[test]
     fn a_success_begins_a_new_count() {
-        let mut breaker = Breaker::default();
+        let mut breaker = BreakerState::default();
         for _ in 0..5 {
-            breaker.failed(Overloaded, Instant::now(), RULE);
-            breaker.succeeded();
+            breaker.record_failure(Overloaded, Instant::now(), SETTINGS);
+            breaker.record_success();
         }
         assert!(breaker.admits(Instant::now()));
     }

@@ -3,9 +3,10 @@
 use rockbot_core::chat::Ledger;
 use rockbot_core::config::Config;
 
-use super::{Fallback, ModelGateway, Permits, Retry};
-use crate::accounting::Meter;
-use crate::settings::{GatewaySettings, LlmConfigError, LlmSettings, TierSettings};
+use super::{Fallback, Meter, ModelGateway, Permits, Retry};
+use crate::error::LlmConfigError;
+use crate::openai::OpenAiChat;
+use crate::settings::{GatewaySettings, LlmSettings, TierSettings};
 use crate::tiers::ChatTiers;
 
 impl ModelGateway {
@@ -47,10 +48,10 @@ fn configured(models: ChatTiers, fallback: Option<Fallback>, settings: GatewaySe
         gateway = gateway.fallback(fallback);
     }
     gateway
-        .part(Retry::new(settings.retry))
-        .part(Permits::new(settings.permits))
-        .part(Meter::new().ledger(Ledger::new(settings.prices)))
-        .part(settings.time_limit)
+        .layer(Retry::new(settings.retry))
+        .layer(Permits::new(settings.permits))
+        .layer(Meter::new().ledger(Ledger::new(settings.prices)))
+        .layer(settings.time_limit)
         .build()
 }
 
@@ -58,7 +59,7 @@ fn configured(models: ChatTiers, fallback: Option<Fallback>, settings: GatewaySe
 fn fallback(models: &[TierSettings]) -> Result<Option<Fallback>, LlmConfigError> {
     let mut fallback: Option<Fallback> = None;
     for model in models {
-        let (name, client) = (model.model.as_str(), ChatTiers::new(model.client()?));
+        let (name, client) = (model.model.as_str(), ChatTiers::new(OpenAiChat::from_settings(model)?));
         fallback = Some(match fallback {
             Some(fallback) => fallback.then(name, client),
             None => Fallback::to(name, client),

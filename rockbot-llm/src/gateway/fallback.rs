@@ -8,9 +8,9 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRes
 use rockbot_core::support::loggable;
 use tokio::time::Instant;
 
-use super::circuit_breaker::{Breaker, CircuitBreaker, is_of_the_model};
-use super::deltas::WatchedDeltas;
+use super::circuit_breaker::{BreakerState, CircuitBreaker, is_of_the_model};
 use super::layer::{GatewayLayer, layer_of};
+use crate::retry::WatchedDeltas;
 
 /// Asks other models, in order, when the first one fails in a way that another model may not.
 ///
@@ -29,15 +29,15 @@ use super::layer::{GatewayLayer, layer_of};
 /// let gateway = ModelGateway::builder(ScriptedModel::new())
 ///     .fallback(Fallback::to("local", ScriptedModel::new()).then("another", ScriptedModel::new()))
 ///     // What comes after the fallback is done for each of the models.
-///     .part(Retry::default())
+///     .layer(Retry::default())
 ///     .build();
 /// ```
 #[derive(Clone)]
 pub struct Fallback {
     others: Vec<Other>,
-    cool_down: CircuitBreaker,
+    circuit_breaker: CircuitBreaker,
     /// The state of the first model and of the others, for each tier.
-    breakers: Arc<Mutex<Vec<[Breaker; 3]>>>,
+    breakers: Arc<Mutex<Vec<[BreakerState; 3]>>>,
 }
 
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Fallback {
     pub fn to(name: impl Into<Arc<str>>, client: impl ChatClient) -> Self {
         let none = Self {
             others: Vec::new(),
-            cool_down: CircuitBreaker::default(),
+            circuit_breaker: CircuitBreaker::default(),
             breakers: Arc::new(Mutex::new(vec![Default::default()])),
         };
         none.then(name, client)
@@ -70,8 +70,8 @@ impl Fallback {
 
     /// With another rule for leaving models alone.
     #[must_use]
-    pub fn cool_down(mut self, rule: CircuitBreaker) -> Self {
-        self.cool_down = rule;
+    pub fn circuit_breaker(mut self, settings: CircuitBreaker) -> Self {
+        self.circuit_breaker = settings;
         self
     }
 
@@ -102,14 +102,14 @@ impl Fallback {
 
     fn ready_first(&self, tier: ModelTier) -> usize {
         let breakers = self.lock();
-        let ready = breakers.iter().map(|tiers| tiers[tier as usize].ready_at());
+        let ready = breakers.iter().map(|tiers| tiers[tier as usize].open_until());
         ready
             .enumerate()
             .min_by_key(|(_, at)| *at)
             .map_or(0, |(number, _)| number)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<[Breaker; 3]>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<[BreakerState; 3]>> {
         // No code that can panic runs under the lock.
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,8 +137,8 @@ impl GatewayLayer for Fallback {
             if !error.kind().other_model_helps() {
                 return Err(error);
             }
-            let (name, said) = (loggable(name), error.to_string());
-            tracing::warn!(tier = tier.name(), kind = ?error.kind(), "{name} failed: {}", loggable(&said));
+            let (name, text) = (loggable(name), error.to_string());
+            tracing::warn!(tier = tier.name(), kind = ?error.kind(), "{name} failed: {}", loggable(&text));
             first_error.get_or_insert(error);
             deltas.reset();
         }
@@ -160,16 +160,16 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn succeeded(&self) {
-        self.breaker(Breaker::succeeded);
+        self.breaker(BreakerState::record_success);
     }
 
     fn failed(&self, kind: ChatErrorKind) {
         if is_of_the_model(kind) {
-            self.breaker(|breaker| breaker.failed(kind, Instant::now(), self.fallback.cool_down));
+            self.breaker(|breaker| breaker.record_failure(kind, Instant::now(), self.fallback.circuit_breaker));
         }
     }
 
-    fn breaker(&self, change: impl FnOnce(&mut Breaker)) {
+    fn breaker(&self, change: impl FnOnce(&mut BreakerState)) {
         change(&mut self.fallback.lock()[self.number][self.tier as usize]);
     }
 }
@@ -177,7 +177,7 @@ impl Attempt<'_> {
 impl Drop for Attempt<'_> {
     /// Also for a call that was dropped: the next one may find out.
     fn drop(&mut self) {
-        self.breaker(Breaker::undecided);
+        self.breaker(BreakerState::release_probe);
     }
 }
 
@@ -186,7 +186,7 @@ impl fmt::Debug for Fallback {
         let names: Vec<_> = self.others.iter().map(|other| &other.name).collect();
         f.debug_struct("Fallback")
             .field("others", &names)
-            .field("cool_down", &self.cool_down)
+            .field("circuit_breaker", &self.circuit_breaker)
             .finish_non_exhaustive()
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn tiers_cool_down_apart() {
+    async fn tiers_circuit_breaker_apart() {
         let first = failing([Auth]).says("first");
         let second = ScriptedModel::new().says("second");
         let gateway = gateway(&first, &second);
@@ -317,7 +317,7 @@ mod tests {
         let (first, second) = (failing([Overloaded; 4]), failing([Overloaded; 2]).says("second"));
         let gateway = ModelGateway::builder(first.clone())
             .fallback(Fallback::to("second", second.clone()))
-            .part(Retry::default())
+            .layer(Retry::default())
             .build();
         assert_eq!(said(&gateway).await, Ok("second".into()));
         assert_eq!((first.requests().len(), second.requests().len()), (4, 3));

@@ -52,18 +52,18 @@ pub trait GatewayLayer: Send + Sync + 'static {
 }
 
 /// A part around a client, as a client.
-pub(super) struct Around {
-    pub(super) part: Arc<dyn GatewayLayer>,
+pub(super) struct LayeredClient {
+    pub(super) layer: Arc<dyn GatewayLayer>,
     pub(super) next: Arc<dyn ChatClient>,
 }
 
-impl ChatClient for Around {
+impl ChatClient for LayeredClient {
     // Written out, since `async_trait` would box the future of the part once more.
     fn chat<'a: 'b, 'b>(&'a self, call: ChatCall) -> Answer<'b>
     where
         Self: 'b,
     {
-        self.part.call(call, &*self.next)
+        self.layer.call(call, &*self.next)
     }
 
     fn describe(&self, tier: ModelTier) -> ModelInfo {
@@ -75,24 +75,24 @@ type Answer<'a> = Pin<Box<dyn Future<Output = Result<ChatResponse, ChatError>> +
 
 /// A part around a tower service of model calls.
 #[derive(Debug, Clone)]
-pub struct GatewayLayerService<P, S> {
-    part: Arc<P>,
+pub struct GatewayLayerService<L, S> {
+    layer: Arc<L>,
     inner: S,
 }
 
-impl<P, S> GatewayLayerService<P, S> {
-    /// `part` around `inner`.
-    pub fn new(part: P, inner: S) -> Self {
+impl<L, S> GatewayLayerService<L, S> {
+    /// Creates the service that `layer` makes of `inner`.
+    pub fn new(layer: L, inner: S) -> Self {
         Self {
-            part: Arc::new(part),
+            layer: Arc::new(layer),
             inner,
         }
     }
 }
 
-impl<P, S> Service<ChatCall> for GatewayLayerService<P, S>
+impl<L, S> Service<ChatCall> for GatewayLayerService<L, S>
 where
-    P: GatewayLayer,
+    L: GatewayLayer,
     S: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
 {
     type Response = ChatResponse;
@@ -105,8 +105,8 @@ where
     }
 
     fn call(&mut self, call: ChatCall) -> Self::Future {
-        let (part, inner) = (self.part.clone(), ServiceClient::new(self.inner.clone(), None));
-        Box::pin(async move { part.call(call, &inner).await.map_err(BoxError::from) })
+        let (layer, inner) = (self.layer.clone(), ServiceClient::new(self.inner.clone(), None));
+        Box::pin(async move { layer.call(call, &inner).await.map_err(BoxError::from) })
     }
 }
 
@@ -181,8 +181,8 @@ impl fmt::Debug for ChatService {
 
 /// Makes a part that is cheap to clone a tower layer.
 macro_rules! layer_of {
-    ($part:ty) => {
-        impl<S> tower::Layer<S> for $part {
+    ($layer:ty) => {
+        impl<S> tower::Layer<S> for $layer {
             type Service = $crate::gateway::GatewayLayerService<Self, S>;
 
             fn layer(&self, inner: S) -> Self::Service {

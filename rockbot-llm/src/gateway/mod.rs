@@ -2,10 +2,10 @@
 
 mod circuit_breaker;
 mod configured;
-mod deltas;
 mod fallback;
 mod in_flight;
 mod layer;
+mod meter;
 mod permits;
 mod queue;
 mod retry;
@@ -24,17 +24,13 @@ use tower::{Layer, Service};
 pub use self::circuit_breaker::CircuitBreaker;
 pub use self::fallback::Fallback;
 pub use self::layer::{ChatService, GatewayLayer, GatewayLayerService};
+pub use self::meter::Meter;
 pub use self::permits::Permits;
-pub use self::queue::PermitLimits;
-pub use self::retry::{Retry, RetryPolicy};
-pub use self::time_limit::TimeLimit;
-
-pub(crate) use self::layer::layer_of;
-pub(crate) use self::retry::{retrying, trying};
+pub use self::retry::Retry;
 
 use self::in_flight::InFlight;
-use self::layer::{Around, ServiceClient};
-use crate::accounting::Meter;
+use self::layer::{LayeredClient, ServiceClient};
+use crate::limits::{PermitLimits, TimeLimit};
 
 /// A [`ChatClient`] in front of all models, so that the limits hold for every call of an agent.
 ///
@@ -51,7 +47,7 @@ use crate::accounting::Meter;
 /// let gateway = ModelGateway::builder(ChatTiers::new(OfflineModel::new()))
 ///     .fallback(Fallback::to("local", OfflineModel::new()))
 ///     // One call at a time.
-///     .stock(PermitLimits::serialized(), Meter::new().ledger(ledger.clone()))
+///     .default_layers(PermitLimits::serialized(), Meter::new().ledger(ledger.clone()))
 ///     .build();
 /// assert!(gateway.is_idle());
 /// ```
@@ -69,11 +65,11 @@ use crate::accounting::Meter;
 /// use tower::limit::ConcurrencyLimitLayer;
 ///
 /// let gateway = ModelGateway::builder(ScriptedModel::new().says("Hello."))
-///     .part(Retry::default())
+///     .layer(Retry::default())
 ///     // Each attempt has a minute …
-///     .part(TimeLimit::of(Duration::from_secs(60)))
+///     .layer(TimeLimit::of(Duration::from_secs(60)))
 ///     // … and there is a layer of tower's own.
-///     .layer(ConcurrencyLimitLayer::new(100))
+///     .tower_layer(ConcurrencyLimitLayer::new(100))
 ///     .build();
 ///
 /// let call = ChatCall { request: ChatRequest::default().into(), deltas: None, cx: CallContext::new("session") };
@@ -95,7 +91,7 @@ impl ModelGateway {
     /// The stock parts around `client`, with their defaults.
     pub fn new(client: impl ChatClient) -> Self {
         Self::builder(client)
-            .stock(PermitLimits::default(), Meter::default())
+            .default_layers(PermitLimits::default(), Meter::default())
             .build()
     }
 
@@ -173,12 +169,12 @@ enum Item {
 
 impl ModelGatewayBuilder {
     /// One more part, inside of those so far.
-    pub fn part(self, part: impl GatewayLayer) -> Self {
-        self.item(Item::Wrap(around(Arc::new(part))))
+    pub fn layer(self, layer: impl GatewayLayer) -> Self {
+        self.item(Item::Wrap(wrap_in(Arc::new(layer))))
     }
 
     /// A tower layer, inside of the parts so far.
-    pub fn layer<L>(self, layer: L) -> Self
+    pub fn tower_layer<L>(self, layer: L) -> Self
     where
         L: Layer<ChatService> + Send + Sync + 'static,
         L::Service: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send>
@@ -198,11 +194,11 @@ impl ModelGatewayBuilder {
     }
 
     /// The parts that [`ModelGateway::new`] has, inside of those so far, with these limits and this meter.
-    pub fn stock(self, limits: PermitLimits, meter: Meter) -> Self {
-        self.part(Retry::default())
-            .part(Permits::new(limits))
-            .part(meter)
-            .part(TimeLimit::default())
+    pub fn default_layers(self, limits: PermitLimits, meter: Meter) -> Self {
+        self.layer(Retry::default())
+            .layer(Permits::new(limits))
+            .layer(meter)
+            .layer(TimeLimit::default())
     }
 
     /// The gateway.
@@ -213,7 +209,7 @@ impl ModelGatewayBuilder {
                 Item::Wrap(wrap) => wrap,
                 Item::Fallback(fallback) => {
                     let others = fallback.around_others(|other| inside.iter().fold(other, |next, wrap| wrap(next)));
-                    around(Arc::new(others))
+                    wrap_in(Arc::new(others))
                 }
             };
             stack = wrap(stack);
@@ -231,10 +227,10 @@ impl ModelGatewayBuilder {
     }
 }
 
-fn around(part: Arc<dyn GatewayLayer>) -> Wrap {
+fn wrap_in(layer: Arc<dyn GatewayLayer>) -> Wrap {
     Arc::new(move |next| {
-        Arc::new(Around {
-            part: part.clone(),
+        Arc::new(LayeredClient {
+            layer: layer.clone(),
             next,
         })
     })
@@ -243,7 +239,7 @@ fn around(part: Arc<dyn GatewayLayer>) -> Wrap {
 impl fmt::Debug for ModelGatewayBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelGatewayBuilder")
-            .field("parts", &self.items.len())
+            .field("layers", &self.items.len())
             .finish_non_exhaustive()
     }
 }

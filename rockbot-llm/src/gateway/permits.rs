@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::layer::{GatewayLayer, layer_of};
-use super::queue::{Full, PermitLimits, Place, Queue};
+use super::queue::{PermitQueue, QueueFull, Ticket};
+use crate::limits::PermitLimits;
 
 /// Lets so many calls run at a time, as [`PermitLimits`] say. Copies share the permits.
 ///
@@ -24,7 +25,7 @@ pub struct Permits(Arc<Shared>);
 
 struct Shared {
     limits: PermitLimits,
-    queue: Mutex<Queue<oneshot::Sender<Permit>>>,
+    queue: Mutex<PermitQueue<oneshot::Sender<Permit>>>,
     waits: [OnceLock<Histogram>; 3],
 }
 
@@ -33,7 +34,7 @@ impl Permits {
     pub fn new(limits: PermitLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
-            queue: Mutex::new(Queue::new(limits)),
+            queue: Mutex::new(PermitQueue::new(limits)),
             waits: Default::default(),
         }))
     }
@@ -50,10 +51,10 @@ impl Permits {
 
     async fn permit(&self, tier: ModelTier, priority: Priority) -> Result<Permit, ChatError> {
         let began = Instant::now();
-        let permit = match self.0.enter(tier, priority, began) {
-            Ok(Entry::Permit(permit)) => Ok(permit),
-            Ok(Entry::Place(place)) => place.permit().await,
-            Err(Full) => Err(self.0.crowded()),
+        let permit = match self.0.admit(tier, priority, began) {
+            Ok(Admission::Granted(permit)) => Ok(permit),
+            Ok(Admission::Queued(call)) => call.permit().await,
+            Err(QueueFull) => Err(self.0.queue_full()),
         };
         self.0.waits(tier).record(began.elapsed().as_secs_f64() * 1000.0);
         permit
@@ -78,32 +79,35 @@ impl GatewayLayer for Permits {
 
 layer_of!(Permits);
 
-enum Entry {
-    Permit(Permit),
-    Place(Waiting),
+/// The outcome of asking for a permit.
+enum Admission {
+    /// A permit was free.
+    Granted(Permit),
+    /// The call waits for one.
+    Queued(QueuedCall),
 }
 
 impl Shared {
-    fn enter(self: &Arc<Self>, tier: ModelTier, priority: Priority, now: Instant) -> Result<Entry, Full> {
+    fn admit(self: &Arc<Self>, tier: ModelTier, priority: Priority, now: Instant) -> Result<Admission, QueueFull> {
         let mut queue = self.lock();
-        if queue.enter(tier) {
-            return Ok(Entry::Permit(self.permit(tier)));
+        if queue.try_acquire(tier) {
+            return Ok(Admission::Granted(self.permit(tier)));
         }
         let (sender, receiver) = oneshot::channel();
-        let place = queue.wait(tier, priority, now, sender)?;
-        Ok(Entry::Place(Waiting {
+        let ticket = queue.enqueue(tier, priority, now, sender)?;
+        Ok(Admission::Queued(QueuedCall {
             shared: self.clone(),
             tier,
-            place,
+            ticket,
             receiver,
         }))
     }
 
     /// Hands free permits to those who wait. What reaches nobody any more is dropped, and so comes back here.
-    fn admit(self: &Arc<Self>) {
+    fn grant_free(self: &Arc<Self>) {
         loop {
             // Not in a `while let`, which would hold the lock while permits are dropped.
-            let next = self.lock().admit();
+            let next = self.lock().next_admitted();
             let Some((tier, waiter)) = next else { return };
             let _ = waiter.send(self.permit(tier));
         }
@@ -120,19 +124,19 @@ impl Shared {
         self.waits[tier as usize].get_or_init(|| histogram!("rockbot.llm.permit.wait", "tier" => tier.name()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue<oneshot::Sender<Permit>>> {
+    fn lock(&self) -> MutexGuard<'_, PermitQueue<oneshot::Sender<Permit>>> {
         // No code that can panic runs under the lock.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn crowded(&self) -> ChatError {
-        let most = self.limits.max_waiting;
+    fn queue_full(&self) -> ChatError {
+        let max = self.limits.max_waiting;
         saturated(&format!(
-            "more than {most} calls wait for a model and this one comes last"
+            "more than {max} calls wait for a model and this one comes last"
         ))
     }
 
-    fn waited(&self, limit: Duration) -> ChatError {
+    fn waited_too_long(&self, limit: Duration) -> ChatError {
         saturated(&format!("no model was free for this call within {limit:?}"))
     }
 }
@@ -150,33 +154,33 @@ struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.shared.lock().leave(self.tier);
-        self.shared.admit();
+        self.shared.lock().release(self.tier);
+        self.shared.grant_free();
     }
 }
 
 /// A place in line, given up when it is dropped.
-struct Waiting {
+struct QueuedCall {
     shared: Arc<Shared>,
     tier: ModelTier,
-    place: Place,
+    ticket: Ticket,
     receiver: oneshot::Receiver<Permit>,
 }
 
-impl Waiting {
+impl QueuedCall {
     async fn permit(mut self) -> Result<Permit, ChatError> {
         let limit = self.shared.limits.max_wait;
         match timeout(limit, &mut self.receiver).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) => Err(self.shared.crowded()),
-            Err(_) => Err(self.shared.waited(limit)),
+            Ok(Err(_)) => Err(self.shared.queue_full()),
+            Err(_) => Err(self.shared.waited_too_long(limit)),
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueuedCall {
     fn drop(&mut self) {
-        self.shared.lock().forget(self.tier, self.place);
+        self.shared.lock().withdraw(self.tier, self.ticket);
     }
 }
 
@@ -240,7 +244,7 @@ mod tests {
 
     fn gateway(limits: PermitLimits) -> (ModelGateway, Permits, Slow) {
         let (permits, model) = (Permits::new(limits), Slow::default());
-        let gateway = ModelGateway::builder(model.clone()).part(permits.clone()).build();
+        let gateway = ModelGateway::builder(model.clone()).layer(permits.clone()).build();
         (gateway, permits, model)
     }
 
@@ -347,7 +351,7 @@ mod tests {
         for before in 0..4 {
             for after in 0..6 {
                 let permits = Permits::new(PermitLimits::serialized());
-                let gateway = ModelGateway::builder(Steps(3)).part(permits.clone()).build();
+                let gateway = ModelGateway::builder(Steps(3)).layer(permits.clone()).build();
                 let first = permits.permit(ModelTier::High, User).await.ok().unwrap();
                 let mut call = Box::pin(gateway.chat(call_of(ModelTier::Low, User)));
                 let mut has_ended = false;
@@ -376,7 +380,7 @@ mod tests {
             total: 3,
             ..PermitLimits::default()
         });
-        let gateway = ModelGateway::builder(Steps(1)).part(permits.clone()).build();
+        let gateway = ModelGateway::builder(Steps(1)).layer(permits.clone()).build();
         let mut tasks = JoinSet::new();
         for number in 0..2000 {
             let gateway = gateway.clone();

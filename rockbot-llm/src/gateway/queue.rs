@@ -1,92 +1,36 @@
 //! Who may ask a model now, and who next: pure bookkeeping.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rockbot_core::chat::ModelTier;
 use rockbot_core::context::Priority;
 use tokio::time::Instant;
 
-/// How many calls may run, and how many may wait how long.
-///
-/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority go first come, first
-/// served. A call counts as having come one head start later for each step that its priority is below a user's:
-/// scheduled, subagent, dream. So a user's call goes first unless the other has waited that much longer, and no call
-/// waits for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PermitLimits {
-    /// Calls of Low at a time. 8 by default; 0 counts as 1, here and below.
-    pub low: usize,
-    /// Calls of Balanced at a time. 4 by default.
-    pub balanced: usize,
-    /// Calls of High at a time. 2 by default.
-    pub high: usize,
-    /// Calls of all tiers together at a time. No limit by default.
-    pub total: usize,
-    /// How many calls may wait. When one more comes, the last in order is refused. 1000 by default.
-    pub max_waiting: usize,
-    /// How long a call may wait. 5 minutes by default.
-    pub max_wait: Duration,
-    /// How much longer a call must have waited to go before one of the next higher priority. 30 seconds by default.
-    pub head_start: Duration,
-}
-
-impl Default for PermitLimits {
-    fn default() -> Self {
-        Self {
-            low: 8,
-            balanced: 4,
-            high: 2,
-            total: usize::MAX,
-            max_waiting: 1000,
-            max_wait: Duration::from_secs(300),
-            head_start: Duration::from_secs(30),
-        }
-    }
-}
-
-impl PermitLimits {
-    /// One call at a time, whatever its tier.
-    pub fn serialized() -> Self {
-        Self {
-            total: 1,
-            ..Self::default()
-        }
-    }
-
-    fn of(&self, tier: ModelTier) -> usize {
-        let limit = match tier {
-            ModelTier::Low => self.low,
-            ModelTier::Balanced => self.balanced,
-            ModelTier::High => self.high,
-        };
-        limit.max(1)
-    }
-}
+use crate::limits::PermitLimits;
 
 /// A place in the order of those who wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Ticket {
     /// When the call counts as having come.
-    came: Instant,
+    effective_arrival: Instant,
     /// How many came before it.
-    arrival: u64,
+    sequence: u64,
 }
 
 /// The calls that run, counted, and those that wait, in order.
 #[derive(Debug)]
-pub(super) struct Queue<W> {
+pub(super) struct PermitQueue<W> {
     limits: PermitLimits,
     running: [usize; 3],
-    waiting: [BTreeMap<Place, W>; 3],
+    waiting: [BTreeMap<Ticket, W>; 3],
     arrivals: u64,
 }
 
 /// The call cannot wait: too many do already.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct QueueFull;
 
-impl<W> Queue<W> {
+impl<W> PermitQueue<W> {
     pub(super) fn new(limits: PermitLimits) -> Self {
         Self {
             limits,
@@ -97,51 +41,57 @@ impl<W> Queue<W> {
     }
 
     /// Lets a call run if there is a permit for it. Then nobody waits who could have had it.
-    pub(super) fn enter(&mut self, tier: ModelTier) -> bool {
+    pub(super) fn try_acquire(&mut self, tier: ModelTier) -> bool {
         let has_room = self.has_room(tier);
         self.running[tier as usize] += usize::from(has_room);
         has_room
     }
 
     /// Puts a call in line. When too many wait, the last in order loses its place, which may be this one.
-    pub(super) fn wait(&mut self, tier: ModelTier, priority: Priority, now: Instant, waiter: W) -> Result<Place, Full> {
+    pub(super) fn enqueue(
+        &mut self,
+        tier: ModelTier,
+        priority: Priority,
+        now: Instant,
+        waiter: W,
+    ) -> Result<Ticket, QueueFull> {
         self.arrivals += 1;
-        let place = Place {
-            came: now + self.limits.head_start * steps_below_user(priority),
-            arrival: self.arrivals,
+        let ticket = Ticket {
+            effective_arrival: now + self.limits.head_start * steps_below_user(priority),
+            sequence: self.arrivals,
         };
-        self.waiting[tier as usize].insert(place, waiter);
+        self.waiting[tier as usize].insert(ticket, waiter);
         if self.waiting() > self.limits.max_waiting {
             let last = self.waiting.iter_mut().filter_map(BTreeMap::last_entry);
             if let Some(last) = last.max_by_key(|entry| *entry.key()) {
                 let loser = *last.key();
                 last.remove();
-                return if loser == place { Err(Full) } else { Ok(place) };
+                return if loser == ticket { Err(QueueFull) } else { Ok(ticket) };
             }
         }
-        Ok(place)
+        Ok(ticket)
     }
 
-    /// A call has ended. Follow with [`Queue::admit`].
-    pub(super) fn leave(&mut self, tier: ModelTier) {
+    /// A call has ended. Follow with [`PermitQueue::admit`].
+    pub(super) fn release(&mut self, tier: ModelTier) {
         self.running[tier as usize] -= 1;
     }
 
     /// Lets the first one in order run that can, if any can.
-    pub(super) fn admit(&mut self) -> Option<(ModelTier, W)> {
+    pub(super) fn next_admitted(&mut self) -> Option<(ModelTier, W)> {
         let can_run = ModelTier::ALL.into_iter().filter(|tier| self.has_room(*tier));
         let first = can_run
             .filter_map(|tier| Some((*self.waiting[tier as usize].first_key_value()?.0, tier)))
             .min();
-        let (place, tier) = first?;
-        let waiter = self.waiting[tier as usize].remove(&place)?;
+        let (ticket, tier) = first?;
+        let waiter = self.waiting[tier as usize].remove(&ticket)?;
         self.running[tier as usize] += 1;
         Some((tier, waiter))
     }
 
     /// Somebody does not wait any more.
-    pub(super) fn forget(&mut self, tier: ModelTier, place: Place) {
-        self.waiting[tier as usize].remove(&place);
+    pub(super) fn withdraw(&mut self, tier: ModelTier, ticket: Ticket) {
+        self.waiting[tier as usize].remove(&ticket);
     }
 
     pub(super) fn running(&self) -> usize {
@@ -168,6 +118,8 @@ fn steps_below_user(priority: Priority) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
     use proptest::sample::select;
 
@@ -177,17 +129,17 @@ mod tests {
 
     /// Who runs, in order, when one after another comes at these seconds and each waits for the one before.
     fn order(limits: PermitLimits, calls: &[(u64, Priority)]) -> Vec<usize> {
-        let (start, mut queue) = (Instant::now(), Queue::new(limits));
-        assert!(queue.enter(ModelTier::High));
+        let (start, mut queue) = (Instant::now(), PermitQueue::new(limits));
+        assert!(queue.try_acquire(ModelTier::High));
         for (number, (second, priority)) in calls.iter().enumerate() {
-            assert!(!queue.enter(ModelTier::Low));
-            let _ = queue.wait(ModelTier::Low, *priority, start + Duration::from_secs(*second), number);
+            assert!(!queue.try_acquire(ModelTier::Low));
+            let _ = queue.enqueue(ModelTier::Low, *priority, start + Duration::from_secs(*second), number);
         }
         let mut order = Vec::new();
-        queue.leave(ModelTier::High);
-        while let Some((tier, number)) = queue.admit() {
+        queue.release(ModelTier::High);
+        while let Some((tier, number)) = queue.next_admitted() {
             order.push(number);
-            queue.leave(tier);
+            queue.release(tier);
         }
         order
     }
@@ -267,12 +219,12 @@ mod tests {
     /// The queue beside a plain list of who should run and wait.
     struct Model {
         limits: PermitLimits,
-        queue: Queue<usize>,
+        queue: PermitQueue<usize>,
         now: Instant,
         /// Number and tier.
         running: Vec<(usize, ModelTier)>,
         /// Number, tier and place.
-        waiting: Vec<(usize, ModelTier, Place)>,
+        waiting: Vec<(usize, ModelTier, Ticket)>,
         next: usize,
     }
 
@@ -282,12 +234,12 @@ mod tests {
                 Act::Come(tier, priority) => self.come(*tier, *priority),
                 Act::End(which) if !self.running.is_empty() => {
                     let (_, tier) = self.running.remove(which.index(self.running.len()));
-                    self.queue.leave(tier);
+                    self.queue.release(tier);
                     self.admit();
                 }
                 Act::GoAway(which) if !self.waiting.is_empty() => {
                     let (_, tier, place) = self.waiting.remove(which.index(self.waiting.len()));
-                    self.queue.forget(tier, place);
+                    self.queue.withdraw(tier, place);
                 }
                 Act::Pass(seconds) => self.now += Duration::from_secs(*seconds),
                 Act::End(_) | Act::GoAway(_) => {}
@@ -296,11 +248,11 @@ mod tests {
 
         fn come(&mut self, tier: ModelTier, priority: Priority) {
             self.next += 1;
-            if self.queue.enter(tier) {
+            if self.queue.try_acquire(tier) {
                 self.running.push((self.next, tier));
                 return;
             }
-            if let Ok(place) = self.queue.wait(tier, priority, self.now, self.next) {
+            if let Ok(place) = self.queue.enqueue(tier, priority, self.now, self.next) {
                 self.waiting.push((self.next, tier, place));
                 self.waiting.sort_by_key(|(_, _, place)| *place);
                 self.waiting.truncate(self.limits.max_waiting);
@@ -308,7 +260,7 @@ mod tests {
         }
 
         fn admit(&mut self) {
-            while let Some((tier, number)) = self.queue.admit() {
+            while let Some((tier, number)) = self.queue.next_admitted() {
                 let can_run = |tier: ModelTier| {
                     let running = self.running.iter().filter(|(_, other)| *other == tier).count();
                     running < self.limits.of(tier)
@@ -341,7 +293,7 @@ mod tests {
             let limits = PermitLimits { low: 3, balanced: 2, high: 1, total, max_waiting: 5, ..PermitLimits::default() };
             let mut model = Model {
                 limits,
-                queue: Queue::new(limits),
+                queue: PermitQueue::new(limits),
                 now: Instant::now(),
                 running: Vec::new(),
                 waiting: Vec::new(),
@@ -353,7 +305,7 @@ mod tests {
             }
             while !model.running.is_empty() {
                 let (_, tier) = model.running.remove(0);
-                model.queue.leave(tier);
+                model.queue.release(tier);
                 model.admit();
                 model.check();
             }

@@ -14,6 +14,7 @@ use tower::util::MapRequestLayer;
 use tower::{ServiceBuilder, ServiceExt};
 
 use super::*;
+use crate::retry::RetryPolicy;
 use crate::testing::call;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -70,9 +71,9 @@ fn at(tier: ModelTier) -> MapRequestLayer<impl Fn(ChatCall) -> ChatCall + Clone>
 async fn the_first_that_is_added_sees_the_call_first_and_stock_layers_fit() {
     let model = ScriptedModel::new().says("done").hangs();
     let gateway = ModelGateway::builder(model.clone())
-        .layer(at(ModelTier::Low))
-        .layer(at(ModelTier::High))
-        .layer(TimeoutLayer::new(SECOND))
+        .tower_layer(at(ModelTier::Low))
+        .tower_layer(at(ModelTier::High))
+        .tower_layer(TimeoutLayer::new(SECOND))
         .build();
     gateway.chat(call()).await.unwrap();
     assert_eq!(model.requests()[0].tier, Some(ModelTier::High));
@@ -107,8 +108,8 @@ fn it_describes_the_first_model_through_every_layer() {
     conformance::chat_wrapper(|client| {
         ModelGateway::builder(client)
             .fallback(Fallback::to("other", ScriptedModel::new()))
-            .layer(TimeoutLayer::new(SECOND))
-            .stock(PermitLimits::default(), Meter::default())
+            .tower_layer(TimeoutLayer::new(SECOND))
+            .default_layers(PermitLimits::default(), Meter::default())
             .build()
     });
 }
@@ -116,7 +117,7 @@ fn it_describes_the_first_model_through_every_layer() {
 #[tokio::test]
 async fn layers_that_fail_keep_their_typed_error() {
     let gateway = ModelGateway::builder(ScriptedModel::new().fails(ChatErrorKind::RateLimited))
-        .layer(TimeoutLayer::new(SECOND))
+        .tower_layer(TimeoutLayer::new(SECOND))
         .build();
     assert_eq!(
         gateway.chat(call()).await.unwrap_err().kind(),
@@ -158,15 +159,15 @@ impl ChatClient for Halting {
 fn strained() -> (ModelGateway, Permits) {
     let permits = Permits::new(PermitLimits::serialized());
     let retry = Retry::new(RetryPolicy {
-        retries: 1,
+        max_attempts: 2,
         ..RetryPolicy::default()
     });
     let gateway = ModelGateway::builder(Halting::failing(2))
         .fallback(Fallback::to("other", Halting::failing(1)))
-        .part(retry)
-        .part(permits.clone())
-        .part(Meter::default())
-        .part(TimeLimit::of(SECOND * 10))
+        .layer(retry)
+        .layer(permits.clone())
+        .layer(Meter::default())
+        .layer(TimeLimit::of(SECOND * 10))
         .build();
     (gateway, permits)
 }

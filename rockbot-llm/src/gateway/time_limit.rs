@@ -10,38 +10,9 @@ use rockbot_core::support::run_until_stopped;
 use tokio::time::{Instant, sleep_until};
 
 use super::layer::{GatewayLayer, layer_of};
-
-/// Ends calls that take too long, with [`ChatErrorKind::TimedOut`]. A limit of zero is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeLimit {
-    /// For the whole answer. 10 minutes by default.
-    pub call: Duration,
-    /// For the first piece of a streamed answer. None by default: some models think before they speak.
-    pub first: Duration,
-    /// Between two pieces of a streamed answer. 2 minutes by default.
-    pub pause: Duration,
-}
-
-impl Default for TimeLimit {
-    fn default() -> Self {
-        Self {
-            call: Duration::from_secs(600),
-            first: Duration::ZERO,
-            pause: Duration::from_secs(120),
-        }
-    }
-}
+use crate::limits::TimeLimit;
 
 impl TimeLimit {
-    /// This limit for the whole answer, and none for pieces of it.
-    pub fn of(call: Duration) -> Self {
-        Self {
-            call,
-            first: Duration::ZERO,
-            pause: Duration::ZERO,
-        }
-    }
-
     /// What is wrong at `time` after the beginning of a call whose last piece came at `last_piece`, if anything is.
     fn exceeded(&self, time: Duration, last_piece: Option<Duration>) -> Option<ChatError> {
         let is_over = |time: Duration, limit: Duration| !limit.is_zero() && time >= limit;
@@ -157,7 +128,7 @@ mod tests {
             first,
             pause,
         };
-        let gateway = ModelGateway::builder(Pauses(pauses)).part(limit).build();
+        let gateway = ModelGateway::builder(Pauses(pauses)).layer(limit).build();
         let call = if is_streamed { streamed().0 } else { call() };
         let began = Instant::now();
         let answer = gateway.chat(call).await;

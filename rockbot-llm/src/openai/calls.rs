@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rockbot_core::chat::{ChatMessage, ToolCall};
 use rockbot_core::{CallId, IdSource, ToolName};
 
-use super::response::Fault;
+use crate::http::Fault;
 
 /// More calls than this in one answer are not meant.
 const MAX_CALLS: usize = 1024;

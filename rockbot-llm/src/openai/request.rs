@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::text::push_text;
+use crate::http::push_text;
 
 /// The body that asks `model` for an answer to `request`, streamed or whole. What is unset is left out.
 ///

@@ -3,50 +3,15 @@
 use std::sync::Arc;
 
 use rockbot_core::IdSource;
-use rockbot_core::chat::{
-    ChatDelta, ChatErrorKind, ChatMessage, ChatResponse, DeltaSink, FinishReason, MicroUsd, Reasoning, Usage,
-};
-use serde_json::value::RawValue;
+use rockbot_core::chat::{ChatDelta, ChatMessage, ChatResponse, DeltaSink, FinishReason, MicroUsd, Reasoning, Usage};
 
 use super::calls::{CallAssembler, CallPiece};
-use super::classify::ErrorBody;
 use super::details::DetailAssembler;
+use super::error_body::{is_error, quoted};
 use super::think::{Piece, ThinkSplitter};
 use super::usage::read_usage;
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText};
-
-/// As much of an answer that is none is looked at for a message.
-const MAX_QUOTED_BYTES: usize = 4096;
-
-/// What is wrong with an answer, before it is said which server gave it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The server reports an error where the answer should be; this is its body.
-    InBand(Vec<u8>),
-    /// It is a page for people: this is no model server, or the path is wrong.
-    WebPage,
-    /// It is not a chat completion, and why.
-    Malformed(String),
-    /// It broke off, and where.
-    Cut(&'static str),
-    /// It is longer than the limit, and which.
-    TooLong(&'static str, usize),
-    /// The provider's content filter left nothing of it.
-    Filtered,
-}
-
-impl Fault {
-    /// The kind of error that this fault is; the server's own errors are classified by their body instead.
-    pub(super) fn kind(&self) -> ChatErrorKind {
-        match self {
-            Self::InBand(_) => ChatErrorKind::Overloaded,
-            Self::WebPage => ChatErrorKind::NotFound,
-            Self::Malformed(_) | Self::TooLong(..) => ChatErrorKind::InvalidResponse,
-            Self::Cut(_) => ChatErrorKind::CutStream,
-            Self::Filtered => ChatErrorKind::ContentFiltered,
-        }
-    }
-}
+use crate::http::Fault;
 
 /// Where the pieces of an answer go, if anybody wants them.
 #[derive(Debug)]
@@ -229,15 +194,6 @@ fn parse(json: &[u8]) -> Result<WireAnswer<'_>, Fault> {
     })
 }
 
-/// What the server sent instead, as far as it fits into a message.
-pub(super) fn quoted(body: &[u8]) -> String {
-    let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
-    match ErrorBody::read(body).text {
-        text if text.is_empty() => text,
-        text => format!(": {text}"),
-    }
-}
-
 fn non_empty<'a>(text: &'a Option<WireText<'_>>) -> Option<&'a str> {
     text.as_ref().map(|text| &*text.0).filter(|text| !text.is_empty())
 }
@@ -254,11 +210,6 @@ fn with_piece(call: &WireCall<'_>, push: impl FnOnce(CallPiece<'_>) -> Result<()
             .unwrap_or_default(),
         arguments: arguments.as_deref().unwrap_or_default(),
     })
-}
-
-/// Some servers send an empty `error` with each answer.
-pub(super) fn is_error(raw: &RawValue) -> bool {
-    !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
 }
 
 fn finish_reason(reason: &str) -> FinishReason {

@@ -2,8 +2,8 @@
 
 use rockbot_core::chat::ChatResponse;
 
-use super::response::{Assembler, Fault};
-use super::sse::{EventTooLong, SseDecoder};
+use super::response::Assembler;
+use crate::http::{EventTooLong, Fault, SseDecoder};
 
 /// Bytes in, an answer out.
 pub(super) struct StreamFold<'a> {

@@ -9,8 +9,14 @@ use rockbot_core::chat::{ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishR
 use rockbot_core::{CallContext, IdSource, Secret};
 use tokio_util::sync::CancellationToken;
 
-use super::*;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use tokio::time::Instant;
+
+use super::response::{Assembler, Outlet};
+use super::stream::StreamFold;
+use super::{OpenAiChat, OpenAiChatBuilder};
 use crate::fixture::{Reply, Server};
+use crate::http::{Fault, SettingNames};
 
 const KEY: &str = "sk-very-secret-key";
 
@@ -28,7 +34,7 @@ fn client(server: &Server) -> OpenAiChatBuilder {
     OpenAiChat::builder(server.endpoint(), "m")
         .api_key(Secret::from(KEY))
         .ids(Arc::new(Counted::default()))
-        .retries(0)
+        .max_attempts(1)
 }
 
 fn call() -> ChatCall {
@@ -337,7 +343,7 @@ async fn a_server_that_is_not_there_is_named() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
-    let client = OpenAiChat::builder(&endpoint, "m").retries(0).build().unwrap();
+    let client = OpenAiChat::builder(&endpoint, "m").max_attempts(1).build().unwrap();
     let error = client.chat(call()).await.unwrap_err();
     assert_eq!(error.kind(), ChatErrorKind::Unreachable);
     let message = error.to_string();
@@ -379,8 +385,8 @@ async fn an_answer_beyond_the_limit_is_refused() {
     ] {
         let server = Server::start([reply.clone()]).await;
         let mut client = client(&server);
-        client.limits.body = 1000;
-        client.limits.event = 900;
+        client.connection.limits.body = 1000;
+        client.connection.limits.event = 900;
         let call = if is_streamed { streamed().0 } else { call() };
         let error = client.build().unwrap().chat(call).await.unwrap_err();
         assert_eq!(error.kind(), ChatErrorKind::InvalidResponse, "{reply:?}");
@@ -613,8 +619,8 @@ async fn a_stream_that_breaks_off_is_tried_again_after_a_reset() {
         ])
         .await;
         let (call, deltas) = streamed();
-        let mut client = client(&server).retries(1);
-        client.retry.random = || 0.0;
+        let mut client = client(&server).max_attempts(2);
+        client.connection.retry.random = || 0.0;
         assert_eq!(
             client.build().unwrap().chat(call).await.unwrap(),
             from_openai(ChatResponse::text("so"))
@@ -626,8 +632,8 @@ async fn a_stream_that_breaks_off_is_tried_again_after_a_reset() {
 #[tokio::test]
 async fn a_stream_that_stays_broken_is_an_error() {
     let server = Server::start([Reply::stream(FIRST_WORD), Reply::stream("")]).await;
-    let mut client = client(&server).retries(1);
-    client.retry.random = || 0.0;
+    let mut client = client(&server).max_attempts(2);
+    client.connection.retry.random = || 0.0;
     let error = client.build().unwrap().chat(streamed().0).await.unwrap_err();
     assert_eq!(error.kind(), ChatErrorKind::CutStream);
     assert_eq!(server.requests().len(), 2);
@@ -642,8 +648,8 @@ async fn an_answer_that_would_come_again_is_not_tried_again() {
         (no_credit, ChatErrorKind::QuotaExceeded),
     ] {
         let server = Server::start([Reply::json(200, body)]).await;
-        let mut client = client(&server).retries(1);
-        client.limits.body = 1000;
+        let mut client = client(&server).max_attempts(2);
+        client.connection.limits.body = 1000;
         assert_eq!(client.build().unwrap().chat(call()).await.unwrap_err().kind(), kind);
     }
 }
@@ -665,8 +671,8 @@ async fn retried(status: u16, headers: &str) -> Result<String, (ChatErrorKind, O
         Reply::json(200, r#"{"choices":[{"message":{"content":"yes"}}]}"#),
     ])
     .await;
-    let mut client = client(&server).retries(1).timeout(Duration::from_secs(20));
-    client.retry.random = || 0.0;
+    let mut client = client(&server).max_attempts(2).timeout(Duration::from_secs(20));
+    client.connection.retry.random = || 0.0;
     let answer = client.build().unwrap().chat(call()).await;
     answer
         .map(|answer| answer.text)
@@ -699,7 +705,7 @@ async fn a_refusal_that_may_pass_is_tried_again_as_the_server_asks() {
 async fn a_server_that_never_answers_is_given_up_and_let_go() {
     let mut server = Server::start([Reply::Hang(Vec::new())]).await;
     let client = client(&server)
-        .retries(1)
+        .max_attempts(2)
         .timeout(Duration::from_millis(300))
         .build()
         .unwrap();
@@ -758,7 +764,7 @@ async fn a_cancelled_call_lets_the_server_go() {
 #[tokio::test]
 async fn a_wait_before_a_retry_can_be_cancelled() {
     let server = Server::start([Reply::new(429, "retry-after: 20\r\n", "")]).await;
-    let client = client(&server).retries(1).build().unwrap();
+    let client = client(&server).max_attempts(2).build().unwrap();
     let cancellation = CancellationToken::new();
     let call = ChatCall {
         cx: CallContext::new("s").with_cancellation(cancellation.clone()),
@@ -789,4 +795,35 @@ fn a_provider_is_known_by_its_host() {
     // Only their language is known.
     check("https://notx.ai/v1", "openai");
     check("http://localhost:11434/v1", "openai");
+}
+
+#[tokio::test]
+async fn a_secret_header_is_sent_and_never_shown() {
+    let body = format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#);
+    let server = Server::start([Reply::json(401, &body)]).await;
+    let client = OpenAiChat::builder(server.endpoint(), "m")
+        .secret_header("api-key", Secret::from(KEY))
+        .build()
+        .unwrap();
+    let error = client.chat(call()).await.unwrap_err();
+    let request = server.requests().remove(0);
+    assert!(request.contains(&format!("\r\napi-key: {KEY}\r\n")), "{request}");
+    let message = error.to_string();
+    assert!(
+        message.contains("refused the key (status 401): bad key [redacted]"),
+        "{message}"
+    );
+    assert!(!format!("{error:?} {client:?}").contains(KEY));
+}
+
+#[tokio::test]
+async fn the_wait_that_a_server_asks_for_is_bounded() {
+    let answer = Reply::json(200, r#"{"choices":[{"message":{"content":"yes"}}]}"#);
+    let server = Server::start([Reply::new(429, "retry-after: 3600\r\n", ""), answer]).await;
+    let client = client(&server)
+        .max_attempts(2)
+        .max_retry_after(Duration::from_millis(1))
+        .build()
+        .unwrap();
+    assert_eq!(client.chat(call()).await.unwrap().text, "yes");
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, Section};
 
-use super::LlmConfigError;
-use crate::accounting::{Price, PriceTable};
-use crate::gateway::{PermitLimits, RetryPolicy, TimeLimit};
+use crate::error::LlmConfigError;
+use crate::limits::{PermitLimits, TimeLimit};
+use crate::pricing::{Price, PriceTable};
+use crate::retry::RetryPolicy;
 
 /// How models are asked, whichever they are: `LLM.Gateway`, `LLM.Prices` and `LLM.PriceFile`.
 ///
@@ -53,13 +54,32 @@ impl GatewaySettings {
         Ok(Self {
             permits: permits(&gateway)?,
             retry: RetryPolicy {
-                retries: gateway.get_or("Retries", RetryPolicy::default().retries)?,
+                max_attempts: max_attempts(&gateway)?,
                 ..RetryPolicy::default()
             },
             time_limit: time_limit(&gateway)?,
             prices: prices(llm)?,
         })
     }
+}
+
+impl PriceTable {
+    /// The built-in table, with the prices that the section `LLM` of `config` names. [`settings`](crate::settings) says
+    /// how.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a setting is no price, and when the file of prices cannot be used.
+    pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
+        Ok(GatewaySettings::from_config(config)?.prices)
+    }
+}
+
+/// The setting counts the attempts after the first.
+fn max_attempts(gateway: &Section<'_>) -> Result<u32, ConfigError> {
+    let default = RetryPolicy::default().max_attempts;
+    let retries = gateway.get::<u32>("Retries")?;
+    Ok(retries.map_or(default, |retries| retries.saturating_add(1)))
 }
 
 fn permits(gateway: &Section<'_>) -> Result<PermitLimits, ConfigError> {

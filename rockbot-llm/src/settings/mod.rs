@@ -47,10 +47,9 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
-mod found;
+mod discovered;
 mod gateway;
-mod slot;
+mod model_key;
 #[cfg(test)]
 mod tests;
 
@@ -62,11 +61,11 @@ use rockbot_core::Secret;
 use rockbot_core::chat::ModelTier;
 use rockbot_core::config::Config;
 
-pub use self::error::LlmConfigError;
 pub use self::gateway::GatewaySettings;
 
-use self::found::Found;
-use crate::openai::{OpenAiBuilder, OpenAiChat, OpenAiEmbeddings, SettingNames};
+use self::discovered::DiscoveredSettings;
+use crate::error::LlmConfigError;
+use crate::http::SettingNames;
 
 /// The endpoint when only a key is set.
 pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
@@ -158,7 +157,7 @@ impl LlmSettings {
     ///
     /// Fails when there are none, one cannot be used, or a variable `ROCKBOT_LLM__…` is no setting.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
-        let found = Found::read(config)?;
+        let found = DiscoveredSettings::read(config)?;
         if found.is_empty() {
             return Err(LlmConfigError::NothingConfigured);
         }
@@ -179,33 +178,6 @@ impl TierSettings {
     ///
     /// Fails when something in the section `LLM` cannot be used.
     pub fn of_embeddings(config: &Config) -> Result<Option<Self>, LlmConfigError> {
-        Found::read(config)?.embeddings()
-    }
-
-    /// The client of this model.
-    ///
-    /// # Errors
-    ///
-    /// Fails when a setting cannot be used.
-    pub fn client(&self) -> Result<OpenAiChat, LlmConfigError> {
-        self.told(OpenAiChat::builder(&self.endpoint, &self.model)).build()
-    }
-
-    /// The client of this model, if it makes vectors of texts.
-    ///
-    /// # Errors
-    ///
-    /// Fails when a setting cannot be used.
-    pub fn embeddings(&self) -> Result<OpenAiEmbeddings, LlmConfigError> {
-        self.told(OpenAiEmbeddings::builder(&self.endpoint, &self.model))
-            .build()
-    }
-
-    fn told<O>(&self, client: OpenAiBuilder<O>) -> OpenAiBuilder<O> {
-        let client = client.setting_names(self.names.clone());
-        match &self.api_key {
-            Some(key) => client.api_key(key.clone()),
-            None => client,
-        }
+        DiscoveredSettings::read(config)?.embeddings()
     }
 }

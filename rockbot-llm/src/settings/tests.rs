@@ -364,7 +364,7 @@ fn how_models_are_asked_is_a_setting() {
         (default.permits, default.time_limit),
         (PermitLimits::default(), TimeLimit::default())
     );
-    assert_eq!((default.retry.retries, default.prices), (3, PriceTable::default()));
+    assert_eq!((default.retry.max_attempts, default.prices), (4, PriceTable::default()));
 
     let all = gateway(
         r#"{ "LLM": { "Gateway": {
@@ -388,8 +388,8 @@ fn how_models_are_asked_is_a_setting() {
         pause: Duration::ZERO,
     };
     assert_eq!(
-        (all.permits, all.time_limit, all.retry.retries),
-        (permits, time_limit, 0)
+        (all.permits, all.time_limit, all.retry.max_attempts),
+        (permits, time_limit, 1)
     );
 }
 

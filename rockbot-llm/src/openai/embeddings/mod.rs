@@ -4,7 +4,9 @@
 mod tests;
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,11 +18,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::builder::OpenAiEmbeddingsBuilder;
-use super::connection::{Connection, has_type};
-use super::response::{Fault, is_error, quoted};
-use crate::gateway::trying;
-use crate::settings::{LlmConfigError, TierSettings};
+use super::builder::OpenAiBuilder;
+use super::dialect::{EMBEDDINGS_PATH, OPENAI};
+use super::error_body::{is_error, quoted};
+use crate::error::LlmConfigError;
+use crate::http::{Connection, Fault, has_type};
+use crate::retry::trying;
+use crate::settings::TierSettings;
+
+/// Builds an [`OpenAiEmbeddings`].
+pub type OpenAiEmbeddingsBuilder = OpenAiBuilder<EmbeddingOptions>;
+
+/// The options that only a client of embeddings has.
+#[derive(Debug)]
+pub struct EmbeddingOptions {
+    batch: usize,
+}
 
 /// An [`EmbeddingClient`] over HTTP for servers that speak OpenAI's embeddings (`POST {endpoint}/embeddings`): OpenAI, vLLM,
 /// llama.cpp, Ollama, Text Embeddings Inference.
@@ -44,11 +57,11 @@ use crate::settings::{LlmConfigError, TierSettings};
 /// # }
 /// ```
 pub struct OpenAiEmbeddings {
-    pub(super) connection: Connection,
-    pub(super) url: Url,
-    pub(super) batch: usize,
+    connection: Connection,
+    url: Url,
+    batch: usize,
     /// That of the first vector.
-    pub(super) dimension: OnceLock<usize>,
+    dimension: OnceLock<usize>,
 }
 
 impl OpenAiEmbeddings {
@@ -65,7 +78,18 @@ impl OpenAiEmbeddings {
     /// Fails when something is set and cannot be used.
     pub fn from_config(config: &Config) -> Result<Option<Self>, LlmConfigError> {
         let settings = TierSettings::of_embeddings(config)?;
-        settings.map(|settings| settings.embeddings()).transpose()
+        settings.as_ref().map(Self::from_settings).transpose()
+    }
+
+    /// Creates the client of the embedding model that `settings` name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a setting cannot be used.
+    pub fn from_settings(settings: &TierSettings) -> Result<Self, LlmConfigError> {
+        Self::builder(&settings.endpoint, &settings.model)
+            .settings(settings)
+            .build()
     }
 
     async fn ask(&self, texts: &[String], deadline: Instant) -> Result<Vec<Embedding>, EmbeddingError> {
@@ -127,6 +151,34 @@ impl OpenAiEmbeddings {
                 answered,
             }),
         }
+    }
+}
+
+impl OpenAiEmbeddingsBuilder {
+    fn new(endpoint: String, model: String) -> Self {
+        let builder = Self::with(endpoint, model, EmbeddingOptions { batch: 32 });
+        builder.timeout(Duration::from_secs(60))
+    }
+
+    /// How many texts are sent in one request at most. 32 unless set, which small servers take, too.
+    pub fn batch(mut self, texts: NonZeroUsize) -> Self {
+        self.options.batch = texts.get();
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    pub fn build(self) -> Result<OpenAiEmbeddings, LlmConfigError> {
+        let connection = self.connection.connect(&OPENAI)?;
+        Ok(OpenAiEmbeddings {
+            batch: self.options.batch,
+            dimension: OnceLock::new(),
+            url: connection.url(EMBEDDINGS_PATH),
+            connection,
+        })
     }
 }
 

@@ -14,7 +14,7 @@ const KEY: &str = "sk-very-secret-key";
 
 fn client(server: &Server) -> OpenAiEmbeddingsBuilder {
     let client = OpenAiEmbeddings::builder(server.endpoint(), "m").api_key(Secret::from(KEY));
-    client.retries(0)
+    client.max_attempts(1)
 }
 
 fn call(texts: &[&str]) -> EmbeddingCall {
@@ -194,14 +194,24 @@ async fn what_may_pass_is_tried_again_and_what_is_wrong_is_not() {
     let answer = Reply::json(200, r#"{"data":[{"embedding":[1]}]}"#);
     let busy = Reply::new(429, "retry-after-ms: 1\r\n", "");
     let server = Server::start([busy.clone(), answer.clone()]).await;
-    let found = client(&server).retries(1).build().unwrap().embed(call(&["a"])).await;
+    let found = client(&server)
+        .max_attempts(2)
+        .build()
+        .unwrap()
+        .embed(call(&["a"]))
+        .await;
     assert_eq!(found.unwrap(), vectors(&[&[1.0]]));
     let server = Server::start([busy.clone(), busy, answer.clone()]).await;
-    let failed = client(&server).retries(1).build().unwrap().embed(call(&["a"])).await;
+    let failed = client(&server)
+        .max_attempts(2)
+        .build()
+        .unwrap()
+        .embed(call(&["a"]))
+        .await;
     assert_eq!(kind(&failed.unwrap_err()), Some(ChatErrorKind::RateLimited));
     let server = Server::start([answer.clone(), answer]).await;
     client(&server)
-        .retries(1)
+        .max_attempts(2)
         .build()
         .unwrap()
         .embed(call(&["a", "b"]))

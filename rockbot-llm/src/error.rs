@@ -3,7 +3,7 @@
 use rockbot_core::config::ConfigError;
 use std::fmt;
 
-use crate::accounting::PriceTableError;
+use crate::pricing::PriceTableError;
 
 /// Settings that a model client cannot be built from.
 #[derive(thiserror::Error)]

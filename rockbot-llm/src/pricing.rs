@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rockbot_core::chat::{MicroUsd, Pricing, Usage};
-use rockbot_core::config::Config;
 use serde::Deserialize;
 use thiserror::Error;
-
-use crate::settings::{GatewaySettings, LlmConfigError};
 
 /// What models cost per million tokens, by the beginnings of their names.
 ///
@@ -67,7 +64,7 @@ pub enum PriceTableError {
         source: serde_json::Error,
     },
     /// A price is no amount.
-    #[error("`{member}` of the model `{model}` must be from 0 to {MOST} dollars per million tokens")]
+    #[error("`{member}` of the model `{model}` must be from 0 to {MAX_DOLLARS} dollars per million tokens")]
     InvalidPrice {
         /// The model.
         model: String,
@@ -77,7 +74,7 @@ pub enum PriceTableError {
 }
 
 /// The highest price, in dollars per million tokens.
-const MOST: f64 = 1_000_000.0;
+const MAX_DOLLARS: f64 = 1_000_000.0;
 
 #[derive(Deserialize)]
 struct WireTable {
@@ -146,16 +143,6 @@ impl PriceTable {
         self
     }
 
-    /// The built-in table, with the prices that the section `LLM` of `config` names. [`settings`](crate::settings) says
-    /// how.
-    ///
-    /// # Errors
-    ///
-    /// Fails when a setting is no price, and when the file of prices cannot be used.
-    pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
-        Ok(GatewaySettings::from_config(config)?.prices)
-    }
-
     /// The price of `model`, if the table has one.
     pub fn price_of(&self, model: &str) -> Option<Price> {
         let model = model.to_lowercase();
@@ -191,7 +178,7 @@ impl PriceTable {
 
 /// Whole millionths of a dollar.
 fn amount(dollars: f64) -> Option<MicroUsd> {
-    (0.0..=MOST)
+    (0.0..=MAX_DOLLARS)
         .contains(&dollars)
         .then(|| MicroUsd((dollars * 1e6).round() as u64))
 }

@@ -7,14 +7,14 @@ use rockbot_core::Timestamp;
 
 /// What the server advises in its headers.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Advice {
+pub(super) struct RetryAdvice {
     /// Whether to try again at all.
     pub(super) should_retry: Option<bool>,
     /// When.
     pub(super) after: Option<Duration>,
 }
 
-impl Advice {
+impl RetryAdvice {
     /// Reads `x-should-retry`, `retry-after-ms` and `retry-after`; what cannot be understood is ignored.
     pub(super) fn read(headers: &HeaderMap, now: Timestamp) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
@@ -80,7 +80,7 @@ mod tests {
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
         let after = after_ms.map(Duration::from_millis);
-        assert_eq!(Advice::read(&headers, NOW), Advice { should_retry, after });
+        assert_eq!(RetryAdvice::read(&headers, NOW), RetryAdvice { should_retry, after });
     }
 
     #[test]

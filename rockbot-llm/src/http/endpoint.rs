@@ -1,22 +1,19 @@
-//! What the URL of a server says.
+//! Endpoints: base URLs of servers, and the providers behind them.
 
 use reqwest::Url;
 
-/// Where servers are asked, below the base URL.
-pub(super) const CHAT: &str = "chat/completions";
-pub(super) const EMBEDDINGS: &str = "embeddings";
-
-/// The base URL that `endpoint` means: a slash at its end and a pasted `/chat/completions` or `/embeddings` are dropped.
-/// `None` when it is no http(s) URL, or holds a password, which would be shown in messages.
-pub(crate) fn base_url(endpoint: &str) -> Option<Url> {
+/// Returns the base URL that `endpoint` means, without a slash at its end and without a pasted path of `call_paths`.
+///
+/// Returns `None` if it is no http(s) URL, or holds a user name or a password, which messages would show.
+pub(crate) fn base_url(endpoint: &str, call_paths: &[&str]) -> Option<Url> {
     let mut url = Url::parse(endpoint.trim()).ok()?;
     let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
     if !is_http || !url.username().is_empty() || url.password().is_some() {
         return None;
     }
     let path = url.path().trim_end_matches('/');
-    let pasted = [CHAT, EMBEDDINGS]
-        .into_iter()
+    let pasted = call_paths
+        .iter()
         .find_map(|call| path.strip_suffix(call)?.strip_suffix('/'));
     let path = pasted.unwrap_or(path).trim_end_matches('/').to_owned();
     url.set_path(&path);
@@ -24,15 +21,20 @@ pub(crate) fn base_url(endpoint: &str) -> Option<Url> {
     Some(url)
 }
 
-/// Whether the server is this machine: no proxy stands between, and no key is needed.
+/// Returns `true` if the server is this machine: no proxy stands between, and no key is needed.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
 }
 
-/// Who serves `base`, as OpenTelemetry names providers. Whoever else speaks OpenAI's language counts as `openai`.
-pub(super) fn provider_of(base: &Url) -> &'static str {
+/// Returns `true` if `text` can be a key: servers hand out keys without blanks, but copying by hand adds them.
+pub(crate) fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns the provider that serves `base`, as OpenTelemetry names it, if its host is a known one.
+pub(crate) fn provider_of(base: &Url) -> Option<&'static str> {
     const PROVIDERS: [(&str, &str); 10] = [
         ("openai.azure.com", "azure.ai.openai"),
         ("services.ai.azure.com", "azure.ai.inference"),
@@ -51,10 +53,10 @@ pub(super) fn provider_of(base: &Url) -> &'static str {
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
     let known = PROVIDERS.into_iter().find(|(domain, _)| is_of(domain));
-    known.map_or("openai", |(_, provider)| provider)
+    known.map(|(_, provider)| provider)
 }
 
-/// The endpoint as messages show it: without the query, which may hold a key.
+/// Returns the endpoint as messages show it: without the query, which may hold a key.
 pub(super) fn shown(base: &Url) -> String {
     let mut url = base.clone();
     url.set_query(None);

@@ -9,8 +9,7 @@ use rockbot_core::chat::{ChatError, ChatErrorKind};
 use rockbot_core::support::redact;
 use rockbot_core::{ExposeSecret, Secret};
 
-use super::classify::ErrorBody;
-use super::response::Fault;
+use super::{Dialect, Fault};
 
 /// As much of a server's text is shown.
 const MAX_TEXT_CHARS: usize = 300;
@@ -40,11 +39,12 @@ impl Default for SettingNames {
 }
 
 /// Writes the errors of one client.
-pub(super) struct Reporter {
+pub(crate) struct Reporter {
     /// The endpoint without anything that could be secret.
-    pub(super) endpoint: String,
-    pub(super) model: Arc<str>,
-    pub(super) names: SettingNames,
+    pub(crate) endpoint: String,
+    pub(crate) model: Arc<str>,
+    pub(crate) names: SettingNames,
+    pub(super) dialect: &'static Dialect,
     /// Texts that must not be shown.
     pub(super) secrets: Vec<Secret>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Reporter {
 impl Reporter {
     /// The server answered an error, with `status` unless it did so inside an answer.
     pub(super) fn refused(&self, status: Option<u16>, body: &[u8]) -> ChatError {
-        let body = ErrorBody::read(body);
+        let body = (self.dialect.read_error)(body);
         let status = status.or(body.status);
         let kind = body.kind(status);
         let mut error = ChatError::new(kind, self.message(kind, status, &body.text));
@@ -153,10 +153,11 @@ impl Reporter {
             ChatErrorKind::Auth => format!("check {api_key}"),
             ChatErrorKind::QuotaExceeded => format!("top it up, or set {api_key} to another key"),
             ChatErrorKind::NotFound => format!(
-                "check {model}, and that {endpoint} is the base URL of an OpenAI-compatible API, such as https://api.openai.com/v1"
+                "check {model}, and that {endpoint} is the base URL of {}, such as {}",
+                self.dialect.api, self.dialect.example
             ),
             ChatErrorKind::Unreachable => format!("check that the server runs and that {endpoint} names it"),
-            ChatErrorKind::InvalidResponse => format!("check that {endpoint} names an OpenAI-compatible API"),
+            ChatErrorKind::InvalidResponse => format!("check that {endpoint} names {}", self.dialect.api),
             ChatErrorKind::ContextOverflow => "shorten the conversation or choose a model with a larger one".into(),
             ChatErrorKind::RateLimited | ChatErrorKind::Overloaded => "try again later".into(),
             _ => String::new(),
@@ -213,6 +214,7 @@ mod tests {
             endpoint: "http://host/v1".into(),
             model: "m".into(),
             names: SettingNames::default(),
+            dialect: &crate::openai::OPENAI,
             secrets: vec!["correct horse".into()],
         }
     }

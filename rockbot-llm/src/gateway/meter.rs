@@ -1,7 +1,5 @@
 //! What is counted: calls, time, tokens and money.
 
-mod price;
-
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -10,9 +8,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelTier};
 use tokio::time::Instant;
 
-pub use self::price::{Price, PriceTable, PriceTableError};
-
-use crate::gateway::{GatewayLayer, layer_of};
+use super::layer::{GatewayLayer, layer_of};
 
 /// Measures model calls under the seed's names, and enters what they cost in a [`Ledger`] if it has one. Copies share
 /// everything.
@@ -172,7 +168,9 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::gateway::{ModelGateway, Permits, Retry, TimeLimit};
+    use crate::gateway::{ModelGateway, Permits, Retry};
+    use crate::limits::TimeLimit;
+    use crate::pricing::PriceTable;
     use crate::testing::{call, call_of};
 
     #[tokio::test(start_paused = true)]
@@ -198,10 +196,10 @@ mod tests {
             .fails(ChatErrorKind::Auth);
         let ledger = Ledger::new(PriceTable::default());
         let gateway = ModelGateway::builder(model)
-            .part(Retry::default())
-            .part(Permits::default())
-            .part(Meter::new().ledger(ledger.clone()))
-            .part(TimeLimit::of(Duration::from_secs(9)))
+            .layer(Retry::default())
+            .layer(Permits::default())
+            .layer(Meter::new().ledger(ledger.clone()))
+            .layer(TimeLimit::of(Duration::from_secs(9)))
             .build();
 
         gateway.chat(call()).await.unwrap();

@@ -1,7 +1,7 @@
 //! Which tier a message deserves: by its length, its words and its structure. No model is asked.
 
-mod file;
 mod rules;
+mod rules_file;
 mod score;
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use rockbot_core::chat::{TierDecision, TierSelector};
 
 pub use self::rules::{TierRules, TierRulesError};
 
-use self::file::RulesFile;
+use self::rules_file::RulesFile;
 
 /// A [`TierSelector`] that scores a text from 0 to 1 and compares the score with two ceilings.
 ///

@@ -6,9 +6,10 @@ use rockbot_core::chat::ModelTier;
 use rockbot_core::config::{Config, Section};
 use rockbot_core::{ExposeSecret, Secret, config};
 
-use super::slot::{EMBEDDINGS, Field, Slot};
-use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, GatewaySettings, LlmConfigError, TierSettings};
-use crate::openai::{SettingNames, base_url, is_key, is_loopback};
+use super::model_key::{EMBEDDINGS, Field, ModelKey};
+use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, GatewaySettings, TierSettings};
+use crate::error::LlmConfigError;
+use crate::http::{SettingNames, base_url, is_key, is_loopback};
 
 /// Where a setting was found; the later wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,13 +33,13 @@ impl Setting {
 
 /// All settings that were found, before it is decided which count.
 #[derive(Default)]
-pub(super) struct Found {
-    settings: BTreeMap<(Slot, Field, Origin), Setting>,
+pub(super) struct DiscoveredSettings {
+    settings: BTreeMap<(ModelKey, Field, Origin), Setting>,
     /// The names of models for when others fail, in order.
     fallbacks: Vec<String>,
 }
 
-impl Found {
+impl DiscoveredSettings {
     /// Reads the section `LLM` and the variables of OpenAI.
     pub(super) fn read(config: &Config) -> Result<Self, LlmConfigError> {
         let (mut found, llm) = (Self::default(), config.section("LLM")?);
@@ -50,17 +51,21 @@ impl Found {
                     ModelTier::Low | ModelTier::High => section.setting(field.name()),
                 };
                 found.add(
-                    &Slot::Tier(tier),
+                    &ModelKey::Tier(tier),
                     field,
                     setting.map(|setting| (origin(setting), setting)),
                 )?;
             }
         }
         found.read_fallbacks(&llm)?;
-        found.read_all(&Slot::Embeddings, &llm.section(EMBEDDINGS)?)?;
+        found.read_all(&ModelKey::Embeddings, &llm.section(EMBEDDINGS)?)?;
         for field in Field::ALL {
             let setting = config.variable(field.openai_variable());
-            found.add(&Slot::BALANCED, field, setting.map(|setting| (Origin::OpenAi, setting)))?;
+            found.add(
+                &ModelKey::BALANCED,
+                field,
+                setting.map(|setting| (Origin::OpenAi, setting)),
+            )?;
         }
         GatewaySettings::read(&llm)?;
         llm.check_unknown()?;
@@ -74,61 +79,68 @@ impl Found {
             if !section.is_set() {
                 continue;
             }
-            self.read_all(&Slot::Fallback(name.clone()), &section)?;
+            self.read_all(&ModelKey::Fallback(name.clone()), &section)?;
             self.fallbacks.push(name);
         }
         Ok(())
     }
 
-    fn read_all(&mut self, slot: &Slot, section: &Section<'_>) -> Result<(), LlmConfigError> {
+    fn read_all(&mut self, model_key: &ModelKey, section: &Section<'_>) -> Result<(), LlmConfigError> {
         for field in Field::ALL {
             let setting = section.setting(field.name());
-            self.add(slot, field, setting.map(|setting| (origin(setting), setting)))?;
+            self.add(model_key, field, setting.map(|setting| (origin(setting), setting)))?;
         }
         Ok(())
     }
 
     /// Whether no model is named that answers.
     pub(super) fn is_empty(&self) -> bool {
-        self.settings.keys().all(|(slot, _, _)| *slot == Slot::Embeddings)
+        self.settings
+            .keys()
+            .all(|(model_key, _, _)| *model_key == ModelKey::Embeddings)
     }
 
     fn add(
         &mut self,
-        slot: &Slot,
+        model_key: &ModelKey,
         field: Field,
         setting: Option<(Origin, &config::Setting)>,
     ) -> Result<(), LlmConfigError> {
         if let Some((origin, setting)) = setting {
             let (name, value) = (setting.to_string(), setting.read()?);
             self.settings
-                .insert((slot.clone(), field, origin), Setting { name, value });
+                .insert((model_key.clone(), field, origin), Setting { name, value });
         }
         Ok(())
     }
 
     /// The setting that counts, among the origins that `is_allowed`.
-    fn find(&self, slot: &Slot, field: Field, is_allowed: impl Fn(Origin) -> bool) -> Option<(Origin, &Setting)> {
-        let range = (slot.clone(), field, Origin::File)..=(slot.clone(), field, Origin::Ours);
+    fn find(
+        &self,
+        model_key: &ModelKey,
+        field: Field,
+        is_allowed: impl Fn(Origin) -> bool,
+    ) -> Option<(Origin, &Setting)> {
+        let range = (model_key.clone(), field, Origin::File)..=(model_key.clone(), field, Origin::Ours);
         let mut newest_first = self.settings.range(range).rev();
         let ((_, _, origin), setting) = newest_first.find(|((_, _, origin), _)| is_allowed(*origin))?;
         Some((*origin, setting))
     }
 
     pub(super) fn balanced(&self) -> Result<TierSettings, LlmConfigError> {
-        let slot = &Slot::BALANCED;
-        let endpoint = self.find(slot, Field::Endpoint, |_| true);
+        let model_key = &ModelKey::BALANCED;
+        let endpoint = self.find(model_key, Field::Endpoint, |_| true);
         let text = endpoint.map_or(DEFAULT_ENDPOINT, |(_, setting)| setting.text());
         let is_openai = is_openai(text);
         // A key goes only where it was meant to go.
-        let key = self.find(slot, Field::ApiKey, |origin| match endpoint {
+        let key = self.find(model_key, Field::ApiKey, |origin| match endpoint {
             Some((Origin::OpenAi, _)) => origin != Origin::File,
             Some((Origin::File | Origin::Ours, _)) => origin != Origin::OpenAi || is_openai,
             None => true,
         });
-        let model = self.find(slot, Field::ModelId, |_| true);
+        let model = self.find(model_key, Field::ModelId, |_| true);
         let default_model = is_openai.then_some(DEFAULT_MODEL);
-        self.model(slot, text, [endpoint, key, model].map(setting), default_model)
+        self.model(model_key, text, [endpoint, key, model].map(setting), default_model)
     }
 
     /// A tier beside Balanced: nothing when nothing is set, else what it lacks is Balanced's.
@@ -137,30 +149,34 @@ impl Found {
         tier: ModelTier,
         balanced: &TierSettings,
     ) -> Result<Option<TierSettings>, LlmConfigError> {
-        self.beside_balanced(&Slot::Tier(tier), balanced)
+        self.beside_balanced(&ModelKey::Tier(tier), balanced)
     }
 
     /// The models for when others fail, in the order of their names: what they lack is Balanced's.
     pub(super) fn fallbacks(&self, balanced: &TierSettings) -> Result<Vec<TierSettings>, LlmConfigError> {
-        let slots = self.fallbacks.iter().cloned().map(Slot::Fallback);
-        let models = slots.filter_map(|slot| self.beside_balanced(&slot, balanced).transpose());
+        let keys = self.fallbacks.iter().cloned().map(ModelKey::Fallback);
+        let models = keys.filter_map(|model_key| self.beside_balanced(&model_key, balanced).transpose());
         models.collect()
     }
 
     /// The model that makes vectors of texts, if there is one: what it lacks is Balanced's.
     pub(super) fn embeddings(&self) -> Result<Option<TierSettings>, LlmConfigError> {
-        let slot = &Slot::Embeddings;
-        let settings = Field::ALL.map(|field| setting(self.find(slot, field, |_| true)));
+        let model_key = &ModelKey::Embeddings;
+        let settings = Field::ALL.map(|field| setting(self.find(model_key, field, |_| true)));
         match settings {
             [None, None, None] => Ok(None),
             // Then it needs nothing of Balanced, which may not even be set.
-            [Some(endpoint), ..] => self.model(slot, endpoint.text(), settings, None).map(Some),
-            [None, ..] => self.beside_balanced(slot, &self.balanced()?),
+            [Some(endpoint), ..] => self.model(model_key, endpoint.text(), settings, None).map(Some),
+            [None, ..] => self.beside_balanced(model_key, &self.balanced()?),
         }
     }
 
-    fn beside_balanced(&self, slot: &Slot, balanced: &TierSettings) -> Result<Option<TierSettings>, LlmConfigError> {
-        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(slot, field, |_| true)));
+    fn beside_balanced(
+        &self,
+        model_key: &ModelKey,
+        balanced: &TierSettings,
+    ) -> Result<Option<TierSettings>, LlmConfigError> {
+        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(model_key, field, |_| true)));
         if endpoint.is_none() && key.is_none() && model.is_none() {
             return Ok(None);
         }
@@ -171,24 +187,24 @@ impl Found {
         // Balanced's key goes to Balanced's endpoint only.
         let key = key.or(balanced_key.as_ref().filter(|_| endpoint.is_none()));
         let text = endpoint.map_or(balanced.endpoint.as_str(), Setting::text);
-        self.model(slot, text, [endpoint, key, model], None).map(Some)
+        self.model(model_key, text, [endpoint, key, model], None).map(Some)
     }
 
     /// The checked settings of a model, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
     /// endpoint comes down to, whoever set it.
     fn model(
         &self,
-        slot: &Slot,
+        model_key: &ModelKey,
         endpoint: &str,
         settings: [Option<&Setting>; 3],
         default_model: Option<&str>,
     ) -> Result<TierSettings, LlmConfigError> {
         let name = |field: Field| match settings[field as usize] {
             Some(setting) => setting.name.clone(),
-            None => self.to_set(slot, field),
+            None => self.to_set(model_key, field),
         };
         let [_, key, model] = settings;
-        let Some(url) = base_url(endpoint) else {
+        let Some(url) = base_url(endpoint, &[]) else {
             let setting = name(Field::Endpoint);
             return Err(LlmConfigError::InvalidEndpoint { setting });
         };
@@ -216,11 +232,11 @@ impl Found {
     }
 
     /// What to tell people to set: the family of variables that they use already.
-    fn to_set(&self, slot: &Slot, field: Field) -> String {
+    fn to_set(&self, model_key: &ModelKey, field: Field) -> String {
         let uses_openai = self.settings.keys().all(|(_, _, origin)| *origin == Origin::OpenAi);
-        match *slot == Slot::BALANCED && uses_openai {
+        match *model_key == ModelKey::BALANCED && uses_openai {
             true => field.openai_variable().to_owned(),
-            false => field.variable(slot),
+            false => field.variable(model_key),
         }
     }
 }
@@ -251,5 +267,5 @@ fn setting(found: Option<(Origin, &Setting)>) -> Option<&Setting> {
 }
 
 fn is_openai(endpoint: &str) -> bool {
-    base_url(endpoint).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some("api.openai.com"))
+    base_url(endpoint, &[]).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some("api.openai.com"))
 }

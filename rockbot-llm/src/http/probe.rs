@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::connection::{Connection, has_type};
-use crate::settings::{LlmConfigError, TierSettings};
+use crate::error::LlmConfigError;
 
 /// How long the server may take to answer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -71,22 +71,17 @@ impl fmt::Display for ServerCheck {
     }
 }
 
-/// Asks the model server of a tier for its models: `GET {endpoint}/models`, within 5 seconds. Nothing is paid for.
-///
-/// A server that hands its list to anybody, as OpenRouter does, tells nothing about the key like this.
-pub async fn probe(settings: &TierSettings) -> ServerCheck {
-    let client = match settings.client() {
-        Ok(client) => client,
-        Err(error) => return ServerCheck::Unusable(error),
-    };
-    let answer = timeout(LIMIT, client.connection.models()).await;
-    match answer.unwrap_or_else(|_| Err(client.connection.report.timed_out(Some(LIMIT)))) {
+/// Asks the server of `connection` for its models, within 5 seconds, and looks for the model that is set.
+pub(crate) async fn check_server(connection: &Connection) -> ServerCheck {
+    let answer = timeout(LIMIT, connection.models()).await;
+    let model = &*connection.report.model;
+    match answer.unwrap_or_else(|_| Err(connection.report.timed_out(Some(LIMIT)))) {
         Err(error) => ServerCheck::Failed(error),
         Ok(None) => ServerCheck::NoList,
-        Ok(Some(models)) if models.iter().any(|listed| is_same(listed, &settings.model)) => ServerCheck::Ready,
+        Ok(Some(models)) if models.iter().any(|listed| is_same(listed, model)) => ServerCheck::Ready,
         Ok(Some(models)) => ServerCheck::ModelNotListed {
-            model: settings.model.clone(),
-            setting: settings.names.model.clone().into_owned(),
+            model: model.to_owned(),
+            setting: connection.report.names.model.clone().into_owned(),
             listed: models.len(),
         },
     }
@@ -137,6 +132,7 @@ struct ListedModel {
 mod tests {
     use super::*;
     use crate::fixture::{Reply, Server};
+    use crate::openai::probe;
     use crate::settings::LlmSettings;
 
     const KEY: &str = "canary-key-1234";

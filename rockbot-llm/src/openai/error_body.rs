@@ -1,129 +1,58 @@
-//! Which kind of error a server means: by status, by code, by words where there is nothing else.
+//! Error bodies, in any of the shapes that OpenAI-compatible servers use.
 
-use rockbot_core::chat::{ChatErrorKind, Overflow};
+use rockbot_core::chat::Overflow;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::overflow::{is_overflow, is_rate, sizes};
+use crate::http::ErrorFacts;
 
-/// What an error body says, in any of the shapes that servers use.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ErrorBody {
-    /// The words.
-    pub(super) text: String,
-    /// `code`, in lower case.
-    code: String,
-    /// `type`, in lower case.
-    kind: String,
-    /// A code that is an HTTP status, as OpenRouter's are.
-    pub(super) status: Option<u16>,
-    /// The body says what was flagged: a content filter speaks.
-    is_flagged: bool,
-    /// The limit is of requests in flight, not of money: OpenRouter answers 402 for both.
-    is_in_flight_limit: bool,
-    /// The sizes of the window and of the request, as llama.cpp names them.
-    sizes: Overflow,
-}
+/// As much of an answer that is none is looked at for a message.
+const MAX_QUOTED_BYTES: usize = 4096;
 
-impl ErrorBody {
-    /// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these, HTML, text.
-    pub(super) fn read(body: &[u8]) -> Self {
-        match serde_json::from_slice::<Value>(body) {
-            Ok(Value::Array(list)) => list.first().map(Self::from_json).unwrap_or_default(),
-            Ok(json) => Self::from_json(&json),
-            Err(_) => Self {
-                text: plain_text(&String::from_utf8_lossy(body)),
-                ..Self::default()
-            },
-        }
-    }
-
-    fn from_json(body: &Value) -> Self {
-        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
-        let metadata = &error["metadata"];
-        let lower = |name: &str| error[name].as_str().unwrap_or_default().to_ascii_lowercase();
-        let number = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok());
-        Self {
-            text: words(body, error),
-            code: lower("code"),
-            kind: lower("type"),
-            status: number
-                .and_then(|number| u16::try_from(number).ok())
-                .filter(|status| (400..600).contains(status)),
-            is_flagged: !metadata["flagged_input"].is_null(),
-            is_in_flight_limit: metadata["limit_source"] == "openrouter_in_flight_budget",
-            sizes: Overflow {
-                limit: error["n_ctx"].as_u64(),
-                asked: error["n_prompt_tokens"].as_u64(),
-            },
-        }
-    }
-
-    /// The kind of this error, answered with `status` if the server answered with one.
-    pub(super) fn kind(&self, status: Option<u16>) -> ChatErrorKind {
-        let text = self.text.to_lowercase();
-        let codes = [self.code.as_str(), self.kind.as_str()];
-        let may_overflow = !matches!(status, Some(401..=403 | 429));
-        if may_overflow && (is_overflow(&text, codes) || self.is_bare(status)) {
-            return ChatErrorKind::ContextOverflow;
-        }
-        if self.is_flagged {
-            return ChatErrorKind::ContentFiltered;
-        }
-        if self.is_in_flight_limit || (status == Some(413) && is_rate(&text, codes)) {
-            return ChatErrorKind::RateLimited;
-        }
-        let coded = codes.into_iter().find_map(kind_of_code);
-        coded.unwrap_or_else(|| match status {
-            Some(status) => kind_of_status(status),
-            None if self.kind == "invalid_request_error" => ChatErrorKind::InvalidRequest,
-            None => ChatErrorKind::Overloaded,
-        })
-    }
-
-    /// What an overflow tells about the context window.
-    pub(super) fn overflow(&self) -> Overflow {
-        let said = sizes(&self.text.to_lowercase());
-        Overflow {
-            limit: self.sizes.limit.or(said.limit),
-            asked: self.sizes.asked.or(said.asked),
-        }
-    }
-
-    /// Cerebras answers an overflow with a bare status.
-    fn is_bare(&self, status: Option<u16>) -> bool {
-        matches!(status, Some(400 | 413)) && self.text.is_empty() && self.code.is_empty() && self.kind.is_empty()
+/// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these, HTML, text.
+pub(super) fn read_error(body: &[u8]) -> ErrorFacts {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Array(list)) => list.first().map(from_json).unwrap_or_default(),
+        Ok(json) => from_json(&json),
+        Err(_) => ErrorFacts {
+            text: plain_text(&String::from_utf8_lossy(body)),
+            ..ErrorFacts::default()
+        },
     }
 }
 
-fn kind_of_code(code: &str) -> Option<ChatErrorKind> {
-    Some(match code {
-        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "insufficient_balance" => {
-            ChatErrorKind::QuotaExceeded
-        }
-        "content_filter" | "content_policy_violation" | "responsibleaipolicyviolation" => {
-            ChatErrorKind::ContentFiltered
-        }
-        "invalid_api_key" | "authentication_error" | "permission_error" | "permission_denied" => ChatErrorKind::Auth,
-        "model_not_found" | "not_found_error" => ChatErrorKind::NotFound,
-        "rate_limit_exceeded" | "rate_limit_error" => ChatErrorKind::RateLimited,
-        "overloaded_error" | "server_error" | "api_error" | "internal_server_error" => ChatErrorKind::Overloaded,
-        "timeout_error" => ChatErrorKind::TimedOut,
-        _ => return None,
-    })
+/// What the server sent instead, as far as it fits into a message.
+pub(super) fn quoted(body: &[u8]) -> String {
+    let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
+    match read_error(body).text {
+        text if text.is_empty() => text,
+        text => format!(": {text}"),
+    }
 }
 
-fn kind_of_status(status: u16) -> ChatErrorKind {
-    match status {
-        401 | 403 => ChatErrorKind::Auth,
-        402 => ChatErrorKind::QuotaExceeded,
-        // A redirect is not followed: it would lose the request's body, or take the key elsewhere.
-        300..=399 | 404 | 405 | 410 | 501 => ChatErrorKind::NotFound,
-        408 => ChatErrorKind::TimedOut,
-        409 => ChatErrorKind::Overloaded,
-        413 => ChatErrorKind::ContextOverflow,
-        429 => ChatErrorKind::RateLimited,
-        500.. => ChatErrorKind::Overloaded,
-        _ => ChatErrorKind::InvalidRequest,
+/// Some servers send an empty `error` with each answer.
+pub(super) fn is_error(raw: &RawValue) -> bool {
+    !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
+}
+
+fn from_json(body: &Value) -> ErrorFacts {
+    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+    let metadata = &error["metadata"];
+    let lower = |name: &str| error[name].as_str().unwrap_or_default().to_ascii_lowercase();
+    let number = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok());
+    ErrorFacts {
+        text: words(body, error),
+        code: lower("code"),
+        kind: lower("type"),
+        status: number
+            .and_then(|number| u16::try_from(number).ok())
+            .filter(|status| (400..600).contains(status)),
+        is_flagged: !metadata["flagged_input"].is_null(),
+        is_in_flight_limit: metadata["limit_source"] == "openrouter_in_flight_budget",
+        sizes: Overflow {
+            limit: error["n_ctx"].as_u64(),
+            asked: error["n_prompt_tokens"].as_u64(),
+        },
     }
 }
 
@@ -164,13 +93,13 @@ fn plain_text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ChatErrorKind::*;
+    use rockbot_core::chat::ChatErrorKind::{self, *};
 
     use super::*;
 
     #[track_caller]
     fn check(status: impl Into<Option<u16>>, body: &str, expected: ChatErrorKind) {
-        assert_eq!(ErrorBody::read(body.as_bytes()).kind(status.into()), expected, "{body}");
+        assert_eq!(read_error(body.as_bytes()).kind(status.into()), expected, "{body}");
     }
 
     #[test]
@@ -231,14 +160,14 @@ mod tests {
         ] {
             let body = serde_json::json!({ "error": { "message": text } }).to_string();
             assert_eq!(
-                ErrorBody::read(body.as_bytes()).overflow(),
+                read_error(body.as_bytes()).overflow(),
                 Overflow { limit, asked },
                 "{text}"
             );
         }
         let llama = br#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_prompt_tokens":5,"n_ctx":4}}"#;
         assert_eq!(
-            ErrorBody::read(llama).overflow(),
+            read_error(llama).overflow(),
             Overflow {
                 limit: Some(4),
                 asked: Some(5)
@@ -375,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_words_are_found_in_every_shape() {
-        let check = |body: &str, expected: &str| assert_eq!(ErrorBody::read(body.as_bytes()).text, expected);
+        let check = |body: &str, expected: &str| assert_eq!(read_error(body.as_bytes()).text, expected);
         check(r#"{"error":{"message":"a","code":1}}"#, "a");
         check(r#"{"error":"a"}"#, "a");
         check(r#"{"detail":"a"}"#, "a");
@@ -397,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_numeric_code_is_a_status() {
-        let status = |body: &str| ErrorBody::read(body.as_bytes()).status;
+        let status = |body: &str| read_error(body.as_bytes()).status;
         assert_eq!(status(r#"{"error":{"code":502}}"#), Some(502));
         assert_eq!(status(r#"{"error":{"code":"429"}}"#), Some(429));
         assert_eq!(status(r#"{"error":{"code":1302}}"#), None);

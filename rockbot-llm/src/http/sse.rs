@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Cuts a byte stream into events. Line ends are LF, CR LF or CR; events may arrive in pieces of any size.
 #[derive(Debug)]
-pub(super) struct SseDecoder {
+pub(crate) struct SseDecoder {
     buffer: Vec<u8>,
     /// Where the unfinished line starts.
     line: usize,
@@ -24,11 +24,11 @@ pub(super) struct SseDecoder {
 
 /// An event is longer than the limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventTooLong;
+pub(crate) struct EventTooLong;
 
 impl SseDecoder {
     /// A decoder of events of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
             line: 0,
@@ -41,18 +41,18 @@ impl SseDecoder {
     }
 
     /// Takes in the next bytes. To be followed by [`SseDecoder::next_event`] until there is none.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.forget_events_read();
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Ends the stream: an event without its closing blank line counts as whole.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.feed(b"\n\n");
     }
 
     /// The data of the next whole event, if there is one.
-    pub(super) fn next_event(&mut self) -> Result<Option<&[u8]>, EventTooLong> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<&[u8]>, EventTooLong> {
         while let Some(line) = self.next_line() {
             if !line.is_empty() {
                 self.take_line(line);

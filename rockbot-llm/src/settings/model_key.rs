@@ -7,7 +7,7 @@ pub(super) const EMBEDDINGS: &str = "Embeddings";
 
 /// Which model something is set for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Slot {
+pub(super) enum ModelKey {
     Tier(ModelTier),
     /// A model for when others fail, under this name.
     Fallback(String),
@@ -15,7 +15,7 @@ pub(super) enum Slot {
     Embeddings,
 }
 
-impl Slot {
+impl ModelKey {
     pub(super) const BALANCED: Self = Self::Tier(ModelTier::Balanced);
 
     /// The names of its section in `LLM`, as variables have them.
@@ -47,8 +47,8 @@ impl Field {
         }
     }
 
-    pub(super) fn variable(self, slot: &Slot) -> String {
-        format!("ROCKBOT_LLM__{}__{}", slot.variables(), self.name()).to_ascii_uppercase()
+    pub(super) fn variable(self, key: &ModelKey) -> String {
+        format!("ROCKBOT_LLM__{}__{}", key.variables(), self.name()).to_ascii_uppercase()
     }
 
     pub(super) fn openai_variable(self) -> &'static str {

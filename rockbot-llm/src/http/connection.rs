@@ -11,28 +11,28 @@ use rockbot_core::support::run_until_stopped;
 use rockbot_core::{CallContext, Clock, SystemClock};
 use tokio::time::{Instant, sleep_until};
 
-use super::advice::Advice;
+use super::Fault;
 use super::report::Reporter;
-use super::response::Fault;
-use crate::gateway::RetryPolicy;
+use super::retry_after::RetryAdvice;
+use crate::retry::RetryPolicy;
 
 /// A server, and how one model of it is asked.
-pub(super) struct Connection {
-    pub(super) http: reqwest::Client,
-    pub(super) base: Url,
-    pub(super) headers: HeaderMap,
-    pub(super) limits: Limits,
-    pub(super) retry: RetryPolicy,
-    pub(super) report: Reporter,
+pub(crate) struct Connection {
+    pub(crate) http: reqwest::Client,
+    pub(crate) base: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) limits: Limits,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) report: Reporter,
 }
 
 /// How long and how large things may become.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) call: Duration,
-    pub(super) idle: Duration,
-    pub(super) body: usize,
-    pub(super) event: usize,
+pub(crate) struct Limits {
+    pub(crate) call: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) body: usize,
+    pub(crate) event: usize,
 }
 
 impl Default for Limits {
@@ -54,7 +54,7 @@ const MAX_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Connection {
     /// Where `path` is, such as `chat/completions`.
-    pub(super) fn url(&self, path: &str) -> Url {
+    pub(crate) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let path = format!("{}/{path}", url.path().trim_end_matches('/'));
         url.set_path(&path);
@@ -62,14 +62,14 @@ impl Connection {
     }
 
     /// Sends a request that nobody has to answer well.
-    pub(super) async fn send(&self, mut request: Request) -> Result<Response, ChatError> {
+    pub(crate) async fn send(&self, mut request: Request) -> Result<Response, ChatError> {
         *request.headers_mut() = self.headers.clone();
         let sent = self.http.execute(request).await;
         sent.map_err(|error| self.report.unreachable(error))
     }
 
     /// The answer to `body`, unless it is a refusal.
-    pub(super) async fn post(&self, url: &Url, body: Bytes) -> Result<Response, ChatError> {
+    pub(crate) async fn post(&self, url: &Url, body: Bytes) -> Result<Response, ChatError> {
         let mut request = Request::new(Method::POST, url.clone());
         *request.body_mut() = Some(body.into());
         let response = self.send(request).await?;
@@ -79,9 +79,9 @@ impl Connection {
         }
     }
 
-    pub(super) async fn refusal(&self, mut response: Response) -> ChatError {
+    pub(crate) async fn refusal(&self, mut response: Response) -> ChatError {
         let status = response.status().as_u16();
-        let advice = Advice::read(response.headers(), SystemClock.now());
+        let advice = RetryAdvice::read(response.headers(), SystemClock.now());
         let mut body = Vec::new();
         // What cannot be read of an error's body is not worth another error.
         while body.len() < MAX_ERROR_BYTES
@@ -100,7 +100,7 @@ impl Connection {
     }
 
     /// The error of an answer that cannot be used.
-    pub(super) fn unusable(&self, fault: &Fault) -> ChatError {
+    pub(crate) fn unusable(&self, fault: &Fault) -> ChatError {
         let error = self.report.unusable(fault);
         match fault {
             // An answer that was too long once will be so again.
@@ -110,12 +110,12 @@ impl Connection {
     }
 
     /// Reads what follows `first`. A body that came in one piece, as most do, is not copied.
-    pub(super) async fn collect(&self, first: Bytes, response: &mut Response) -> Result<Bytes, Fault> {
+    pub(crate) async fn collect(&self, first: Bytes, response: &mut Response) -> Result<Bytes, Fault> {
         let announced = response.content_length().unwrap_or(0);
         self.check_size(usize::try_from(announced).unwrap_or(usize::MAX))?;
         let mut body = BytesMut::new();
         let mut last = first;
-        while let Some(bytes) = next(response).await? {
+        while let Some(bytes) = next_chunk(response).await? {
             self.check_size(body.len() + last.len() + bytes.len())?;
             body.extend_from_slice(&last);
             last = bytes;
@@ -127,7 +127,7 @@ impl Connection {
         Ok(body.freeze())
     }
 
-    pub(super) fn check_size(&self, size: usize) -> Result<(), Fault> {
+    pub(crate) fn check_size(&self, size: usize) -> Result<(), Fault> {
         match size > self.limits.body {
             true => Err(Fault::TooLong("the answer", self.limits.body)),
             false => Ok(()),
@@ -135,13 +135,13 @@ impl Connection {
     }
 
     /// When a call ends at the latest: at its deadline, or after this client's limit.
-    pub(super) fn deadline(&self, cx: &CallContext) -> Instant {
+    pub(crate) fn deadline(&self, cx: &CallContext) -> Instant {
         let own = Instant::now() + self.limits.call.min(MAX_CALL);
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
 
     /// What `work` comes to, unless it is `deadline` or cancelled first.
-    pub(super) async fn until<T, E: From<ChatError>>(
+    pub(crate) async fn until<T, E: From<ChatError>>(
         &self,
         cx: &CallContext,
         deadline: Instant,
@@ -164,14 +164,14 @@ impl Connection {
     }
 }
 
-pub(super) async fn next(response: &mut Response) -> Result<Option<Bytes>, Fault> {
+pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>, Fault> {
     response
         .chunk()
         .await
         .map_err(|_| Fault::Cut("as the connection broke"))
 }
 
-pub(super) fn has_type(response: &Response, expected: &[u8]) -> bool {
+pub(crate) fn has_type(response: &Response, expected: &[u8]) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
     kind.is_some_and(|kind| kind.starts_with(expected))
 }

@@ -5,7 +5,7 @@ const CHUNK: usize = 16;
 
 /// Appends the text that `parts` make together, as one JSON string: just as `serde_json` writes it. Long runs without
 /// anything to escape are copied whole.
-pub(super) fn push_text<'a>(json: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a str>) {
+pub(crate) fn push_text<'a>(json: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a str>) {
     json.push(b'"');
     for part in parts {
         push_escaped(json, part.as_bytes());

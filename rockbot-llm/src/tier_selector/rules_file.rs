@@ -21,11 +21,11 @@ const MAX_BYTES: u64 = 256 << 10;
 pub(super) struct RulesFile {
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    cached: Mutex<CachedRules>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CachedRules {
     rules: Arc<TierRules>,
     looked: Option<Timestamp>,
     /// What the file held at the last look, so that a bad file is reported once.
@@ -37,7 +37,7 @@ impl RulesFile {
         Self {
             path,
             clock: Arc::new(SystemClock),
-            state: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 
@@ -86,13 +86,13 @@ impl RulesFile {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CachedRules> {
         // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CachedRules {
     /// Whether somebody has to look; it is noted that somebody does.
     fn is_due(&mut self, now: Timestamp) -> bool {
         // A clock that was set back must not keep the file from being read.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rockbot_core::chat::{ChatCall, ChatDelta, DeltaSink};
 
 /// Knows whether pieces of an answer went out since the last reset.
-pub(super) struct WatchedDeltas(Option<(DeltaSink, Arc<AtomicBool>)>);
+pub(crate) struct WatchedDeltas(Option<(DeltaSink, Arc<AtomicBool>)>);
 
 impl WatchedDeltas {
     /// Watches the pieces of all attempts at `call`.
-    pub(super) fn watch(call: &mut ChatCall) -> Self {
+    pub(crate) fn watch(call: &mut ChatCall) -> Self {
         let watched = call.deltas.take().map(|sink| (sink, Arc::new(AtomicBool::new(false))));
         call.deltas = watched.clone().map(|(sink, sent)| {
             DeltaSink::new(move |delta| {
@@ -22,7 +22,7 @@ impl WatchedDeltas {
     }
 
     /// Takes back what went out, if anything did.
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         if let Some((sink, sent)) = &self.0
             && sent.swap(false, Ordering::Relaxed)
         {

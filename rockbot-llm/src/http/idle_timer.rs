@@ -10,23 +10,23 @@ use tokio::time::{Instant, Sleep, sleep_until};
 ///
 /// Setting a timer for each piece costs more than reading a small one. So the timer is left to run, and when it
 /// fires it is set again to where the last piece would have it.
-pub(super) struct IdleTimer {
+pub(crate) struct IdleTimer {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// Nothing came in time.
 #[derive(Debug)]
-pub(super) struct Idle;
+pub(crate) struct Idle;
 
 impl IdleTimer {
     /// A timer that fires `limit` after the last piece.
-    pub(super) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, timer: None }
     }
 
     /// Waits for the next piece.
-    pub(super) async fn watch<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, Idle> {
+    pub(crate) async fn watch<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, Idle> {
         let mut piece = pin!(piece);
         tokio::select! {
             biased;

@@ -1,0 +1,43 @@
+//! The HTTP transport of model clients: everything that no wire dialect owns.
+//!
+//! A dialect, such as [`openai`](crate::openai), describes itself to the transport by a [`Dialect`]: how it sends the key
+//! and how it reads an error body. Its builders collect [`ConnectionOptions`] and [connect](ConnectionOptions::connect)
+//! them to a [`Connection`], which sends requests, bounds answers in size and time, and turns refusals into a
+//! [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
+//!
+//! * [`endpoint`]: base URLs and the providers behind them
+//! * [`options`], [`connection`]: what a client is built from, and the client of one model at one server
+//! * [`retry_after`]: the server's advice on retrying
+//! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
+//! * [`fault`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
+//! * [`report`]: error messages that name the server and the setting, and never a key
+//! * [`probe`]: asks a server which models it lists
+//! * [`json_text`]: JSON strings, written straight into a request body
+
+mod classify;
+mod connection;
+mod dialect;
+mod endpoint;
+mod fault;
+mod idle_timer;
+mod json_text;
+mod options;
+mod overflow;
+mod probe;
+mod report;
+mod retry_after;
+mod sse;
+
+pub use self::probe::ServerCheck;
+pub use self::report::SettingNames;
+
+pub(crate) use self::classify::ErrorFacts;
+pub(crate) use self::connection::{Connection, has_type, next_chunk};
+pub(crate) use self::dialect::Dialect;
+pub(crate) use self::endpoint::{base_url, is_key, is_loopback, provider_of};
+pub(crate) use self::fault::Fault;
+pub(crate) use self::idle_timer::IdleTimer;
+pub(crate) use self::json_text::push_text;
+pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
+pub(crate) use self::probe::check_server;
+pub(crate) use self::sse::{EventTooLong, SseDecoder};

@@ -1,0 +1,204 @@
+//! The chat client, and what it is built from.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::{Response, Url};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::{IdSource, RandomIds};
+use tokio::time::{Instant, timeout};
+
+use super::builder::OpenAiBuilder;
+use super::dialect::{CHAT_PATH, OPENAI};
+use super::request;
+use super::response::{Assembler, Outlet};
+use super::stream::StreamFold;
+use crate::error::LlmConfigError;
+use crate::http::{Connection, Fault, IdleTimer, has_type, next_chunk, provider_of};
+use crate::retry::retrying;
+use crate::settings::TierSettings;
+
+/// Builds an [`OpenAiChat`].
+pub type OpenAiChatBuilder = OpenAiBuilder<ChatOptions>;
+
+/// The options that only a chat client has.
+#[derive(Debug)]
+pub struct ChatOptions {
+    ids: Arc<dyn IdSource>,
+}
+
+/// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama.
+///
+/// It streams on the wire only when the call has a delta sink. A call that failed in a way that may pass is
+/// tried once more, unless a [`Retry`](crate::Retry) around it tries again itself; see [`OpenAiChatBuilder`] for the limits. A call that is cancelled, dropped or out of time
+/// closes its connection.
+///
+/// ```no_run
+/// use rockbot_core::CallContext;
+/// use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest};
+/// use rockbot_llm::OpenAiChat;
+///
+/// # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = OpenAiChat::builder("http://localhost:11434/v1", "qwen3").build()?;
+/// let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
+/// let answer = model
+///     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })
+///     .await?;
+/// println!("{}", answer.text);
+/// # Ok(())
+/// # }
+/// ```
+pub struct OpenAiChat {
+    connection: Connection,
+    url: Url,
+    ids: Arc<dyn IdSource>,
+    provider: Arc<str>,
+}
+
+/// How long the rest of a finished stream is awaited, so that its connection can be used again.
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+impl OpenAiChat {
+    /// A client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
+    pub fn builder(endpoint: impl Into<String>, model: impl Into<String>) -> OpenAiChatBuilder {
+        OpenAiChatBuilder::new(endpoint.into(), model.into())
+    }
+
+    /// Creates the client of the model that `settings` name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a setting cannot be used.
+    pub fn from_settings(settings: &TierSettings) -> Result<Self, LlmConfigError> {
+        Self::builder(&settings.endpoint, &settings.model)
+            .settings(settings)
+            .build()
+    }
+
+    /// Returns the id of the model that this client asks.
+    pub fn model(&self) -> &str {
+        &self.connection.report.model
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
+        let body = request::body(self.model(), &call.request, call.deltas.is_some()).map_err(|error| {
+            ChatError::new(ChatErrorKind::InvalidRequest, "the request cannot be written as JSON").with_source(error)
+        })?;
+        let body = Bytes::from(body);
+        let attempt = |call| self.attempt(call, body.clone());
+        retrying(&self.connection.retry, call, Some(deadline), attempt).await
+    }
+
+    async fn attempt(&self, call: ChatCall, body: Bytes) -> Result<ChatResponse, ChatError> {
+        let response = self.connection.post(&self.url, body).await?;
+        let outlet = Outlet(call.deltas.clone());
+        let answer = Assembler::new(&call.request.messages, &*self.ids, &outlet);
+        let read = match call.deltas {
+            _ if has_type(&response, b"text/html") => Err(Fault::WebPage),
+            Some(_) if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,
+            _ => self.read_whole(response, answer).await,
+        };
+        let read = read.map(|answer| ChatResponse {
+            provider: Some(self.provider.clone()),
+            ..answer
+        });
+        read.map_err(|fault| self.connection.unusable(&fault))
+    }
+
+    async fn read_whole(&self, mut response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
+        let body = self.connection.collect(Bytes::new(), &mut response).await?;
+        answer.whole(&body)
+    }
+
+    async fn read_stream(&self, mut response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
+        let Some(first) = next_chunk(&mut response).await? else {
+            return Err(Fault::Cut("before it began"));
+        };
+        let mut size = first.len();
+        self.connection.check_size(size)?;
+        if first.trim_ascii_start().starts_with(b"{") {
+            // The server does not stream; it sent the answer whole.
+            let body = self.connection.collect(first, &mut response).await?;
+            return answer.whole(&body);
+        }
+        let mut fold = StreamFold::new(answer, self.connection.limits.event);
+        fold.push(&first)?;
+        let mut idle = IdleTimer::new(self.connection.limits.idle);
+        while !fold.is_done() {
+            let chunk = idle.watch(next_chunk(&mut response)).await;
+            let Some(bytes) = chunk.map_err(|_| Fault::Cut("as nothing more came in time"))?? else {
+                break;
+            };
+            size += bytes.len();
+            self.connection.check_size(size)?;
+            fold.push(&bytes)?;
+        }
+        if fold.is_done() {
+            let _ = timeout(DRAIN_TIME, next_chunk(&mut response)).await;
+        }
+        fold.finish()
+    }
+}
+
+#[async_trait]
+impl ChatClient for OpenAiChat {
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::new(self.connection.report.model.clone()).with_provider(self.provider.clone())
+    }
+
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let (cx, deadline) = (call.cx.clone(), self.connection.deadline(&call.cx));
+        self.connection.until(&cx, deadline, self.ask(call, deadline)).await
+    }
+}
+
+impl fmt::Debug for OpenAiChat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiChat")
+            .field("endpoint", &self.connection.report.endpoint)
+            .field("model", &self.connection.report.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenAiChatBuilder {
+    fn new(endpoint: String, model: String) -> Self {
+        let ids = Arc::new(RandomIds);
+        Self::with(endpoint, model, ChatOptions { ids })
+    }
+
+    /// How long a streamed answer may pause between two pieces. 2 minutes unless set. The first piece may take
+    /// as long as the call: some models think before they speak.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.connection.limits.idle = limit;
+        self
+    }
+
+    /// Where tool calls get their ids when the server gives them none.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.options.ids = ids;
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
+        let connection = self.connection.connect(&OPENAI)?;
+        Ok(OpenAiChat {
+            ids: self.options.ids,
+            provider: provider_of(&connection.base).unwrap_or("openai").into(),
+            url: connection.url(CHAT_PATH),
+            connection,
+        })
+    }
+}

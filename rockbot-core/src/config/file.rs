@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::setting::Origin;
 use super::{Config, ConfigError, Setting, Value};
 
-/// A longer file is no configuration, in bytes.
+/// Maximum size of a file, in bytes: 1 MiB. The bound keeps a wrong path, such as a device, from filling the memory.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What both formats come down to.
+/// A node of a parsed file, in either format.
 enum Node {
-    /// Names and what they stand for.
+    /// A section: names and their nodes.
     Names(Vec<(String, Self)>),
-    /// Anything else; `None` for `null`.
+    /// A value; `None` for `null`.
     Value(Option<Value>),
 }
 
@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     })
 }
 
-/// Adds what a file with this text sets.
+/// Adds the settings of a file with this text.
 pub(super) fn add(config: &mut Config, path: &Path, text: &[u8]) -> Result<(), ConfigError> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
@@ -57,14 +57,14 @@ pub(super) fn add(config: &mut Config, path: &Path, text: &[u8]) -> Result<(), C
     }
 }
 
-/// One file among what is added.
+/// The layer of one file.
 struct Layer {
     path: Arc<Path>,
     number: u32,
 }
 
 impl Layer {
-    /// Adds what stands below `parents`.
+    /// Adds the settings below `parents`.
     fn add_all(&self, config: &mut Config, parents: &[String], names: Vec<(String, Node)>) -> Result<(), ConfigError> {
         for (name, node) in names {
             let names = [parents, &[name]].concat();
@@ -100,7 +100,7 @@ impl Layer {
 }
 
 fn json(path: &Path, text: &[u8]) -> Result<Node, ConfigError> {
-    // Only the place of the error is kept: its words may quote the file.
+    // Only the position of the error is kept: its message may quote the file.
     let json: serde_json::Value = serde_json::from_slice(text).map_err(|error| ConfigError::Syntax {
         path: path.to_owned(),
         format: "JSON",
@@ -137,7 +137,7 @@ fn toml(path: &Path, text: &[u8]) -> Result<Node, ConfigError> {
         }
     };
     let utf8 = std::str::from_utf8(text).map_err(|error| syntax(error.valid_up_to()))?;
-    // Again only the place: the words of this error do quote the file.
+    // Only the position here as well: the message of this error quotes the file.
     let table: toml::Table = toml::from_str(utf8).map_err(|error| syntax(error.span().unwrap_or_default().start))?;
     Ok(from_toml(table.into()))
 }
@@ -153,14 +153,14 @@ fn from_toml(toml: toml::Value) -> Node {
         Toml::Integer(number) => Value::Number(number.to_string()),
         Toml::Float(number) => Value::Number(number.to_string()),
         Toml::String(text) => Value::Text(text.into()),
-        // A bare `04:00:00` is a time of day to TOML, and a time span to us.
+        // A bare `04:00:00` is a time of day in TOML, and a time span here.
         Toml::Datetime(time) => Value::Text(time.to_string().into()),
         Toml::Array(values) => Value::List(values.into_iter().map(|value| from_toml(value).into_item()).collect()),
     }))
 }
 
 impl Node {
-    /// The value as one of a list. What stands in a section inside a list can be read by nobody so far.
+    /// Converts the node into an element of a list. Sections inside lists are not supported; reading one is an error.
     fn into_item(self) -> Value {
         match self {
             Self::Value(Some(value)) => value,

@@ -1,4 +1,8 @@
-//! Configuration: sections of settings from files and the environment.
+//! Configuration: sections of settings from files and the environment. A kit for authors of subsystems (feature
+//! `config`).
+//!
+//! A host hands the [`Config`] to its subsystems as one of their parts, and each subsystem reads the [`Section`]s of
+//! its own while it declares.
 //!
 //! * Files are JSON or TOML, by their ending. They hold sections, and sections hold settings and further sections.
 //! * The environment sets the same with `__` between the names: `ROCKBOT_DREAM__INTERVAL`, or without a prefix
@@ -7,8 +11,8 @@
 //!   with the prefix over one without.
 //! * Names are not case-sensitive. `null` and an empty text count as unset.
 //!
-//! Every setting remembers where it was set, and every error says so. No message and no `Debug` shows a value: it might
-//! be a key in the wrong place.
+//! Every setting remembers where it was set, and every error names that place. No message and no `Debug` output shows
+//! a value, because a value may be a key in the wrong place.
 //!
 //! ```
 //! use std::time::Duration;
@@ -51,59 +55,60 @@ pub use self::value::Value;
 /// The names that lead to a setting, in lower case.
 type Route = Vec<String>;
 
-/// Settings from files and the environment, each with the place where it was set.
+/// Settings from files and the environment, each with its origin.
 ///
-/// It also keeps track of which settings somebody asked for, so that [`Config::unknown`] can tell which of those that
-/// are set nobody knows. What is asked of a clone counts, too.
+/// It also tracks which settings were read, so that [`Config::unknown`] can report settings that no part of the
+/// program knows. Reads through a clone count as well: clones share the tracking.
 #[derive(Clone, Default)]
 pub struct Config {
     settings: BTreeMap<Route, Setting>,
-    /// All variables by their names in upper case, for those that are no settings of a section.
+    /// All variables by their names in upper case, for those that belong to no section.
     variables: BTreeMap<String, Setting>,
-    /// How often something was added; what was added later wins.
+    /// The number of layers added so far. A later layer overrides an earlier one.
     layers: u32,
-    /// What was asked for, as those who asked call it.
+    /// The names that were read, in the spelling of the readers.
     known: Arc<Mutex<BTreeMap<Route, String>>>,
 }
 
 impl Config {
-    /// Nothing is set.
+    /// Creates a configuration without settings.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What the environment of this process sets.
+    /// Creates a configuration from the environment of this process.
     #[must_use]
     pub fn from_env() -> Self {
         Self::new().with_env()
     }
 
-    /// What the file at `path` sets, if one is given, and the environment of this process.
+    /// Creates a configuration from the file at `path`, if one is given, and the environment of this process, which
+    /// overrides the file.
     ///
     /// # Errors
     ///
-    /// As [`Config::with_file`].
+    /// Returns an error as [`Config::with_file`] does.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let config = path.map_or_else(|| Ok(Self::new()), |path| Self::new().with_file(path))?;
         Ok(config.with_env())
     }
 
-    /// Adds the file at `path`: JSON when its name ends with `.json`, TOML with `.toml`. It may be up to 1 MiB long.
+    /// Adds the file at `path`: JSON if its name ends with `.json`, TOML with `.toml`. Its maximum size is 1 MiB.
     ///
     /// # Errors
     ///
-    /// Fails when it cannot be read, has another ending, or is not what its ending says.
+    /// Returns an error if the file cannot be read, has another extension, or has a syntax error.
     pub fn with_file(self, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         self.with_bytes(path, &file::read(path)?)
     }
 
-    /// Adds `text`, which stands for a file of this name.
+    /// Adds `text` as if it were a file of this name.
     ///
     /// # Errors
     ///
-    /// As [`Config::with_file`].
+    /// Returns an error as [`Config::with_file`] does.
     pub fn with_text(self, name: impl AsRef<Path>, text: &str) -> Result<Self, ConfigError> {
         self.with_bytes(name.as_ref(), text.as_bytes())
     }
@@ -114,7 +119,7 @@ impl Config {
         self.with_variables(std::env::vars_os())
     }
 
-    /// Adds `variables`, which stand for the environment. One that cannot be used is an error when it is read.
+    /// Adds `variables` as if they were the environment. A value that is not UTF-8 is an error only when it is read.
     #[must_use]
     pub fn with_variables<K, V>(mut self, variables: impl IntoIterator<Item = (K, V)>) -> Self
     where
@@ -126,34 +131,36 @@ impl Config {
         self
     }
 
-    /// The section of this name, which may be empty.
+    /// Returns the section of this name. It may be empty.
     ///
     /// # Errors
     ///
-    /// Fails when something else than a section has this name.
+    /// Returns an error if a setting has this name.
     pub fn section(&self, name: &str) -> Result<Section<'_>, ConfigError> {
         Section::root(self).section(name)
     }
 
-    /// An environment variable that belongs to no section, such as `OPENAI_API_KEY`; `None` when it is empty.
+    /// Returns an environment variable that belongs to no section, such as `OPENAI_API_KEY`, or `None` if it is unset
+    /// or empty.
     pub fn variable(&self, name: &str) -> Option<&Setting> {
         self.variables.get(&name.to_ascii_uppercase())
     }
 
-    /// What is set and nobody asked for so far. To be called when everybody has read their sections: the subsystems of a
-    /// host read theirs while it is built.
+    /// Returns the settings that are set and were not read so far. Call it when all sections were read; the
+    /// subsystems of a host read theirs while it is built.
     ///
-    /// A section that somebody knows and nobody reads belongs to a part that is not here: what is in it is left out.
-    /// Of variables without the prefix only those count that name a known section: the others are somebody else's.
+    /// The settings of a known section of which nothing was read are left out, because they belong to a subsystem
+    /// that the host does not have. Variables without the prefix count only if they name a known section; others
+    /// belong to other programs.
     pub fn unknown(&self) -> Vec<UnknownKey> {
         unknown::below(self, &[])
     }
 
-    /// The warnings among [`Config::unknown`].
+    /// Returns the warnings among [`Config::unknown`].
     ///
     /// # Errors
     ///
-    /// Fails when one of them [is an error](UnknownKey::is_error).
+    /// Returns an error if one of them [is an error](UnknownKey::is_error).
     pub fn check_unknown(&self) -> Result<Vec<UnknownKey>, ConfigError> {
         unknown::check(self.unknown())
     }
@@ -164,12 +171,12 @@ impl Config {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Route, String>> {
-        // An insertion either happened or did not.
+        // An insertion either happened or did not, so a poisoned map is consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Shows which settings there are, not what they are.
+/// Shows the names and origins of the settings, never their values.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.settings.values()).finish()

@@ -1,4 +1,4 @@
-//! A section, as those see it who read their settings from it.
+//! A section of settings, for the subsystem that reads it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,17 @@ use std::time::Duration;
 
 use super::{Config, ConfigError, FromSetting, Route, Setting, UnknownKey, Value, unknown};
 
-/// The settings that stand under one name. Whatever is asked for counts as known from then on.
+/// The settings under one name. Reading a setting marks its name as known.
+///
+/// ```
+/// use rockbot_core::config::Config;
+///
+/// let config = Config::new().with_text("agent.json", r#"{ "Mail": { "Port": 25, "Prot": 26 } }"#)?;
+/// let mail = config.section("Mail")?;
+/// assert_eq!(mail.get_or("Port", 587_u16)?, 25);
+/// assert_eq!(mail.unknown()[0].meant.as_deref(), Some("Port"));
+/// # Ok::<_, rockbot_core::config::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct Section<'a> {
     config: &'a Config,
@@ -19,44 +29,44 @@ impl<'a> Section<'a> {
         Self { config, route }
     }
 
-    /// The setting of this name, if it is set.
+    /// Returns the setting of this name, if it is set.
     pub fn setting(&self, name: &str) -> Option<&'a Setting> {
         self.config.settings.get(&self.know(name))
     }
 
-    /// What the setting of this name holds, if it is set.
+    /// Returns the value of the setting of this name, if it is set.
     ///
     /// # Errors
     ///
-    /// Fails when it holds something else than a `T`.
+    /// Returns an error if the value is not a `T`.
     pub fn get<T: FromSetting>(&self, name: &str) -> Result<Option<T>, ConfigError> {
         self.setting(name).map(Setting::read).transpose()
     }
 
-    /// What the setting of this name holds, or `default` when it is not set.
+    /// Returns the value of the setting of this name, or `default` if it is not set.
     ///
     /// # Errors
     ///
-    /// Fails when it holds something else than a `T`.
+    /// Returns an error if the value is not a `T`.
     pub fn get_or<T: FromSetting>(&self, name: &str, default: T) -> Result<T, ConfigError> {
         Ok(self.get(name)?.unwrap_or(default))
     }
 
-    /// The folder that the setting of this name holds, or `default` when it is not set. A relative one is below `base`.
+    /// Returns the folder in the setting of this name, or `default` if it is not set. A relative path is below
+    /// `base`.
     ///
     /// # Errors
     ///
-    /// Fails when it holds no path.
+    /// Returns an error if the value is not a path.
     pub fn folder(&self, name: &str, default: &str, base: &Path) -> Result<PathBuf, ConfigError> {
         Ok(base.join(self.get_or(name, PathBuf::from(default))?))
     }
 
-    /// The time span of this name, or `default` when it is not set: how long from one time that something is done to the
-    /// next.
+    /// Returns the interval in the setting of this name, or `default` if it is not set.
     ///
     /// # Errors
     ///
-    /// Fails when it holds no time span, and when that is zero: it would be done all the time.
+    /// Returns an error if the value is not a time span, or is zero: the periodic work would run without pause.
     pub fn interval(&self, name: &str, default: Duration) -> Result<Duration, ConfigError> {
         let Some(setting) = self.setting(name) else {
             return Ok(default);
@@ -67,11 +77,11 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The section of this name inside this one.
+    /// Returns the section of this name inside this one.
     ///
     /// # Errors
     ///
-    /// Fails when something else than a section has this name.
+    /// Returns an error if a setting has this name.
     pub fn section(&self, name: &str) -> Result<Self, ConfigError> {
         let route = self.know(name);
         match self.config.settings.get(&route) {
@@ -83,7 +93,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// How a setting of this name is called, for messages that it is missing: `LLM.Prices.model.Input`.
+    /// Returns the full name of a setting of this section, for messages that it is missing: `LLM.Prices.model.Input`.
     pub fn path(&self, name: &str) -> String {
         let known = self.config.known();
         let names = (1..=self.route.len()).map(|end| {
@@ -93,7 +103,7 @@ impl<'a> Section<'a> {
         names.chain([name.to_owned()]).collect::<Vec<_>>().join(".")
     }
 
-    /// The names that stand in this section, in lower case and in order.
+    /// Returns the names in this section, in lower case and sorted.
     pub fn names(&self) -> Vec<String> {
         let below = self.config.settings.range(self.route.clone()..);
         let below = below.take_while(|(route, _)| route.starts_with(&self.route));
@@ -104,28 +114,28 @@ impl<'a> Section<'a> {
         names
     }
 
-    /// Whether anything is set in this section.
+    /// Returns `true` if anything is set in this section.
     pub fn is_set(&self) -> bool {
         let below = self.config.settings.range(self.route.clone()..);
         let mut below = below.take_while(|(route, _)| route.starts_with(&self.route));
         below.any(|(_, setting)| !matches!(setting.value, Value::Section))
     }
 
-    /// What is set in this section and nobody asked for so far.
+    /// Returns the settings in this section that are set and were not read so far.
     pub fn unknown(&self) -> Vec<UnknownKey> {
         unknown::below(self.config, &self.route)
     }
 
-    /// The warnings among [`Section::unknown`].
+    /// Returns the warnings among [`Section::unknown`].
     ///
     /// # Errors
     ///
-    /// Fails when one of them [is an error](UnknownKey::is_error).
+    /// Returns an error if one of them [is an error](UnknownKey::is_error).
     pub fn check_unknown(&self) -> Result<Vec<UnknownKey>, ConfigError> {
         unknown::check(self.unknown())
     }
 
-    /// The route to this name, which is known from now on.
+    /// Returns the route of this name and marks it as known.
     fn know(&self, name: &str) -> Route {
         let mut route = self.route.clone();
         route.push(name.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! One setting: what it holds and where it was set.
+//! A setting: its value and its origin.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::{ConfigError, Value, parse_time_span};
 use crate::Secret;
 use crate::chat::MicroUsd;
 
-/// One setting. It displays as its name and place, never as its value.
+/// A setting with its origin. `Display` and `Debug` show its name and origin, never its value.
 #[derive(Clone)]
 pub struct Setting {
     pub(super) value: Value,
@@ -19,26 +19,26 @@ pub struct Setting {
     pub(super) layer: u32,
 }
 
-/// Where a setting was set.
+/// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// In a file, under these names.
+    /// A file, with the names in the spelling of the file.
     File { key: String, path: Arc<Path> },
-    /// By an environment variable; with our prefix it can be meant for nobody else.
+    /// An environment variable. With the prefix it can only be meant for this program.
     Variable { name: String, is_prefixed: bool },
 }
 
 impl Setting {
-    /// What it holds, as a `T`.
+    /// Returns the value as a `T`.
     ///
     /// # Errors
     ///
-    /// Fails when it holds something else.
+    /// Returns an error if the value is not a `T`.
     pub fn read<T: FromSetting>(&self) -> Result<T, ConfigError> {
         T::from_value(&self.value).ok_or_else(|| self.invalid(T::EXPECTED))
     }
 
-    /// The error that this setting must be `expected`, such as "a port above 1023".
+    /// Creates the error that this setting must be `expected`, such as "a port above 1023".
     pub fn invalid(&self, expected: impl Into<Cow<'static, str>>) -> ConfigError {
         ConfigError::Invalid {
             setting: self.to_string(),
@@ -47,17 +47,17 @@ impl Setting {
         }
     }
 
-    /// Whether the environment set it, and no file.
+    /// Returns `true` if an environment variable set it rather than a file.
     pub fn is_variable(&self) -> bool {
         matches!(self.origin, Origin::Variable { .. })
     }
 
-    /// Whether the same file set it and `other`.
+    /// Returns `true` if the same file set it and `other`.
     pub fn is_beside(&self, other: &Self) -> bool {
         !self.is_variable() && self.layer == other.layer
     }
 
-    /// Whether it was set later than `other`, and so wins where both mean the same.
+    /// Returns `true` if it was set in a later layer than `other`, and so overrides it where both mean the same.
     pub fn is_later_than(&self, other: &Self) -> bool {
         self.layer > other.layer
     }
@@ -78,7 +78,7 @@ impl fmt::Debug for Setting {
     }
 }
 
-/// A type that a setting can be read as.
+/// A type that a setting can be parsed as. Implement it for enumerations and units of your own.
 ///
 /// ```
 /// use rockbot_core::config::{Config, FromSetting, Value};
@@ -104,10 +104,10 @@ impl fmt::Debug for Setting {
 /// # Ok::<_, rockbot_core::config::ConfigError>(())
 /// ```
 pub trait FromSetting: Sized {
-    /// What the setting must be, for messages: "a whole number from 0 to 65535".
+    /// A description of the accepted values, for messages: "a whole number from 0 to 65535".
     const EXPECTED: &'static str;
 
-    /// The value, if it is what it must be.
+    /// Converts the value, or returns `None` if it is not acceptable.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -146,7 +146,7 @@ impl FromSetting for bool {
     }
 }
 
-/// From `hh:mm:ss`, with days before and fractions after if need be; see [`parse_time_span`].
+/// Parses `hh:mm:ss`, with optional days before and an optional fraction after; see [`parse_time_span`].
 impl FromSetting for Duration {
     const EXPECTED: &'static str = "a time span such as `00:05:00`";
 
@@ -155,7 +155,7 @@ impl FromSetting for Duration {
     }
 }
 
-/// From dollars.
+/// Parses an amount in US dollars.
 impl FromSetting for MicroUsd {
     const EXPECTED: &'static str = "an amount in US dollars such as `0.50`";
 

@@ -9,7 +9,7 @@ use crate::{ExposeSecret, Secret};
 
 const SECRET: &str = "sk-very-secret";
 
-/// A configuration of a file and variables.
+/// Creates a configuration from a file and variables.
 fn config(name: &str, text: &str, variables: &[(&str, &str)]) -> Config {
     let config = Config::new().with_text(name, text).unwrap();
     config.with_variables(variables.iter().copied())
@@ -19,7 +19,7 @@ fn json(text: &str) -> Config {
     config("agent.json", text, &[])
 }
 
-/// The setting of this section and name.
+/// Returns the setting of this section and name.
 #[track_caller]
 fn get<T: FromSetting>(config: &Config, [section, name]: [&str; 2]) -> Option<T> {
     config.section(section).unwrap().get(name).unwrap()
@@ -31,7 +31,7 @@ fn check_error(error: &ConfigError, expected: &str) {
     assert!(!format!("{error:?}").contains(SECRET));
 }
 
-/// What is wrong with reading `S.K` of this file as a `T`.
+/// Returns the error of reading `S.K` of this file as a `T`.
 #[track_caller]
 fn check_wrong<T: FromSetting + fmt::Debug>(value: &str, expected: &str) {
     let config = json(&format!(r#"{{ "S": {{ "K": {value} }} }}"#));
@@ -163,7 +163,7 @@ fn a_file_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_unknown() {
+fn settings_that_were_not_read_are_unknown() {
     let variables = [
         ("PATH", "/bin"),
         ("OTHER__KEY", "x"),
@@ -202,7 +202,7 @@ fn a_section_that_is_left_to_a_part_that_is_not_here_is_not_unknown() {
     let config = config("a.json", file, &[("ROCKBOT_S__OTHER", "x")]);
     config.section("S").unwrap();
     assert_eq!(config.unknown(), []);
-    // The part is here after all, and has got a copy.
+    // The subsystem is part of the host after all, and has a copy.
     let part = |config: Config| config.section("S").unwrap().get::<u16>("Key").unwrap();
     assert_eq!(part(config.clone()), Some(1));
     let unknown: Vec<_> = config.unknown().iter().map(ToString::to_string).collect();

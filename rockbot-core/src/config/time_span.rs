@@ -1,15 +1,16 @@
-//! Time spans as .NET writes them.
+//! Time spans in the notation of .NET.
 
 use std::time::Duration;
 
 const SECONDS_A_DAY: u64 = 24 * 3600;
 
-/// The most days a time span can have, as in .NET.
+/// Maximum number of days of a time span, as in .NET.
 const MAX_DAYS: u64 = 10_675_199;
 
-/// Reads `[d.]hh:mm[:ss[.fraction]]`: `00:05:00` is five minutes, `1.12:00` a day and a half. Hours go up to 23; a
-/// fraction has up to nine digits. `None` when `text` is something else: a bare number, of which nobody would know
-/// the unit, or a negative time.
+/// Parses `[d.]hh:mm[:ss[.fraction]]`: `00:05:00` is five minutes, `1.12:00` a day and a half. Hours go up to 23; a
+/// fraction has up to nine digits.
+///
+/// Returns `None` for other text, such as a bare number, whose unit would be ambiguous, or a negative time.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -30,7 +31,7 @@ pub fn parse_time_span(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(nanoseconds).ok()?))
 }
 
-/// Writes a time span as [`parse_time_span`] reads it, with days and a fraction only where there are some.
+/// Formats a time span as [`parse_time_span`] parses it, with days and a fraction only if they are not zero.
 pub fn format_time_span(span: Duration) -> String {
     let (seconds, nanoseconds) = (span.as_secs(), span.subsec_nanos());
     let days = match seconds / SECONDS_A_DAY {
@@ -45,7 +46,7 @@ pub fn format_time_span(span: Duration) -> String {
     format!("{days}{hours:02}:{minutes:02}:{:02}{fraction}", seconds % 60)
 }
 
-/// A number of one to `digits` digits, up to `max`.
+/// Parses a number of one to `digits` digits, up to `max`.
 fn number(text: &str, digits: usize, max: u64) -> Option<u64> {
     let is_number = (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| is_number && *number <= max)

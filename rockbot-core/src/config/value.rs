@@ -1,4 +1,4 @@
-//! What a setting holds.
+//! The value of a setting.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use secrecy::ExposeSecret;
 
 use crate::Secret;
 
-/// What a setting holds. Its text may be a key: it is shown nowhere.
+/// The value of a setting. Its text may be a key, so `Debug` shows the kind only.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Value {
-    /// A text; the environment knows nothing else.
+    /// A text. Environment variables are always texts.
     Text(Secret),
     /// A number, as it is written.
     Number(String),
-    /// True or false.
+    /// A boolean.
     Flag(bool),
     /// A list.
     List(Vec<Self>),
-    /// Names with further values, which stand under their own names.
+    /// A section; its settings are separate, under routes of their own.
     Section,
-    /// What is no text in UTF-8.
+    /// Bytes that are not UTF-8.
     Bytes,
 }
 
 impl Value {
-    /// The text.
+    /// Returns the text, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text.expose_secret()),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// The text, or the number as it is written: the environment writes numbers as texts.
+    /// Returns the number as it is written, or the text: the environment writes numbers as texts.
     pub fn as_number(&self) -> Option<&str> {
         match self {
             Self::Number(number) => Some(number),
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, for messages.
+    /// Returns the kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",

@@ -6,16 +6,16 @@ use std::ffi::{OsStr, OsString};
 use super::setting::Origin;
 use super::{Config, Setting, Value};
 
-/// Marks variables that are meant for us.
+/// The prefix of variables that are meant for this program only.
 const PREFIX: &str = "ROCKBOT_";
 
-/// Adds what `variables` set. Those with the prefix win over those without. They come sorted, so that names that
-/// differ in case only have the same winner each time.
+/// Adds the settings of `variables`. Those with the prefix override those without. The map is sorted, so that of
+/// names that differ in case only, the same one wins each time.
 pub(super) fn add(config: &mut Config, variables: BTreeMap<OsString, OsString>) {
     config.layers += 2;
     let layer = config.layers;
     for (name, value) in variables {
-        // A name that is no text cannot be one of ours.
+        // A name that is not UTF-8 cannot be a setting.
         let Some(name) = name.to_str().filter(|_| !value.is_empty()) else {
             continue;
         };
@@ -41,7 +41,7 @@ pub(super) fn add(config: &mut Config, variables: BTreeMap<OsString, OsString>) 
     }
 }
 
-/// Settings stand in sections: at least two names.
+/// Returns the route of a variable's name, or `None` if it has fewer than two parts: settings are always in sections.
 fn route(key: &str) -> Option<Vec<String>> {
     let route: Vec<_> = key.split("__").map(str::to_ascii_lowercase).collect();
     let is_setting = route.len() > 1 && route.iter().all(|name| !name.is_empty());

@@ -9,25 +9,25 @@ use crate::messaging::Message;
 use crate::turn::Approval;
 use crate::{MessageId, SessionId, Timestamp};
 
-/// What a person said.
+/// A message of a user to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
-    /// The words.
+    /// The text of the message.
     pub content: String,
-    /// In which conversation.
+    /// The conversation.
     pub session_id: SessionId,
-    /// Who, as the interface knows them; empty when it serves one person only. Conversations of different users are
-    /// kept apart.
+    /// The user, as the interface identifies them; empty if it serves one person only. Conversations of different
+    /// users are kept apart.
     #[serde(default)]
     pub user_id: String,
-    /// Which agent is meant; any that listens when it is not said.
+    /// The name of the agent that is meant. Default `None`: any agent that listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_agent: Option<String>,
 }
 
 impl UserMessage {
-    /// `content`, said in the conversation `session_id`.
+    /// Creates a message with the text `content` in the conversation `session_id`, without a user.
     pub fn new(session_id: impl Into<SessionId>, content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -43,23 +43,23 @@ impl Message for UserMessage {
     const TOPIC: Option<&'static str> = Some(UserProxyTopics::USER_MESSAGE);
 }
 
-/// What an agent says: the one final reply to a message, or before it how far it is.
+/// A message of an agent to a user: the one final reply, or before it a progress report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentReply {
-    /// The words. A final reply always has some.
+    /// The text. It is never empty in a final reply.
     pub content: String,
-    /// In which conversation.
+    /// The conversation.
     pub session_id: SessionId,
-    /// Which agent.
+    /// The name of the agent.
     pub agent_name: String,
-    /// Whether this is the reply; `false` is a report on the way to it.
+    /// Whether this is the final reply. `false` marks a progress report. Default `true`.
     #[serde(default = "yes")]
     pub is_final: bool,
-    /// The same for programs, where there is more to say than words can.
+    /// The same content for programs, with details that the text leaves out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_data: Option<Value>,
-    /// What `structured_data` is.
+    /// The media type of `structured_data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
 }
@@ -69,12 +69,12 @@ fn yes() -> bool {
 }
 
 impl AgentReply {
-    /// The [`AgentReply::content_type`] of a report: `structured_data` is a
+    /// The [`AgentReply::content_type`] of a progress report: `structured_data` is a
     /// [`TurnProgress`](crate::turn::TurnProgress).
     pub const PROGRESS: &str = "application/vnd.rockbot.turn-progress+json";
 
-    /// The [`AgentReply::content_type`] of a final reply that is no answer: the member `status` of `structured_data` is
-    /// the [`TurnStatus`](crate::turn::TurnStatus), such as failed or superseded.
+    /// The [`AgentReply::content_type`] of a final reply that is not an answer: the member `status` of
+    /// `structured_data` is the [`TurnStatus`](crate::turn::TurnStatus), such as failed or superseded.
     pub const STATUS: &str = "application/vnd.rockbot.turn-status+json";
 }
 
@@ -83,13 +83,13 @@ impl Message for AgentReply {
     const TOPIC: Option<&'static str> = Some(UserProxyTopics::USER_RESPONSE);
 }
 
-/// A question for what was said in a conversation.
+/// A request for the history of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationHistoryRequest {
-    /// Which conversation.
+    /// The conversation.
     pub session_id: SessionId,
-    /// Whose, as [`UserMessage::user_id`] says; the original never sends it.
+    /// The user, as in [`UserMessage::user_id`]. The original RockBot never sends it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user_id: String,
 }
@@ -99,11 +99,11 @@ impl Message for ConversationHistoryRequest {
     const TOPIC: Option<&'static str> = Some(UserProxyTopics::HISTORY_REQUEST);
 }
 
-/// What was said in a conversation.
+/// The history of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationHistoryResponse {
-    /// As far as the agent remembers it, oldest first.
+    /// The messages that the agent remembers, oldest first.
     pub turns: Vec<HistoryTurn>,
 }
 
@@ -112,33 +112,33 @@ impl Message for ConversationHistoryResponse {
     const TOPIC: Option<&'static str> = Some(UserProxyTopics::HISTORY_RESPONSE);
 }
 
-/// One thing that was said.
+/// One message of a conversation's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryTurn {
-    /// Who spoke.
+    /// The role of the author.
     pub role: Role,
-    /// What.
+    /// The text.
     pub content: String,
-    /// When.
+    /// The time of the message.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
 }
 
-/// Whether a reply was good.
+/// The feedback of a user on a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserFeedback {
-    /// In which conversation.
+    /// The conversation.
     pub session_id: SessionId,
-    /// Which message was replied to.
+    /// The id of the message that was replied to.
     pub message_id: MessageId,
-    /// Thumbs up, or down.
+    /// Whether the reply was good: thumbs up or thumbs down.
     pub is_positive: bool,
-    /// Whose, as [`UserMessage::user_id`] says; the original never sends it.
+    /// The user, as in [`UserMessage::user_id`]. The original RockBot never sends it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user_id: String,
-    /// Which agent replied.
+    /// The name of the agent that replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! What people and their interfaces say to an agent over a bus, and what the agent says back.
+//! The protocol between user interfaces and agents over a bus.
 //!
 //! [`UserProxy`] is the client of an interface: it sends messages and waits for their replies. The other side, which
-//! makes turns of them, is in `rockbot-host`. Types and topics are those of the original, so that its interfaces and
-//! agents and ours can share a bus.
+//! runs turns for them, is in `rockbot-host`. Types and topics are those of the original RockBot, so that its
+//! interfaces and agents can share a bus with these.
 
 mod messages;
 mod proxy;
@@ -17,16 +17,16 @@ pub use proxy::UserProxy;
 pub struct UserProxyTopics;
 
 impl UserProxyTopics {
-    /// Where messages of users go.
+    /// The topic of messages of users.
     pub const USER_MESSAGE: &str = "user.message";
-    /// Where the reply to a message goes whose sender names no topic: every interface sees it.
+    /// The topic of replies to messages that name no reply topic. Every interface receives it.
     pub const USER_RESPONSE: &str = "user.response";
-    /// Where thumbs up and thumbs down go.
+    /// The topic of feedback on replies.
     pub const USER_FEEDBACK: &str = "user.feedback";
-    /// Where questions for a conversation go.
+    /// The topic of requests for a conversation's history.
     pub const HISTORY_REQUEST: &str = "user.history.request";
-    /// Where conversations go whose asker names no topic.
+    /// The topic of histories whose requests name no reply topic.
     pub const HISTORY_RESPONSE: &str = "user.history.response";
-    /// Where a person's decisions about tool calls go.
+    /// The topic of decisions about tool calls that need an approval.
     pub const APPROVAL_DECISION: &str = "approval.decision";
 }

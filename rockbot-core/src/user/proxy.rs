@@ -1,4 +1,4 @@
-//! The client of an interface: a terminal, a web page, a chat channel.
+//! The client for user interfaces: a terminal, a web page, a chat channel.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::messaging::{
 use crate::turn::Approval;
 use crate::{IdSource as _, RandomIds, SessionId};
 
-/// Talks to agents over a bus on behalf of people.
+/// A client that talks to agents over a bus on behalf of users.
 ///
-/// Replies come to this proxy alone, under a topic of its own, so that interfaces do not show each other's answers.
+/// Replies arrive under a topic of this proxy alone, so that interfaces do not show each other's answers.
 ///
 /// ```no_run
 /// # async fn example(bus: std::sync::Arc<dyn rockbot_core::messaging::Bus>) -> Result<(), Box<dyn std::error::Error>> {
@@ -29,8 +29,8 @@ use crate::{IdSource as _, RandomIds, SessionId};
 /// # }
 /// ```
 ///
-/// What is sent and replied is measured as `rockbot.userproxy.messages_sent` and `rockbot.userproxy.replies_received`
-/// (counters; of replies, the final ones), and `rockbot.userproxy.roundtrip.duration` (histogram, milliseconds).
+/// It records the metrics `rockbot.userproxy.messages_sent` and `rockbot.userproxy.replies_received` (counters; of
+/// replies only the final ones) and `rockbot.userproxy.roundtrip.duration` (histogram, milliseconds).
 #[derive(Debug)]
 pub struct UserProxy {
     id: Arc<str>,
@@ -57,7 +57,7 @@ impl Meters {
 }
 
 impl UserProxy {
-    /// The proxy `id`, which waits up to 3 minutes for each reply.
+    /// Creates the proxy `id`, which waits up to 3 minutes for each reply.
     pub fn new(bus: Arc<dyn Bus>, id: impl Into<Arc<str>>) -> Self {
         let id = id.into();
         let topic = format!("user.response.{id}.{}", RandomIds.next_id());
@@ -70,18 +70,18 @@ impl UserProxy {
         }
     }
 
-    /// Waiting up to `limit` for each reply.
+    /// Sets the maximum time to wait for a reply. Default 3 minutes.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.client = self.client.with_time_limit(limit);
         self
     }
 
-    /// Says `text` in the conversation `session` and waits for the final reply.
+    /// Sends `text` to the conversation `session` and waits for the final reply.
     ///
     /// # Errors
     ///
-    /// Fails as [`UserProxy::send_message`] does.
+    /// Returns an error as [`UserProxy::send_message`] does.
     pub async fn send(
         &self,
         session: impl Into<SessionId>,
@@ -90,11 +90,11 @@ impl UserProxy {
         self.send_message(&UserMessage::new(session, text), |_| {}).await
     }
 
-    /// Sends `message` and waits for the final reply; `report` is given what the agent says before it.
+    /// Sends `message` and waits for the final reply. `report` gets the progress reports before it, in order.
     ///
     /// # Errors
     ///
-    /// Fails as [`UserProxy::send_envelope`] does.
+    /// Returns an error as [`UserProxy::send_envelope`] does.
     pub async fn send_message(
         &self,
         message: &UserMessage,
@@ -103,13 +103,13 @@ impl UserProxy {
         self.send_envelope(MessageEnvelope::of(message)?, report).await
     }
 
-    /// As [`UserProxy::send_message`], for a [`UserMessage`] in an envelope of one's own: with an id that
-    /// [`UserFeedback`] can name, with the trace that it belongs to, with a principal.
+    /// Sends a [`UserMessage`] in the caller's own envelope and waits as [`UserProxy::send_message`] does. Use it to
+    /// set an id that [`UserFeedback`] can refer to, a trace, or a principal.
     ///
     /// # Errors
     ///
-    /// Fails when no agent listens, none replies in time, the bus fails, and when the reply cannot be read. After a
-    /// time-out the agent goes on: its answer stands in the conversation's history.
+    /// Returns an error if no agent listens, no reply arrives in time, the bus fails, or the reply cannot be parsed.
+    /// After a time-out the turn goes on: its answer appears in the conversation's history.
     pub async fn send_envelope(
         &self,
         message: MessageEnvelope,
@@ -131,22 +131,22 @@ impl UserProxy {
         Ok(answer.payload()?)
     }
 
-    /// What was said in the conversation `session`, as far as the agent remembers it.
+    /// Returns the history of the conversation `session`, as far as the agent remembers it.
     ///
     /// # Errors
     ///
-    /// Fails when no agent listens, none answers in time, and when the bus fails.
+    /// Returns an error if no agent listens, no answer arrives in time, or the bus fails.
     pub async fn history(&self, session: impl Into<SessionId>) -> Result<ConversationHistoryResponse, RequestError> {
         let session_id = session.into();
         let user_id = String::new();
         self.ask(&ConversationHistoryRequest { session_id, user_id }).await
     }
 
-    /// Sends a question of a type of one's own and waits for its answer.
+    /// Sends a request of any type and waits for its answer.
     ///
     /// # Errors
     ///
-    /// Fails as [`RequestClient::request`] does.
+    /// Returns an error as [`RequestClient::request`] does.
     pub async fn ask<Q, A>(&self, question: &Q) -> Result<A, RequestError>
     where
         Q: Message + serde::Serialize + Sync,
@@ -155,25 +155,25 @@ impl UserProxy {
         self.client.request(topic_of::<Q>()?, question).await
     }
 
-    /// Tells the agent whether a reply was good. Nobody answers that.
+    /// Sends feedback on a reply. The agent does not answer it.
     ///
     /// # Errors
     ///
-    /// Fails when the bus does.
+    /// Returns an error if the bus fails.
     pub async fn feedback(&self, feedback: &UserFeedback) -> Result<(), BusError> {
         self.bus.send(&self.id, feedback).await.map(drop)
     }
 
-    /// Tells the agent what the person decided about a tool call. Nobody answers that: the turn goes on.
+    /// Sends the user's decision about a tool call. The agent does not answer it; the turn goes on.
     ///
     /// # Errors
     ///
-    /// Fails when the bus does.
+    /// Returns an error if the bus fails.
     pub async fn decide(&self, decision: &Approval) -> Result<(), BusError> {
         self.bus.send(&self.id, decision).await.map(drop)
     }
 
-    /// How many replies came too late or twice, and were thrown away.
+    /// Returns the number of replies that arrived late or twice and were dropped.
     pub fn stray_replies(&self) -> u64 {
         self.client.stray_replies()
     }

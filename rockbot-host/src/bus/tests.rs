@@ -7,7 +7,7 @@ use rockbot_core::messaging::{
     DeadLetterReason, Disposition, MessagePublisherExt as _, MessageSubscriberExt as _, RequestClient, RequestError,
     WhenFull,
 };
-use rockbot_core::testing::conformance;
+use rockbot_core::testing::{SequentialIds, conformance};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -484,5 +484,16 @@ impl Gate {
                 Disposition::Ack
             }
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_can_make_correlation_ids_deterministic() {
+    let bus = InProcessBus::new();
+    let _server = bus.on("q", "s", answering(&bus, Duration::ZERO, 1)).await.unwrap();
+    let client = client(&bus).with_ids(Arc::new(SequentialIds::new()));
+    for id in ["id-1", "id-2"] {
+        let answer = client.call("q", MessageEnvelope::new("q", "")).await.unwrap();
+        assert_eq!(answer.correlation_id.as_deref(), Some(id));
     }
 }

@@ -194,7 +194,7 @@ async fn a_chat_layer_that_fails_is_an_honest_reply() {
         ),
         (
             true,
-            "The model could not be asked: the model client broke down; its log says why",
+            "The model could not be asked: the model client panicked; see its log",
         ),
     ] {
         let host = host_of(&ScriptedModel::new())

@@ -1,4 +1,4 @@
-//! Links and images that may be shown, and where in an answer they are looked for.
+//! The link filter: which parts of an answer are sanitized, and which are code.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,13 +6,17 @@ use std::sync::Arc;
 use super::sanitize::{AllowedUrls, sanitize, urls};
 use super::{AnswerFilter, FilteredAnswer};
 
-/// Lets links and images through that the user named, that stay on the interface's own server, or that lead to
-/// allowed hosts. Of others the text is left, and the host in brackets.
+/// An [`AnswerFilter`] with an allow-list of links and images.
 ///
-/// It reads Markdown: links, images, their definitions, plain addresses, and HTML that could load something. Fenced code
-/// stays as it is, byte for byte; where a renderer could disagree on what is code (after HTML, in fences that leave their
-/// list, in code that is only indented), it counts as text. An answer is streamed line by line, and a paragraph with a
-/// bracket when it is whole. Line ends become `\n`.
+/// Allowed are addresses that the user named, relative addresses on the interface's own server, and allowed hosts. Of other
+/// links the text is kept, followed by the host in brackets.
+///
+/// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that could load something. Fenced
+/// code stays unchanged byte for byte. Where renderers could disagree on what is code (after HTML, in fences that leave
+/// their list, in indented code), it counts as text. Answers are streamed line by line, and a paragraph with a bracket once
+/// it is complete. Line ends become `\n`.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_host::answer::{AnswerFilter, SafeLinks};
@@ -36,13 +40,14 @@ pub struct SafeLinks {
 }
 
 impl SafeLinks {
-    /// Only what the user named.
+    /// Creates a filter that allows relative addresses and those that the user named.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// And what leads to `host` or a host below it. Whoever can read what is asked of that host learns what an answer
-    /// puts into an address.
+    /// Returns a copy that also allows `host` and its subdomains.
+    ///
+    /// An operator of an allowed host can read all data that an answer puts into an address there.
     #[must_use]
     pub fn allow_host(self, host: &str) -> Self {
         let host = host.to_ascii_lowercase();
@@ -69,21 +74,21 @@ impl AnswerFilter for SafeLinks {
     }
 }
 
-/// An answer on its way.
+/// The state of one answer.
 struct SanitizedAnswer {
     allowed: AllowedUrls,
-    /// The line that has not ended.
+    /// The incomplete line.
     line: String,
     /// Whether the last character was `\r`, which ends a line alone or together with `\n`.
     after_return: bool,
-    /// Text that belongs together with what comes next, or a fence that is not known to be one.
+    /// Text that is held back: a paragraph that may go on, or a fence that may turn out to be text.
     text: String,
     fence: Option<Fence>,
-    /// Whether a fence is surely one to every renderer.
+    /// Whether all renderers agree that a fence opens a code block here.
     trusts_fences: bool,
 }
 
-/// A fence that is open.
+/// An open code fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fence {
     mark: char,
@@ -140,7 +145,7 @@ impl SanitizedAnswer {
         }
     }
 
-    /// A fence in a list ends with its list, too, so it is one only when it is closed within it.
+    /// Takes a line of an indented fence, which ends with its list item. It is code only if it is closed within the item.
     fn take_indented(&mut self, fence: Fence, line: &str, shown: &mut String) {
         let leaves = !line.trim().is_empty() && spaces(line) < fence.indent;
         let unclear = spaces(line) > 3 && Fence::opened_by(line.trim_start()).is_some();
@@ -153,21 +158,24 @@ impl SanitizedAnswer {
         }
     }
 
+    /// Takes a line of text.
     fn take_text(&mut self, line: &str, shown: &mut String) {
         self.trusts_fences &= !may_begin_html(line);
         self.text.push_str(line);
-        // Without a bracket nothing goes on in the next line.
+        // A link or a tag can span lines; text without a bracket cannot contain one.
         if line.trim().is_empty() || !self.text.contains(['[', '<']) {
             self.show_text(shown);
         }
     }
 
+    /// Sanitizes and shows the text that was held back.
     fn show_text(&mut self, shown: &mut String) {
         shown.push_str(&sanitize(&std::mem::take(&mut self.text), &self.allowed));
     }
 }
 
 impl Fence {
+    /// Parses the opening of a fence, as CommonMark defines it.
     fn opened_by(line: &str) -> Option<Self> {
         let indent = spaces(line);
         let marked = &line[indent..];
@@ -189,7 +197,7 @@ fn spaces(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// Whether a block of HTML may begin here, in which fences are none.
+/// Reports whether an HTML block may begin here, within which fences are not code.
 fn may_begin_html(line: &str) -> bool {
     let markers =
         |character: char| character.is_whitespace() || character.is_ascii_digit() || ">-*+.)".contains(character);

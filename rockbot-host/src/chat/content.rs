@@ -1,15 +1,15 @@
-//! What was said, in the form in which OpenTelemetry keeps it on spans.
+//! Messages of requests and answers in OpenTelemetry's format for spans.
 
 use rockbot_core::chat::{ChatMessage, ChatRequest, ChatResponse, Role, ToolCall};
 use serde_json::{Value, json};
 
-/// The messages of a request, as `gen_ai.input.messages`.
+/// Serializes the messages of a request as `gen_ai.input.messages`.
 pub(super) fn input(request: &ChatRequest) -> String {
     let messages = request.messages.iter().map(|message| message_json(message));
     Value::from_iter(messages).to_string()
 }
 
-/// An answer, as `gen_ai.output.messages`.
+/// Serializes an answer as `gen_ai.output.messages`.
 pub(super) fn output(response: &ChatResponse) -> String {
     let mut message = message_json(&response.to_message());
     message["finish_reason"] = response.finish.name().into();
@@ -39,7 +39,7 @@ fn message_json(message: &ChatMessage) -> Value {
 }
 
 fn tool_call(call: &ToolCall) -> Value {
-    // A model may write what is no JSON.
+    // Models may write arguments that are not valid JSON; those are recorded as a string.
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::from(&*call.arguments));
     json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments })
 }

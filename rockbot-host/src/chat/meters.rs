@@ -1,4 +1,4 @@
-//! Measuring model calls under OpenTelemetry's names, and how large contexts are under the original's.
+//! Metrics of model calls, under OpenTelemetry's names, and of context sizes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use metrics::{Histogram, Label, histogram};
 use rockbot_core::chat::Usage;
 use rockbot_core::context::Origin;
 
-/// How many models have series of their own; further ones share `_other`. Servers say which model answered, and a
-/// metrics store must not grow with what they say.
+/// Maximum number of models with series of their own; further ones share `_other`. The server reports the model that
+/// answered, and must not be able to grow the metrics store without bound.
 const MAX_SERIES: usize = 64;
 
-/// The meters of all model calls of a host.
+/// The meters of a host's model calls.
 #[derive(Debug, Default)]
 pub(super) struct ChatMeters {
     answers: Mutex<Vec<(ModelIds, Arc<ModelMeters>)>>,
     contexts: [OnceLock<Histogram>; SESSION_KINDS.len()],
 }
 
-/// Who was asked, and who answered.
+/// The provider and the models of a call: the one that was asked, and the one that answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ModelIds {
     pub(super) provider: Option<Arc<str>>,
@@ -26,7 +26,7 @@ pub(super) struct ModelIds {
     pub(super) answered: Option<Arc<str>>,
 }
 
-/// The meters of one model's answers.
+/// The meters of the answers of one model.
 #[derive(Debug)]
 struct ModelMeters {
     duration: Histogram,
@@ -39,7 +39,7 @@ const SESSION_KINDS: [&str; 4] = ["session", "patrol", "subagent", "unknown"];
 const DURATION: &str = "gen_ai.client.operation.duration";
 
 impl ChatMeters {
-    /// Measures an answer.
+    /// Records an answer.
     pub(super) fn answered(&self, model: ModelIds, took: Duration, usage: Option<Usage>) {
         let answers = self.of(model);
         answers.duration.record(took.as_secs_f64());
@@ -49,14 +49,14 @@ impl ChatMeters {
         }
     }
 
-    /// Measures a call without an answer.
+    /// Records a failed call with the kind of its error.
     pub(super) fn failed(model: &ModelIds, took: Duration, error: &'static str) {
         let error = Label::from_static_parts("error.type", error);
         let labels: Vec<_> = model.labels().chain([error]).collect();
         histogram!(DURATION, labels).record(took.as_secs_f64());
     }
 
-    /// Measures how large the context of a call was, as the provider counts.
+    /// Records the context size of a call in tokens, as the provider counted them.
     pub(super) fn context(&self, origin: Origin, tokens: u64) {
         let kind = match origin {
             Origin::User | Origin::Bus => 0,
@@ -69,7 +69,7 @@ impl ChatMeters {
     }
 
     fn of(&self, mut model: ModelIds) -> Arc<ModelMeters> {
-        // Whole at every moment: a panic of a recorder cannot have left it half changed.
+        // The list is consistent between any two statements, so a lock poisoned by a panicking recorder is safe to use.
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if !answers.iter().any(|(known, _)| *known == model) && answers.len() >= MAX_SERIES {
             model.answered = Some("_other".into());

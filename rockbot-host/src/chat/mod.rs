@@ -1,4 +1,7 @@
-//! Asking models: the user's layers, then the client, with panics caught; each call with its span and its metrics.
+//! The host's guarded access to models.
+//!
+//! A call passes the user's tower layers and then the model client. Around both, panics are caught and the call gets its
+//! span and its metrics (`span`, `meters`). Turns and background work use the same [`GuardedChat`].
 
 mod background_client;
 mod content;
@@ -21,9 +24,10 @@ use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, ModelIds};
 use span::ObservedCall;
 
-/// The one way to a model.
+/// The guarded access to the model client of a host.
 pub(crate) struct GuardedChat {
     client: Arc<dyn ChatClient>,
+    /// `None` without user layers: then the client is called directly.
     stack: Option<Stack<ChatCall, ChatResponse>>,
     meters: ChatMeters,
     captures_content: bool,
@@ -38,6 +42,7 @@ impl fmt::Debug for GuardedChat {
 }
 
 impl GuardedChat {
+    /// Creates the guarded access to `client` through `layers`.
     pub(crate) fn new(client: Arc<dyn ChatClient>, layers: Layers<ChatCall, ChatResponse>) -> Self {
         let stack = layers.around(&Arc::new(client.clone()), |client, call: ChatCall| async move {
             client.chat(call).await.map_err(BoxError::from)
@@ -50,7 +55,7 @@ impl GuardedChat {
         }
     }
 
-    /// With spans that say what was asked and answered, if `captures_content`.
+    /// Sets whether spans record the messages of requests and answers. Default `false`, since these are private.
     pub(crate) fn capture_content(mut self, captures_content: bool) -> Self {
         self.captures_content = captures_content;
         self
@@ -71,7 +76,11 @@ impl GuardedChat {
         self.client.is_idle()
     }
 
-    /// Asks once, however often layers and gateways try. A panic of theirs is an error like any other.
+    /// Asks the model and records one span, however often layers and gateways retry.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the client or of a layer; a panic of either is an error, too.
     pub(crate) async fn ask(&self, mut request: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = request.request.tier.unwrap_or_default();
         let info = self.client.describe(tier);
@@ -82,12 +91,14 @@ impl GuardedChat {
         };
         let observed = ObservedCall::begin(&self.meters, self.captures_content, model, &mut request);
         let mut asking = pin!(self.isolated(request));
-        // Entered by hand: moving the call into a span would double what every turn has to carry.
+        // The span is entered by hand at each poll: `instrument` would move the call into another future, and double the
+        // size that every turn has to carry.
         let answer = poll_fn(|cx| observed.span.in_scope(|| asking.as_mut().poll(cx))).await;
         observed.end(&answer);
         answer
     }
 
+    /// Calls the stack or the client, and catches panics.
     async fn isolated(&self, request: ChatCall) -> Result<ChatResponse, ChatError> {
         let answer = match &self.stack {
             None => AssertUnwindSafe(self.client.chat(request)).catch_unwind().await,
@@ -100,13 +111,13 @@ impl GuardedChat {
         answer.unwrap_or_else(|_| {
             Err(ChatError::new(
                 ChatErrorKind::Other,
-                "the model client broke down; its log says why",
+                "the model client panicked; see its log",
             ))
         })
     }
 }
 
-/// A stock time-out layer's error is a time-out.
+/// Converts the error of a layer. That of tower's time-out layer becomes a time-out, which retry policies know.
 fn layer_error(error: BoxError) -> ChatError {
     if error.is::<tower::timeout::error::Elapsed>() {
         return ChatError::new(

@@ -1,4 +1,4 @@
-//! The span and the meters of one model call.
+//! The span and the metrics of one model call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tracing::field::{Empty, display};
 use super::content;
 use super::meters::{ChatMeters, ModelIds};
 
-/// A model call that is observed. One that is dropped counts as cancelled.
+/// The observer of a model call. Dropping it without [`end`](Self::end) records a cancelled call.
 pub(super) struct ObservedCall<'a> {
     meters: &'a ChatMeters,
     captures_content: bool,
@@ -26,7 +26,7 @@ pub(super) struct ObservedCall<'a> {
 }
 
 impl<'a> ObservedCall<'a> {
-    /// Begins to watch `call` of `model`.
+    /// Starts observing `call` to `model`.
     pub(super) fn begin(meters: &'a ChatMeters, captures_content: bool, model: ModelIds, call: &mut ChatCall) -> Self {
         let span = span(&model, call);
         let mut observed = Self {
@@ -39,7 +39,7 @@ impl<'a> ObservedCall<'a> {
             first_chunk: None,
             has_ended: false,
         };
-        // Nobody sees what is not recorded: then pieces of answers go their way undisturbed.
+        // Without a subscriber for the span nothing of it is recorded, so the sink of deltas stays as it is.
         if !observed.span.is_disabled() {
             observed.first_chunk = call.deltas.take().map(|deltas| {
                 let (first, deltas) = FirstChunk::watch(deltas);
@@ -55,7 +55,7 @@ impl<'a> ObservedCall<'a> {
         observed
     }
 
-    /// The call has ended.
+    /// Records the result of the call.
     pub(super) fn end(mut self, answer: &Result<ChatResponse, ChatError>) {
         self.has_ended = true;
         match answer {
@@ -66,7 +66,7 @@ impl<'a> ObservedCall<'a> {
 
     fn answered(&mut self, response: &ChatResponse) {
         let model = ModelIds {
-            // A fallback may have answered.
+            // The response names the provider that answered, which may be a fallback.
             provider: response.provider.as_ref().or(self.model.provider.as_ref()).cloned(),
             asked: self.model.asked.clone(),
             answered: response.model.clone(),
@@ -117,7 +117,8 @@ impl Drop for ObservedCall<'_> {
     }
 }
 
-/// The span of a call, without what only its end knows. It has a name of its own besides the one that is fixed.
+/// Creates the span of a call; fields that only its end knows are empty. `otel.name` carries the name of the model, since the
+/// name of a span is fixed at compile time.
 fn span(model: &ModelIds, call: &ChatCall) -> Span {
     let asked = model.asked.as_deref();
     tracing::info_span!(
@@ -150,11 +151,11 @@ fn note_usage(span: &Span, usage: Usage) {
     span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning);
 }
 
-/// When the first piece of an answer came; of the answer that counts, when one was taken back.
+/// The time of the first delta of an answer. A reset, which takes back a failed attempt, clears it.
 struct FirstChunk(Arc<Mutex<Option<Instant>>>);
 
 impl FirstChunk {
-    /// The same sink, observed.
+    /// Wraps a sink so that the time of its first delta is recorded.
     fn watch(deltas: DeltaSink) -> (Self, DeltaSink) {
         let first = Self(Arc::default());
         let observed = Self(first.0.clone());

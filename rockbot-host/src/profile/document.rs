@@ -1,6 +1,6 @@
-//! A Markdown document and its sections.
+//! Parsing of a Markdown document into sections.
 
-/// One document of a profile.
+/// A document of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProfileDocument {
     name: String,
@@ -9,20 +9,20 @@ pub struct AgentProfileDocument {
     sections: Vec<AgentProfileSection>,
 }
 
-/// A part of a document, under a heading of the second level.
+/// A section of a document, under a heading of the second level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProfileSection {
-    /// The heading, without its `## ` and the blanks around it.
+    /// The heading without `## ` and surrounding whitespace.
     pub name: String,
-    /// What stands below the heading up to the next one, exactly as it stands.
+    /// The text below the heading up to the next one, unchanged.
     pub content: String,
 }
 
 impl AgentProfileDocument {
-    /// Reads `text` as the document `name`.
+    /// Parses `text` as the document `name`.
     ///
-    /// A section begins at each line that begins with `## `, except inside a fence of three or more backticks; a
-    /// fence that is never closed goes on to the end. Other headings are text. A byte order mark at the beginning
+    /// A section begins at each line that begins with `## `, except inside a fence of three or more backticks; an
+    /// unclosed fence extends to the end. Other headings are text. A byte order mark at the beginning
     /// is dropped; everything else is kept, line ends of either kind too.
     pub fn parse(name: impl Into<String>, text: impl Into<String>) -> Self {
         let mut raw: String = text.into();
@@ -40,28 +40,28 @@ impl AgentProfileDocument {
         }
     }
 
-    /// What the document is: `soul`, `directives`, `memory-rules` or `style`, or what its author calls it.
+    /// Returns the name of the document: `soul`, `directives`, `memory-rules`, `style`, or one that a program chose.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn raw(&self) -> &str {
         &self.raw
     }
 
-    /// What stands before the first section; `None` when that is blank.
+    /// Returns the text before the first section; `None` if it is blank.
     pub fn preamble(&self) -> Option<&str> {
         self.preamble.as_deref()
     }
 
-    /// The sections, in their order.
+    /// Returns the sections in document order.
     pub fn sections(&self) -> &[AgentProfileSection] {
         &self.sections
     }
 }
 
-/// Cuts `text` before each heading: what comes before the first one, then a piece for each. Together they are `text`.
+/// Splits `text` before each heading into the preamble and one piece per section. Concatenated, they are `text`.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
     let mut fence = None;
@@ -77,8 +77,8 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// How many backticks the fence has that is open after `line`, when `open` was open before it. As in CommonMark, a
-/// fence stands up to three blanks to the right, and as many backticks or more alone on a line close it.
+/// Returns the number of backticks of the fence that is open after `line`, given the one that was open before it. As in
+/// CommonMark, a fence is indented by up to three spaces, and is closed by a line of at least as many backticks.
 fn fence_after(line: &str, open: Option<usize>) -> Option<usize> {
     let text = line.trim_start_matches(' ');
     let rest = text.trim_start_matches('`');
@@ -90,7 +90,7 @@ fn fence_after(line: &str, open: Option<usize>) -> Option<usize> {
     }
 }
 
-/// A piece that begins with a heading.
+/// Parses a piece that begins with a heading.
 fn section(text: &str) -> AgentProfileSection {
     let (heading, content) = text.split_at(text.find('\n').map_or(text.len(), |end| end + 1));
     AgentProfileSection {

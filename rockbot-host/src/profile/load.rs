@@ -1,4 +1,4 @@
-//! Where a profile's files are, and reading them.
+//! Loading a profile from its files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,24 +6,25 @@ use std::path::{self, Path, PathBuf};
 
 use super::{AgentProfile, AgentProfileDocument};
 
-/// How large a file of a profile may be: 1 MiB.
+/// Maximum size of a profile's file in bytes: 1 MiB.
 pub const MAX_PROFILE_FILE_BYTES: u64 = 1 << 20;
 
-/// Where an agent's profile is.
+/// The location of an agent's profile.
 ///
-/// The names are the operator's own and are followed wherever they lead: an absolute one, `..` or a link may lead
-/// out of the folder. Never take them from a message.
+/// The names are trusted: an absolute name, `..` or a link may lead out of the folder. Only an operator may set them; never
+/// take them from a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProfileOptions {
-    /// The folder that the names below start from. Default `agent`, in the folder in which the process runs.
+    /// Folder that relative names start from. Default `agent` in the working directory of the process.
     pub base_path: PathBuf,
-    /// Who the agent is. Required; default `soul.md`.
+    /// File with the agent's identity, values and character. Required; default `soul.md`.
     pub soul: PathBuf,
-    /// How it works here. Required; default `directives.md`.
+    /// File with the agent's instructions. Required; default `directives.md`.
     pub directives: PathBuf,
-    /// How it sounds. Default `style.md`, which may be missing; `None` looks for none.
+    /// File with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not look for one.
     pub style: Option<PathBuf>,
-    /// What it remembers. Default `memory-rules.md`, which may be missing; `None` looks for none.
+    /// File with rules on what the agent remembers. Default `memory-rules.md`, which may be missing; `None` does not look for
+    /// one.
     pub memory_rules: Option<PathBuf>,
 }
 
@@ -40,7 +41,7 @@ impl Default for AgentProfileOptions {
 }
 
 impl AgentProfileOptions {
-    /// The files under their usual names in the folder `base_path`.
+    /// Creates options with the default names in the folder `base_path`.
     pub fn new(base_path: impl Into<PathBuf>) -> Self {
         Self {
             base_path: base_path.into(),
@@ -50,11 +51,11 @@ impl AgentProfileOptions {
 }
 
 impl AgentProfile {
-    /// Reads the files that `options` name: soul, directives, memory rules, style. It blocks while it reads.
+    /// Loads the files that `options` name: soul, directives, memory rules, style. Blocks while it reads.
     ///
     /// # Errors
     ///
-    /// Fails when a required file is missing, and when one cannot be read, is not UTF-8 or is larger than
+    /// Returns an error if a required file is missing, or if a file cannot be read, is not UTF-8 or is larger than
     /// [`MAX_PROFILE_FILE_BYTES`].
     pub fn load(options: &AgentProfileOptions) -> Result<Self, ProfileError> {
         let required = |name, file: &Path| {
@@ -78,36 +79,36 @@ impl AgentProfile {
     }
 }
 
-/// A profile that cannot be loaded. Each error names the file's full path and says what it is for.
+/// The error of loading a profile. Its text names the full path of the file and its purpose.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
     /// A required file is missing.
     #[error("there is no `{path}`: write one that says {purpose}", path = path.display())]
     Missing {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is for.
+        /// Its purpose.
         purpose: &'static str,
     },
-    /// A file is there and cannot be read.
+    /// A file exists but cannot be read.
     #[error("cannot read `{path}`, which says {purpose}: {source}", path = path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is for.
+        /// Its purpose.
         purpose: &'static str,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A file is not UTF-8 text.
     #[error("`{path}`, which says {purpose}, is not UTF-8 text: save it as UTF-8 ({source})", path = path.display())]
     NotUtf8 {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is for.
+        /// Its purpose.
         purpose: &'static str,
-        /// Where it stops being UTF-8.
+        /// The position of the first invalid byte.
         source: std::str::Utf8Error,
     },
     /// A file is too large.
@@ -117,9 +118,9 @@ pub enum ProfileError {
         path = path.display()
     )]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is for.
+        /// Its purpose.
         purpose: &'static str,
     },
 }
@@ -129,7 +130,7 @@ const DIRECTIVES: &str = "directives";
 const MEMORY_RULES: &str = "memory-rules";
 const STYLE: &str = "style";
 
-/// What the document of this name says.
+/// Returns the purpose of the document with this name.
 fn purpose(name: &str) -> &'static str {
     match name {
         SOUL => "who the agent is: its identity, values and character",
@@ -139,7 +140,7 @@ fn purpose(name: &str) -> &'static str {
     }
 }
 
-/// The document of a file; `None` when there is no such file.
+/// Loads the document of a file; `None` if the file does not exist.
 fn load(name: &str, base: &Path, file: &Path) -> Result<Option<AgentProfileDocument>, ProfileError> {
     let path = full_path(base, file);
     let purpose = purpose(name);
@@ -161,9 +162,9 @@ fn load(name: &str, base: &Path, file: &Path) -> Result<Option<AgentProfileDocum
     }
 }
 
-/// What the file holds, up to one byte more than it may.
+/// Reads a file up to one byte more than the limit, which shows that it is too large without reading all of it.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for its other end.
+    // Opening a named pipe would block until another process opens its other end.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
     }
@@ -174,7 +175,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where `file` is, for people: from the root on, where that can be told.
+/// Returns the absolute path of `file` for error texts, if it can be determined.
 fn full_path(base: &Path, file: &Path) -> PathBuf {
     let path = base.join(file);
     path::absolute(&path).unwrap_or(path)

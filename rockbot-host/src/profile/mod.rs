@@ -1,7 +1,8 @@
-//! The agent's profile: Markdown files that say who the agent is and how it works, and the system prompt made of them.
+//! The agent's profile: Markdown files with its identity and instructions, and the system prompt made of them.
 //!
-//! Two files are required, `soul.md` and `directives.md`; `memory-rules.md` and `style.md` may be there too. A
-//! [`SystemPrompt`] holds the text that begins every request to a model, and can be told to read the files again.
+//! `soul.md` and `directives.md` are required; `memory-rules.md` and `style.md` are optional. `load` reads the files,
+//! `document` parses each into sections, and a [`SystemPrompt`] holds the text that begins every request to a model, which
+//! it can reload.
 
 mod document;
 mod load;
@@ -15,7 +16,9 @@ pub use document::{AgentProfileDocument, AgentProfileSection};
 pub use load::{AgentProfileOptions, MAX_PROFILE_FILE_BYTES, ProfileError};
 pub use prompt::SystemPrompt;
 
-/// Who an agent is: its documents, in the order in which they stand in the prompt.
+/// The profile of an agent: its documents in the order of the prompt.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_host::profile::{AgentProfile, AgentProfileDocument};
@@ -30,24 +33,24 @@ pub struct AgentProfile {
 }
 
 impl AgentProfile {
-    /// A profile of these documents.
+    /// Creates a profile of these documents.
     pub fn new(documents: impl IntoIterator<Item = AgentProfileDocument>) -> Self {
         Self {
             documents: documents.into_iter().collect(),
         }
     }
 
-    /// The documents: from files they are `soul`, `directives`, `memory-rules` and `style`, those that there are.
+    /// Returns the documents. A profile from files has `soul`, `directives`, `memory-rules` and `style`, as far as they exist.
     pub fn documents(&self) -> &[AgentProfileDocument] {
         &self.documents
     }
 
-    /// The document of this name.
+    /// Returns the document with this name.
     pub fn document(&self, name: &str) -> Option<&AgentProfileDocument> {
         self.documents.iter().find(|document| document.name() == name)
     }
 
-    /// The first section of this name in any document, upper or lower case.
+    /// Returns the first section with this name in any document, ignoring case.
     pub fn find_section(&self, name: &str) -> Option<&AgentProfileSection> {
         let name = name.to_lowercase();
         let mut sections = self.documents.iter().flat_map(AgentProfileDocument::sections);
@@ -55,15 +58,21 @@ impl AgentProfile {
     }
 }
 
-/// Writes the system prompt of an agent. The same profile and identity always give the same text: providers keep
-/// what requests begin with, and a prompt that changes is paid anew.
+/// A builder of system prompts.
+///
+/// An implementation must be deterministic: providers cache the beginning of requests (prompt caching), and a prompt that
+/// changes is billed in full again.
 pub trait SystemPromptBuilder: std::fmt::Debug + Send + Sync + 'static {
-    /// The prompt.
+    /// Builds the prompt of the agent `identity` from its profile.
     fn build(&self, profile: &AgentProfile, identity: &AgentIdentity) -> String;
 }
 
-/// `You are {name}.`, then each document as it stands without the blanks at its end, with an empty line between
-/// them. Documents that are all blank are left out; line ends stay as they are in the files.
+/// The default builder: `You are {name}.`, then each document.
+///
+/// Documents are separated by an empty line and lose trailing whitespace; blank ones are left out. Line ends stay as they
+/// are in the files.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_core::AgentIdentity;

@@ -1,4 +1,4 @@
-//! The system prompt that a host holds.
+//! The reloadable system prompt of a host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,10 +7,12 @@ use rockbot_core::AgentIdentity;
 
 use super::{AgentProfile, AgentProfileOptions, ProfileError, SystemPromptBuilder};
 
-/// The text that begins every request to a model: a fixed one, or one made of a profile.
+/// The text that begins every request to a model: fixed, or built from a profile.
 ///
-/// It is made once and then shared, so every request begins with the same bytes until [`SystemPrompt::reload`]
-/// finds that the files have changed.
+/// It is built once and shared, so that requests begin with the same bytes and hit the provider's prompt cache until
+/// [`SystemPrompt::reload`] finds changed files.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_host::profile::SystemPrompt;
@@ -22,18 +24,18 @@ use super::{AgentProfile, AgentProfileOptions, ProfileError, SystemPromptBuilder
 pub struct SystemPrompt {
     current: ArcSwap<BuiltPrompt>,
     source: Option<PromptSource>,
-    /// Held while files are read: of two reloads the one that read last is the one that stays.
+    /// Held while files are read, so that concurrent reloads store their results in the order in which they read.
     reloading: Mutex<()>,
 }
 
-/// A prompt and the profile that it was made of.
+/// A prompt with the profile that it was built from.
 #[derive(Debug)]
 struct BuiltPrompt {
     text: Arc<str>,
     profile: Option<Arc<AgentProfile>>,
 }
 
-/// Where a prompt comes from.
+/// The inputs of a prompt, for reloading.
 #[derive(Debug)]
 struct PromptSource {
     options: AgentProfileOptions,
@@ -52,7 +54,7 @@ impl PromptSource {
 }
 
 impl SystemPrompt {
-    /// This text, for ever.
+    /// Creates a prompt with a fixed text, which no reload changes.
     pub fn fixed(text: impl Into<Arc<str>>) -> Self {
         let built = BuiltPrompt {
             text: text.into(),
@@ -61,11 +63,11 @@ impl SystemPrompt {
         Self::new(built, None)
     }
 
-    /// What `builder` makes of the profile that `options` name, for the agent `identity`. It blocks while it reads.
+    /// Creates a prompt that `builder` builds from the profile at `options` for the agent `identity`. Blocks while it reads.
     ///
     /// # Errors
     ///
-    /// Fails as [`AgentProfile::load`] does.
+    /// Returns an error as [`AgentProfile::load`] does.
     pub fn of_profile(
         options: AgentProfileOptions,
         builder: Arc<dyn SystemPromptBuilder>,
@@ -79,27 +81,27 @@ impl SystemPrompt {
         Ok(Self::new(source.build()?, Some(source)))
     }
 
-    /// The text as it is now. Whoever holds it keeps it, whatever is reloaded.
+    /// Returns the current text. A reload does not change texts that were returned before.
     pub fn current(&self) -> Arc<str> {
         self.current.load().text.clone()
     }
 
-    /// The profile that the text was made of; `None` for a fixed one.
+    /// Returns the profile that the text was built from; `None` for a fixed text.
     pub fn profile(&self) -> Option<Arc<AgentProfile>> {
         self.current.load().profile.clone()
     }
 
-    /// Reads the profile's files again, and returns whether the text has changed. It blocks while it reads. A fixed
-    /// text never changes.
+    /// Reads the profile's files again, and returns `true` if the text has changed. Blocks while it reads. A fixed text never
+    /// changes.
     ///
     /// # Errors
     ///
-    /// Fails as [`AgentProfile::load`] does; text and profile then stay as they were.
+    /// Returns an error as [`AgentProfile::load`] does; text and profile then stay unchanged.
     pub fn reload(&self) -> Result<bool, ProfileError> {
         let Some(source) = &self.source else {
             return Ok(false);
         };
-        // The guarded value is `()`: a panic elsewhere cannot have left it half changed.
+        // The guarded value is `()`, so a poisoned lock is safe to use.
         let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let built = source.build()?;
         let has_changed = built.text != self.current.load().text;

@@ -1,4 +1,5 @@
-//! Which tier a turn goes to, where nobody says: asking the selector, and the log of what came of its decisions.
+//! Routing of turns to model tiers: the selector is asked if a message names no tier, and its decisions are logged with
+//! their results.
 
 mod log;
 
@@ -17,7 +18,7 @@ pub use log::{RoutingEntry, RoutingLog, RoutingResult};
 
 use crate::turn::Turn;
 
-/// A selector, and the log of its decisions.
+/// A tier selector with the log of its decisions.
 pub(crate) struct TierRouter {
     selector: Arc<dyn TierSelector>,
     log: Arc<RoutingLog>,
@@ -32,6 +33,7 @@ impl fmt::Debug for TierRouter {
 }
 
 impl TierRouter {
+    /// Creates a router that records decisions of `selector` in `log`.
     pub(crate) fn new(selector: Arc<dyn TierSelector>, log: RoutingLog) -> Self {
         let log = Arc::new(log);
         Self { selector, log }
@@ -41,25 +43,25 @@ impl TierRouter {
         &self.log
     }
 
-    /// The tier of a message that names none.
+    /// Selects the tier of a message. Returns `None` if the message names one, or if the selector panicked.
     pub(crate) fn select(&self, request: &TurnRequest) -> Option<TierDecision> {
         if request.tier.is_some() {
             return None;
         }
         let decision = guarded(|| request.turn_id(), || self.selector.select(&request.text))?;
         let (tier, score) = (decision.tier.name(), decision.score);
-        // Its id is only made when somebody reads this.
+        // The id is a hash, which is only computed if a subscriber records this event.
         tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
         Some(decision)
     }
 
-    /// The tier that a turn goes on with instead of `tier`, after what it did so far.
+    /// Returns the tier that a turn escalates to from `tier` after its work so far; `None` to stay.
     pub(crate) fn escalate(&self, turn: &TurnId, tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
         guarded(|| turn.clone(), || self.selector.escalate(tier, so_far)).flatten()
     }
 
-    /// Notes what came of the decision about a turn, which nobody remembers when it was made before a restart. Returns
-    /// whether there is something to [write](TierRouter::write) now.
+    /// Records the result of the decision about a turn. `decision` is `None` if it was made before a restart, since scores
+    /// are not in the journal. Returns `true` if the caller has to [write](TierRouter::write) the log soon.
     pub(crate) fn ended(
         &self,
         turn: &Turn,
@@ -70,36 +72,31 @@ impl TierRouter {
         let Some(selected) = turn.selected_tier() else {
             return false;
         };
-        let forgotten = TierDecision::new(selected, 0.0).because("selected before a restart");
+        let unknown = TierDecision::new(selected, 0.0).because("selected before a restart");
         let request = turn.request();
         let entry = RoutingEntry {
             result: Some(result(turn, outcome)),
-            ..RoutingEntry::new(
-                at,
-                context(request.origin),
-                &request.text,
-                decision.unwrap_or(&forgotten),
-            )
+            ..RoutingEntry::new(at, context(request.origin), &request.text, decision.unwrap_or(&unknown))
         };
         self.log.buffer(entry).unwrap_or_else(|error| warn_unwritten(&error))
     }
 
-    /// Writes what was noted. A few short lines, as the journal writes its own: another thread would cost more.
+    /// Writes the buffered decisions. A few short lines; handing them to another thread would cost more.
     pub(crate) fn write(&self) {
         self.log.write().unwrap_or_else(|error| warn_unwritten(&error));
     }
 }
 
 fn warn_unwritten<T: Default>(error: &io::Error) -> T {
-    tracing::warn!(%error, "the log of tiers cannot be written");
+    tracing::warn!(%error, "routing log cannot be written; buffered decisions are lost");
     T::default()
 }
 
-/// A selector is a user's code: one that breaks down selects nothing.
+/// Asks the selector, which is user code: a panic is logged and selects nothing.
 fn guarded<T>(turn: impl FnOnce() -> TurnId, ask: impl FnOnce() -> T) -> Option<T> {
     let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
     if answer.is_none() {
-        tracing::error!(turn = %turn(), "the tier selector panicked");
+        tracing::error!(turn = %turn(), "tier selector panicked; its decision is ignored");
     }
     answer
 }

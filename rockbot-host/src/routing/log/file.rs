@@ -1,4 +1,4 @@
-//! The log in a file: one JSON line for each decision.
+//! The routing log in a file: one JSON line per decision.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,15 +7,16 @@ use std::sync::Mutex;
 
 use super::{MAX_ENTRIES, RoutingEntry, lock};
 
-/// When a file has so many lines it is rewritten. Not sooner: to replace a file costs as much as hundreds of lines.
+/// Number of lines at which a file is rewritten. Replacing a file costs as much as appending hundreds of lines.
 const REWRITE_AT: usize = 5 * MAX_ENTRIES;
 
-/// As much of a file is read; the newest end of it.
+/// Maximum number of bytes that are read, from the newest end of the file.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// So many lines at most wait to be written.
+/// Maximum number of buffered lines.
 const MAX_PENDING: usize = 32;
 
+/// A log file with its buffer.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -24,13 +25,14 @@ pub(super) struct LogFile {
 
 #[derive(Debug, Default)]
 struct FileState {
-    /// How many lines the file has, once somebody counted.
+    /// Number of lines in the file, once they have been counted.
     lines: Option<usize>,
-    /// Lines that are not in the file yet.
+    /// The buffered lines.
     pending: Vec<String>,
 }
 
 impl LogFile {
+    /// Creates the log of a file, which is not opened yet.
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -38,11 +40,11 @@ impl LogFile {
         }
     }
 
-    /// Takes one decision in, and writes those that wait when they are many. Returns whether it is the first that waits.
+    /// Buffers a decision, and writes the buffer if it is full. Returns `true` if the decision is the first in the buffer.
     pub(super) fn buffer(&self, entry: &RoutingEntry) -> io::Result<bool> {
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
-        // Writers wait for each other here: lines must not mix, and a file is rewritten by one only.
+        // The lock is held while writing: lines must not interleave, and only one writer may rewrite the file.
         let mut state = lock(&self.state);
         state.pending.push(line);
         if state.pending.len() >= MAX_PENDING {
@@ -51,17 +53,18 @@ impl LogFile {
         Ok(state.pending.len() == 1)
     }
 
-    /// Writes the lines that wait.
+    /// Writes the buffered lines.
     pub(super) fn write(&self) -> io::Result<()> {
         self.write_all(&mut lock(&self.state))
     }
 
-    /// Those that cannot be written are lost.
+    /// Writes the buffer. Lines that cannot be written are dropped: the log is no reason to fail a turn or to grow.
     fn write_all(&self, state: &mut FileState) -> io::Result<()> {
         let pending = std::mem::take(&mut state.pending);
         if pending.is_empty() {
             return Ok(());
         }
+        // Taken out first: after an error the file has an unknown number of lines, and is counted again.
         let count = match state.lines.take() {
             Some(count) => count,
             None => self.read()?.lines().count(),
@@ -77,7 +80,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// The newest decisions.
+    /// Writes the buffer and returns the newest decisions.
     pub(super) fn entries(&self) -> io::Result<Vec<RoutingEntry>> {
         self.write()?;
         let text = self.read()?;
@@ -88,7 +91,10 @@ impl LogFile {
         Ok(all[all.len().saturating_sub(MAX_ENTRIES)..].to_vec())
     }
 
-    /// Keeps the newest lines and adds `new` ones; says how many there are then.
+    /// Rewrites the file with the newest lines, the `new` ones included, and returns their number.
+    ///
+    /// The file is replaced by a rename, so a crash leaves the old or the new one. It is not synced: a log that loses its
+    /// newest lines in a power failure is acceptable.
     fn rewrite(&self, new: &[String]) -> io::Result<usize> {
         let text = self.read()?;
         let all: Vec<_> = text.lines().collect();
@@ -122,12 +128,12 @@ impl LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         if let Err(error) = self.write() {
-            tracing::warn!(%error, "the log of tiers cannot be written");
+            tracing::warn!(%error, "routing log cannot be written; buffered decisions are lost");
         }
     }
 }
 
-/// A file that only its owner may read.
+/// Creates files that only their owner may read.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

@@ -1,16 +1,18 @@
-//! How a text begins, without what looks like a key.
+//! Previews of texts with secrets redacted.
 
 use rockbot_core::support::redact;
 
-/// As much of a text is kept, in characters.
+/// Maximum length of a preview in characters.
 const PREVIEW_CHARS: usize = 150;
 
-/// A word this long with digits in it may be a key.
-const MAX_WORD: usize = 20;
+/// Length in bytes from which a word with digits is taken for a key.
+const MIN_KEY_BYTES: usize = 20;
 
+/// Returns the beginning of `text` with everything that looks like a key redacted.
 pub(super) fn preview(text: &str) -> String {
-    let is_key = |word: &str| word.len() >= MAX_WORD && word.bytes().any(|byte| byte.is_ascii_digit());
-    // What is cut off is not looked at; a word that is cut could be the beginning of a key.
+    let is_key = |word: &str| word.len() >= MIN_KEY_BYTES && word.bytes().any(|byte| byte.is_ascii_digit());
+    // More than the preview is redacted, because redaction shortens the text and a cut word could be the beginning of a
+    // key; and not all of it, because texts may be megabytes long.
     let end = text
         .char_indices()
         .nth(4 * PREVIEW_CHARS)

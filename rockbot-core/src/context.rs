@@ -45,7 +45,7 @@ pub enum Priority {
     Dream,
 }
 
-/// How far the author of a text can be trusted. Ordered: the trust of a mixture is the minimum of its parts.
+/// The trust in the author of a text. Ordered: the trust of a mixture is the minimum of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {

@@ -23,7 +23,7 @@ pub trait MessagePublisher: fmt::Debug + Send + Sync + 'static {
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError>;
 }
 
-/// How far a published message got.
+/// The reach of a published message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// At least one subscription has the message.

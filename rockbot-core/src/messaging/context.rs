@@ -21,7 +21,7 @@ struct Received {
     host: Arc<HostContext>,
 }
 
-/// What all deliveries of a host share.
+/// The data that all deliveries of a host share.
 struct HostContext {
     identity: AgentIdentity,
     publisher: Arc<dyn MessagePublisher>,

@@ -17,7 +17,7 @@ pub struct Delivery {
     pub envelope: Arc<MessageEnvelope>,
     /// The number of this delivery to the subscription, counted from 1.
     pub attempt: u32,
-    /// How far the channel vouches for the sender. It is set by the bus's configuration, never by the message.
+    /// The trust of the channel in the sender. It is set by the bus's configuration, never by the message.
     pub trust: Trust,
 }
 

@@ -31,7 +31,7 @@ pub enum BusError {
     QueueFull {
         /// The name of the full subscription.
         subscription: String,
-        /// How long the publisher waited for capacity.
+        /// The time that the publisher waited for capacity.
         waited: Duration,
     },
     /// The name is in use for a subscription with another pattern or other options.

@@ -16,7 +16,7 @@ pub type Headers = BTreeMap<String, String>;
 pub const CONTENT_TRUST: &str = "rb-content-trust";
 /// The kind of tool that is called, such as `mcp`.
 pub const TOOL_PROVIDER: &str = "rb-tool-provider";
-/// How long the sender waits for an answer: milliseconds, a decimal integer.
+/// The time that the sender waits for an answer: milliseconds, a decimal integer.
 pub const TIMEOUT_MS: &str = "rb-timeout-ms";
 /// The MCP server that a tool call is routed to.
 pub const MCP_SERVER: &str = "rb-mcp-server";

@@ -213,7 +213,7 @@ pub struct ErrorReply {
     pub code: String,
     /// A description of the error, for people.
     pub message: String,
-    /// Whether the same request may succeed a little later. Default `false`.
+    /// `true` if the same request may succeed a little later. Default `false`.
     #[serde(default)]
     pub is_retryable: bool,
 }
@@ -240,7 +240,7 @@ pub enum RequestError {
     TimedOut {
         /// The topic of the request.
         topic: String,
-        /// How long the client waited.
+        /// The time that the client waited.
         after: Duration,
     },
     /// The reply is an error.

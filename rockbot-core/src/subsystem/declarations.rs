@@ -59,7 +59,7 @@ pub struct MissingPart {
     pub by: String,
     /// The type of the part.
     pub part: &'static str,
-    /// What to add to the host, in words for the user.
+    /// The advice what to add to the host, in words for the user.
     pub advice: String,
 }
 

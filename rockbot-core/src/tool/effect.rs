@@ -1,4 +1,4 @@
-//! What a tool call changes in the world.
+//! The effect of a tool call on the world.
 
 use serde::{Deserialize, Serialize};
 

@@ -33,7 +33,7 @@ pub struct ToolInvokeResponse {
     /// The output for the model, plain text or JSON. On the wire it may be missing or `null`; it is then empty.
     #[serde(default, deserialize_with = "or_default")]
     pub content: String,
-    /// Whether the call failed; `content` is then the error message.
+    /// `true` if the call failed; `content` is then the error message.
     pub is_error: bool,
     /// The kind of failure, if the call failed and the kind is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

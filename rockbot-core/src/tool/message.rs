@@ -44,7 +44,7 @@ pub struct ToolErrorMessage {
     pub code: ToolErrorCode,
     /// The message that the model reads.
     pub message: String,
-    /// Whether the same call may succeed a little later. Default `false`.
+    /// `true` if the same call may succeed a little later. Default `false`.
     #[serde(default)]
     pub is_retryable: bool,
 }

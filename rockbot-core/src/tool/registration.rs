@@ -13,7 +13,7 @@ use crate::ToolName;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
-    /// Whether each call must be approved before it runs. Default `false`.
+    /// `true` if each call must be approved before it runs. Default `false`.
     pub needs_approval: bool,
     /// Maximum duration of a call. Default `None`: the host's own limit.
     pub time_limit: Option<Duration>,

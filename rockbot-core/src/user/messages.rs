@@ -53,7 +53,7 @@ pub struct AgentReply {
     pub session_id: SessionId,
     /// The name of the agent.
     pub agent_name: String,
-    /// Whether this is the final reply. `false` marks a progress report. Default `true`.
+    /// `true` for the final reply; `false` marks a progress report. Default `true`.
     #[serde(default = "yes")]
     pub is_final: bool,
     /// The same content for programs, with details that the text leaves out.
@@ -133,7 +133,7 @@ pub struct UserFeedback {
     pub session_id: SessionId,
     /// The id of the message that was replied to.
     pub message_id: MessageId,
-    /// Whether the reply was good: thumbs up or thumbs down.
+    /// `true` if the reply was good: thumbs up or thumbs down.
     pub is_positive: bool,
     /// The user, as in [`UserMessage::user_id`]. The original RockBot never sends it.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -1,4 +1,4 @@
-//! Asks for the vectors of entries, while nobody waits.
+//! The background task that embeds entries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,27 +15,28 @@ use super::index::Index;
 use super::shared::SemanticState;
 use crate::storage::blocking::blocking;
 
-/// How many texts are asked for at once, at most.
+/// Maximum number of texts in one call.
 const BATCH: usize = 32;
 
-/// How long one call may take.
+/// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long it rests after a failure: first, and at most.
+/// Pause after a failure: the first one, and the maximum.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const MAX_REST: Duration = Duration::from_secs(5 * 60);
 
-/// The work in the background of a [`SemanticMemory`](super::SemanticMemory).
+/// The background task of a [`SemanticMemory`](super::SemanticMemory).
 ///
-/// It asks for the vectors of up to 32 texts at a time, and of half as many when that took too long. When the model fails,
-/// it tries again after a second, then after twice as long each time, up to 5 minutes, and others come first. When a text
-/// cannot have a vector, as one that is too long for the model, the entry is found by its words only, until it changes or
-/// the process begins anew.
+/// It embeds up to 32 texts at a time, and half as many after a call that timed out. When the model fails, it
+/// retries with
+/// exponential back-off from one second to 5 minutes, and serves other principals first. A text that the model
+/// rejects,
+/// for example because it is too long, is found by its words only, until it changes or the process restarts.
 #[derive(Debug)]
 #[must_use = "without it no entry gets a vector"]
 pub struct Embedder(pub(super) Arc<SemanticState>);
 
-/// How much is asked of the model; once it answers, as much as at first.
+/// The adaptive batch size: halved after a time-out, reset after a success.
 #[derive(Debug)]
 struct Pace {
     batch: usize,
@@ -51,7 +52,7 @@ impl Default for Pace {
     }
 }
 
-/// An entry that needs a vector.
+/// An entry to embed.
 #[derive(Debug)]
 struct EmbeddingRequest {
     id: MemoryId,
@@ -60,7 +61,7 @@ struct EmbeddingRequest {
 }
 
 impl Embedder {
-    /// Works until `stop` fires.
+    /// Runs until `stop` fires.
     pub async fn run(self, stop: CancellationToken) {
         let mut pace = Pace::default();
         while let Some(principal) = stop.run_until_cancelled(self.0.pending.next()).await {
@@ -77,7 +78,7 @@ impl Embedder {
         }
     }
 
-    /// Goes on until no entry needs a vector, or `stop` fires.
+    /// Embeds entries of a principal until none is left, or `stop` fires.
     async fn embed_all(
         &self,
         principal: &Principal,
@@ -90,7 +91,8 @@ impl Embedder {
             if wanted.is_empty() {
                 return Ok(());
             }
-            // Only the asking is cut short, so that the file is left in good order.
+            // Only the call is cancelled; writing the file afterwards runs to its end, so that the file stays
+            // consistent.
             let asked = stop.run_until_cancelled(self.ask(principal, &index, &wanted)).await;
             let Some(vectors) = asked else {
                 return Ok(());
@@ -103,7 +105,7 @@ impl Embedder {
         }
     }
 
-    /// The next entries that need a vector, up to `limit`, as they are now.
+    /// Returns up to `limit` entries that need a vector, in their current version.
     async fn wanted(
         &self,
         principal: &Principal,
@@ -123,7 +125,7 @@ impl Embedder {
         Ok(wanted)
     }
 
-    /// A vector for each, or none where there can be none.
+    /// Embeds the texts; returns `None` for each text that the model rejects.
     async fn ask(
         &self,
         principal: &Principal,
@@ -138,8 +140,11 @@ impl Embedder {
         }
     }
 
-    /// Finds out which of them was refused with `error`. When all are, and no other has a vector, it
-    /// may be the model that is wrong.
+    /// Embeds the texts one by one to find out which of them the model rejected with `error`.
+    ///
+    /// When it rejects all of them, and no other entry has a vector, the model itself may be misconfigured: then
+    /// the batch
+    /// fails and no text is marked as rejected.
     async fn ask_one_by_one(
         &self,
         principal: &Principal,

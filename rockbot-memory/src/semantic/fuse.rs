@@ -1,19 +1,21 @@
-//! One list of what has the words and what is near.
+//! Fuses hits by words with hits by meaning into one ranking.
 //!
-//! Scores are added, each half of what the best of its list has. Ranks alone (reciprocal rank fusion) would be simpler, but
-//! then the last of a list counts nearly as much as the first, and who only wants what fits well, as
-//! [`recall`](crate::recall) does, could no longer tell it from what shares one word with the query. For the
-//! same reason combinations of scores find more: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
-//! Retrieval", 2023.
+//! Normalized scores are added with equal weight. Reciprocal rank fusion would be simpler, but ranks count the
+//! last hit of
+//! a list nearly as much as the first, and [`recall`](crate::recall), which drops weak hits, could no longer tell
+//! a good
+//! match from one that shares a single word with the query. Combinations of scores also find more: Bruch, Gai and
+//! Ingber,
+//! "An Analysis of Fusion Functions for Hybrid Retrieval", 2023.
 
 use std::collections::BTreeMap;
 
 use rockbot_core::search::{Ranked, normalize};
 
-/// What each list counts.
+/// Weight of each list.
 const WEIGHT: f64 = 0.5;
 
-/// Joins `words` and `near`, whose scores are above `least`; the best first, with scores up to 1.
+/// Fuses `words` and `near`, whose scores are above `least`; the best hit comes first, with scores up to 1.
 pub(super) fn fuse<T, K: Ord>(
     mut words: Vec<Ranked<T>>,
     mut near: Vec<Ranked<T>>,

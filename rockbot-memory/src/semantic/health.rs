@@ -1,4 +1,4 @@
-//! Whether the embedding model answers.
+//! Tracks whether the embedding model responds.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,15 +7,16 @@ use rockbot_core::embedding::EmbeddingError;
 use rockbot_core::support::loggable;
 use tokio::time::Instant;
 
-/// How long no search waits for a model that failed.
+/// Time for which searches do not wait for a model that failed.
 const REST: Duration = Duration::from_secs(30);
 
-/// Since when the model is well, or until when nobody should wait for it. A change is logged once.
+/// The health of the model: `None` while it responds, or the end of the pause after a failure. Changes are logged
+/// once.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Option<Instant>>);
 
 impl Health {
-    /// Whether it failed just now.
+    /// Returns `true` during the pause after a failure.
     pub(super) fn is_resting(&self) -> bool {
         let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)

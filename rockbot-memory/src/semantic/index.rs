@@ -1,4 +1,4 @@
-//! Where the entries of one principal lie.
+//! The vector index of one principal's entries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -10,13 +10,13 @@ use rockbot_core::{Digest, MemoryId};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long nobody looks for entries that came, changed or went without us.
+/// Minimum interval between scans for entries that were changed outside of this store.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What the live entries of a principal say, and the vectors of those that have one.
+/// The digests of a principal's live entries, and the vectors of those that are embedded.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// Held by whoever looks all entries over.
+    /// Serializes scans: held during one.
     pub(super) scan_lock: Mutex<()>,
     state: RwLock<IndexState>,
 }
@@ -25,21 +25,21 @@ pub(super) struct Index {
 struct IndexState {
     texts: BTreeMap<MemoryId, IndexedEntry>,
     vectors: VectorIndex<MemoryId>,
-    /// When all entries were scanned over.
+    /// The time of the last scan.
     scanned: Option<Instant>,
-    /// How often something was noted.
+    /// Number of changes so far; the logical clock of the index.
     notes: u64,
-    /// How many vectors stand in the file.
+    /// Number of vectors in the file.
     filed: usize,
 }
 
-/// What an entry says.
+/// The index's knowledge of an entry.
 #[derive(Debug)]
 struct IndexedEntry {
     key: Digest,
-    /// The model has no vector for it.
+    /// The model rejected the text.
     is_refused: bool,
-    /// When it was noted, in notes.
+    /// The logical time of the last change.
     noted: u64,
 }
 
@@ -52,32 +52,34 @@ impl Index {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody has scanned all entries over.
+    /// Returns `true` before the first scan.
     pub(super) fn is_new(&self) -> bool {
         self.read().scanned.is_none()
     }
 
-    /// Whether somebody should.
+    /// Returns `true` if a scan is due.
     pub(super) fn is_stale(&self) -> bool {
         self.read().scanned.is_none_or(|scanned| scanned.elapsed() >= PAUSE)
     }
 
-    /// Whether there is no vector to compare with.
+    /// Returns `true` if there is no vector to compare with.
     pub(super) fn is_empty(&self) -> bool {
         self.read().vectors.is_empty()
     }
 
-    /// What stands for a moment: what is noted later is newer.
+    /// Returns the logical time; changes noted later are newer.
     pub(super) fn now(&self) -> u64 {
         self.read().notes
     }
 
-    /// Takes in what entry `id` says; `None` when it is to be found no more. Returns whether it needs a vector.
+    /// Records the current text of entry `id`, or its removal for `None`. Returns `true` if it needs a vector.
     pub(super) fn note(&self, id: &MemoryId, key: Option<Digest>) -> bool {
         self.write().note(id, key)
     }
 
-    /// Takes in all entries as they were at the time `then`, and vectors that are known.
+    /// Records all entries as scanned at the logical time `then`, and the vectors known from the file. Entries
+    /// that changed
+    /// after `then` keep their newer state.
     pub(super) fn rescan(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, filed: &StoredVectors) {
         let mut state = self.write();
         let is_gone = |(id, text): (&MemoryId, &IndexedEntry)| {
@@ -99,47 +101,47 @@ impl Index {
         state.scanned = Some(Instant::now());
     }
 
-    /// Up to `limit` entries that need a vector.
+    /// Returns up to `limit` entries that need a vector.
     pub(super) fn pending(&self, limit: usize) -> Vec<MemoryId> {
         let state = self.read();
         state.pending().take(limit).cloned().collect()
     }
 
-    /// How many entries need a vector.
+    /// Returns the number of entries that need a vector.
     pub(super) fn count_pending(&self) -> usize {
         self.read().pending().count()
     }
 
-    /// The vector of what `id` says, unless it says something else by now.
+    /// Stores the vector of entry `id`, unless its text has changed meanwhile.
     pub(super) fn keep(&self, id: &MemoryId, key: Digest, vector: &Embedding) {
         self.write().keep(id, key, vector);
     }
 
-    /// There is no vector of what `id` says.
+    /// Marks the text of entry `id` as rejected by the model.
     pub(super) fn refuse(&self, id: &MemoryId, key: Digest) {
         if let Some(text) = self.write().texts.get_mut(id).filter(|text| text.key == key) {
             text.is_refused = true;
         }
     }
 
-    /// The entries that are more similar than `least`, the nearest first.
+    /// Returns the entries with a similarity above `least`, the nearest first.
     pub(super) fn search(&self, vector: &Embedding, least: f32) -> Vec<Ranked<MemoryId>> {
         self.read().vectors.search(vector, least)
     }
 
-    /// Whether this is what `id` says.
+    /// Returns `true` if `key` is the digest of the current text of `id`.
     pub(super) fn says(&self, id: &MemoryId, key: Digest) -> bool {
         self.read().texts.get(id).is_some_and(|text| text.key == key)
     }
 
-    /// Counts vectors that were written to the file. Returns whether it has become too long.
+    /// Counts vectors written to the file. Returns `true` if the file needs compaction.
     pub(super) fn filed(&self, count: usize) -> bool {
         let mut state = self.write();
         state.filed += count;
         state.filed > 2 * state.texts.len() + 1000
     }
 
-    /// All vectors, for a file that has nothing else then.
+    /// Returns all vectors, to rewrite the file with nothing else.
     pub(super) fn file_anew(&self) -> Vec<(Digest, Vec<f32>)> {
         let mut state = self.write();
         let vectors = state.vectors.iter();
@@ -182,10 +184,10 @@ impl IndexState {
     }
 }
 
-/// What stands in the file of a principal.
+/// The vectors read from a principal's file.
 #[derive(Debug, Default)]
 pub(super) struct StoredVectors {
     pub(super) vectors: HashMap<Digest, Embedding>,
-    /// How many lines it has, those that cannot be read included.
+    /// Number of lines, unreadable ones included.
     pub(super) lines: usize,
 }

@@ -1,4 +1,4 @@
-//! The store around another one.
+//! The semantic store around another store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,14 @@ use super::{Embedder, SemanticMemoryOptions};
 use crate::storage::blocking::blocking;
 use crate::storage::principal_cache::PrincipalCache;
 
-/// How many entries each way of searching brings at least, before they are joined.
+/// Minimum number of hits that each search contributes before fusion.
 const POOL: usize = 50;
 
-/// A [`LongTermMemory`] around any other one, which finds entries by their meaning, too. See [the module](super) for what it
-/// keeps, and whom it tells what.
+/// A [`LongTermMemory`] around any other one that also finds entries by meaning.
+///
+/// See [the module](super) for the files that it keeps and the texts that it sends to the model.
+///
+/// # Examples
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -62,12 +65,13 @@ pub struct SemanticMemory {
 }
 
 impl SemanticMemory {
-    /// Finds the entries of `store` by the vectors of `client`, which the [`Embedder`] asks for: run it, and stop it before
-    /// the program ends.
+    /// Opens a semantic memory around `store`, with the vectors of `client`.
+    ///
+    /// The returned [`Embedder`] computes the vectors: run it, and stop it before the program ends.
     ///
     /// # Errors
     ///
-    /// Fails when the folder of vectors is open already, here or in another process, and when it cannot be made.
+    /// Returns an error if the folder of vectors is already open, in this or another process, or cannot be created.
     pub fn open(
         store: Arc<dyn LongTermMemory>,
         client: impl EmbeddingClient,
@@ -91,19 +95,20 @@ impl SemanticMemory {
         Ok((memory, Embedder(shared)))
     }
 
-    /// How many entries of `principal` have no vector yet. Those for which there can be none do not count.
+    /// Returns the number of entries of `principal` that still need a vector. Entries that the model rejected do
+    /// not count.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     pub async fn pending(&self, principal: &Principal) -> Result<usize, StoreError> {
         Ok(self.shared.index(principal).await?.count_pending())
     }
 
-    /// The index, and where `text` lies, if something can be compared with it, and both are there in time.
+    /// Returns the index and the vector of `text`, if there is anything to compare with and both are ready in time.
     async fn place(&self, principal: &Principal, text: &str) -> Result<Option<(Arc<Index>, Embedding)>, StoreError> {
         if self.shared.indexes.get_or_default(principal).is_stale() {
-            // What takes too long here, the embedder does undisturbed.
+            // The index needs a full load: leave it to the embedder, which has no time limit.
             self.shared.pending.add(principal);
         }
         let (began, limit) = (Instant::now(), self.options.query_time_limit);
@@ -119,7 +124,8 @@ impl SemanticMemory {
         Ok(vector.map(|vector| (index, vector)))
     }
 
-    /// The nearest entries that `query` admits, as they are now. Those in `known` are not read once more.
+    /// Returns the nearest entries that `query` admits, in their current version. Entries in `known` are not read
+    /// again.
     async fn near(
         &self,
         principal: &Principal,
@@ -141,7 +147,7 @@ impl SemanticMemory {
             };
             let key = entry.as_ref().and_then(|entry| self.shared.key(entry));
             if !key.is_some_and(|key| index.says(&id, key)) {
-                // Somebody changed it behind our back.
+                // The entry was changed outside of this store.
                 self.shared.note(principal, &id, key);
                 continue;
             }
@@ -192,7 +198,7 @@ impl LongTermMemory for SemanticMemory {
         Ok(deleted)
     }
 
-    /// Archived entries have no vectors.
+    /// Archived entries have no vectors, so the index needs no change.
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.shared.store.purge(before).await
     }

@@ -1,20 +1,25 @@
-//! Long-term memory that is found by what it means, too: [`SemanticMemory`].
+//! Long-term memory that is also searched by meaning: [`SemanticMemory`].
 //!
-//! **Texts leave this process**: what entries say, and what is searched for, goes to the [`EmbeddingClient`], which for
-//! most is a server. A host searches for what people say and what the agent answers. Without this store nobody is asked
-//! for vectors.
+//! **Texts leave this process**: entries and queries are sent to the [`EmbeddingClient`], which is usually a
+//! server. A host
+//! searches for users' messages and the agent's answers. Without this store nothing is embedded.
 //!
-//! **Writing** never waits for vectors: an entry is found by its words at once, and by its meaning when the [`Embedder`]
-//! has come to it. Its content is what counts; its category and tags are found by their words. Only live entries have
-//! vectors, so archived ones are found by their words.
+//! **Writes** never wait for vectors: an entry is found by its words at once, and by meaning when the [`Embedder`]
+//! has
+//! embedded it. Only its content is embedded; category and tags are found by words. Archived entries have no
+//! vectors and
+//! are found by words.
 //!
-//! **Searching** asks for the vector of the query, compares it with all, and joins what is near with what has the words.
-//! When there is no vector in time, words alone count, and nobody asks the model again for 30 seconds.
+//! **Searches** embed the query, compare it with all vectors (an exact search), and fuse the hits with those by
+//! words.
+//! Without a vector in time, search falls back to words, and for 30 seconds no search waits for the model.
 //!
-//! **Vectors are kept** in `vectors.jsonl`, those of other principals in `@{principal}/vectors.jsonl`, by the digest of
-//! the model's name and the text: so what entries say is not embedded anew after a restart, and vectors of different
-//! models never meet. The file can be deleted while nobody has it open; what is missing or damaged in it is asked for
-//! again. It grows to twice as many vectors as there are entries, and 1000 more; then those that no entry has go.
+//! **Vectors are cached** in `vectors.jsonl`, those of other principals in `@{principal}/vectors.jsonl`, by the
+//! digest of
+//! the model's name and the text: an unchanged entry is not embedded again after a restart, and vectors of different
+//! models never mix. The file may be deleted while the store is closed; missing or damaged vectors are computed
+//! again. It
+//! is compacted when it has more than twice as many vectors as there are entries, plus 1000.
 //!
 //! [`EmbeddingClient`]: rockbot_core::embedding::EmbeddingClient
 

@@ -1,21 +1,26 @@
-//! How memories are found by their meaning.
+//! Options of semantic search.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a [`SemanticMemory`](super::SemanticMemory) finds entries.
+/// Options of a [`SemanticMemory`](super::SemanticMemory).
 #[derive(Debug, Clone)]
 pub struct SemanticMemoryOptions {
-    /// The folder in which vectors are kept. Default: none, so that each process asks for all of them;
-    /// [`Memory::embeddings`](crate::Memory::embeddings) takes `embeddings` below the host's data folder, if it has one.
+    /// Folder of the vector cache. Default: none, so that each process embeds all entries again;
+    /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data folder, if it has
+    /// one.
     pub folder: Option<PathBuf>,
-    /// How long a search waits for the vectors of the entries and of its query. Default 1 second: a host gives those
-    /// who know something 2.
+    /// Maximum time that a search waits for the index and for the vector of its query. Default 1 second: a host
+    /// gives its
+    /// context sources 2.
     pub query_time_limit: Duration,
-    /// What is less similar than this has nothing to do with the query, from 0 to 1. Default 0.3, which suits most models.
-    /// Some have all texts close together: for those of the E5 family 0.75 is better.
+    /// Minimum similarity of a hit, from 0 to 1. Default 0.3, which suits most models. Some models place all texts
+    /// close
+    /// together: for the E5 family 0.75 is better.
     pub min_similarity: f32,
-    /// How much of a text is embedded, in bytes. Default 8 000, about 2 000 tokens; smaller models take 512.
+    /// Maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000
+    /// tokens; smaller
+    /// models take 512.
     pub max_text: usize,
 }
 

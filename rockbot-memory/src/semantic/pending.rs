@@ -1,4 +1,4 @@
-//! Whose entries wait for vectors.
+//! The principals whose entries wait for vectors.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use rockbot_core::Principal;
 use tokio::sync::Notify;
 
-/// How many principals wait at most; those beyond wait again when they are searched next.
+/// Maximum number of waiting principals; any further one is added again by its next search.
 const MAX_PRINCIPALS: usize = 10_000;
 
-/// Principals, each once: who waits the longest comes first.
+/// A deduplicating queue of principals: the longest waiting comes first.
 #[derive(Debug, Default)]
 pub(super) struct PendingPrincipals {
     principals: Mutex<VecDeque<Principal>>,
@@ -25,7 +25,7 @@ impl PendingPrincipals {
         }
     }
 
-    /// Waits for one, and takes it away.
+    /// Waits for a principal, and removes it from the queue.
     pub(super) async fn next(&self) -> Principal {
         loop {
             let first = self

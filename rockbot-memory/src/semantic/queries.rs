@@ -1,4 +1,4 @@
-//! Vectors of what is searched for.
+//! The cache of query vectors.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,15 +9,15 @@ use rockbot_core::{Digest, Principal};
 
 use super::shared::SemanticState;
 
-/// How many vectors are kept: in each turn of a conversation its topics are searched for once more.
+/// Maximum number of cached vectors: each turn of a conversation searches for its topics again.
 const MAX_QUERIES: usize = 128;
 
-/// The last queries, the newest at the end.
+/// The most recent queries, the newest last.
 #[derive(Debug, Default)]
 pub(super) struct Queries(Mutex<VecDeque<(Digest, Embedding)>>);
 
 impl Queries {
-    /// The vector of `text`, if there is one within the time limit.
+    /// Returns the vector of `text`, if it is available within the time limit.
     pub(super) async fn vector(
         &self,
         shared: &SemanticState,
@@ -33,7 +33,7 @@ impl Queries {
         if shared.health.is_resting() {
             return None;
         }
-        // That it failed was said when it began to.
+        // The failure was logged when it began.
         let mut vectors = shared.embed(principal, vec![text.to_owned()], time_limit).await.ok()?;
         let vector = vectors.pop()?;
         self.keep(key, vector.clone());

@@ -1,4 +1,4 @@
-//! What searching and embedding have in common.
+//! State shared by search and embedder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::vector_file::VectorFiles;
 use crate::storage::blocking::blocking;
 use crate::storage::principal_cache::PrincipalCache;
 
-/// The session of calls that belong to none.
+/// Session id of embedding calls, which belong to no conversation.
 const SESSION: &str = "embeddings";
 
 #[derive(Debug)]
@@ -32,31 +32,31 @@ pub(super) struct SemanticState {
 }
 
 impl SemanticState {
-    /// As much of a text as is embedded.
+    /// Truncates a text to the length that is embedded.
     pub(super) fn cut<'t>(&self, text: &'t str) -> &'t str {
         &text[..text.floor_char_boundary(self.max_text)]
     }
 
-    /// By what the vector of an entry is known; `None` when it has none: it is not live, or says nothing.
+    /// Returns the cache key of an entry's vector; `None` for an entry that is archived or empty.
     pub(super) fn key(&self, entry: &MemoryEntry) -> Option<Digest> {
         let text = self.cut(entry.content.trim());
         let has_vector = entry.is_live() && !text.is_empty();
         has_vector.then(|| Digest::of([self.client.model(), text]))
     }
 
-    /// Takes in what an entry says now.
+    /// Records the current text of an entry.
     pub(super) fn note(&self, principal: &Principal, id: &MemoryId, key: Option<Digest>) {
         if self.indexes.get_or_default(principal).note(id, key) {
             self.pending.add(principal);
         }
     }
 
-    /// The index of `principal`, after a rescan for entries that it does not know, if that is some time ago.
+    /// Returns the index of `principal`, after a scan for unknown entries if one is due.
     pub(super) async fn index(self: &Arc<Self>, principal: &Principal) -> Result<Arc<Index>, StoreError> {
         let index = self.indexes.get_or_default(principal);
         if index.is_stale() {
             let _looking = index.scan_lock.lock().await;
-            // Somebody else may just have scanned.
+            // Checked again under the lock: another task may just have scanned.
             if index.is_stale() {
                 self.rescan(principal, &index).await?;
             }
@@ -98,7 +98,7 @@ impl SemanticState {
         })
     }
 
-    /// The vectors of `texts`, each of which has something in it.
+    /// Embeds `texts`, none of which is empty.
     pub(super) async fn embed(
         &self,
         principal: &Principal,
@@ -109,7 +109,7 @@ impl SemanticState {
         let cx = CallContext::new(SESSION).with_principal(principal.clone());
         let cx = cx.with_deadline(tokio::time::Instant::now() + time_limit);
         let asked = texts.len();
-        // Not every client looks at its deadline.
+        // The time limit is enforced here as well: not every client honours its deadline.
         let answer = timeout(time_limit, self.client.embed(EmbeddingCall::new(texts, cx))).await;
         let answer = answer.unwrap_or_else(|_| Err(self.timed_out(time_limit).into()));
         let answer = answer.and_then(|vectors| self.counted(vectors, asked));
@@ -132,7 +132,7 @@ impl SemanticState {
         ChatError::new(ChatErrorKind::TimedOut, message)
     }
 
-    /// Clients promise it, and a wrong one must not mix up who says what.
+    /// Checks the number of vectors, because a wrong one would assign vectors to the wrong texts.
     fn counted(&self, vectors: Vec<Embedding>, asked: usize) -> Result<Vec<Embedding>, EmbeddingError> {
         match vectors.len() == asked {
             true => Ok(vectors),

@@ -16,21 +16,21 @@ use crate::storage::blocking::failed;
 
 const NAME: &str = "vectors.jsonl";
 
-/// The longest line that is read, in bytes: vectors have up to some thousand numbers.
+/// Maximum length of a line, in bytes: vectors have up to some thousand numbers.
 const MAX_LINE: u64 = 1 << 20;
 
-/// How far from 1 the length of a vector may be that rounding, and not damage, has changed.
+/// Maximum deviation of a vector's length from 1 that counts as rounding; a larger one is damage.
 const ROUNDING: f32 = 1e-3;
 
-/// A folder of vectors, a file for each principal. Everything in it can be computed again.
+/// A folder of vectors, with a file for each principal. It is a cache: everything in it can be computed again.
 #[derive(Debug)]
 pub(super) struct VectorFiles(Mutex<DataFolder>);
 
-/// A vector, by the digest of what has it.
+/// A line of the file: a vector under the digest of its text.
 #[derive(Debug, Serialize, Deserialize)]
 struct VectorLine {
     text: Digest,
-    /// Its numbers, 4 bytes each with the lowest first, as Base64.
+    /// The numbers as little-endian `f32`, in Base64.
     vector: String,
 }
 
@@ -45,7 +45,7 @@ impl VectorFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of `principal`. What cannot be read is left out.
+    /// Loads the vectors of `principal`. Unreadable lines are skipped.
     pub(super) fn load(&self, principal: &Principal) -> Result<StoredVectors, StoreError> {
         let (name, folder, mut filed) = (file_of(principal)?, self.folder(), StoredVectors::default());
         let read = folder.read_lines(&name, MAX_LINE, |line| {
@@ -68,7 +68,7 @@ impl VectorFiles {
         appended.map(drop).map_err(unwritten)
     }
 
-    /// Has these vectors, and no others.
+    /// Rewrites the file with exactly these vectors.
     pub(super) fn replace(&self, principal: &Principal, vectors: &[(Digest, Vec<f32>)]) -> Result<(), StoreError> {
         let lines = lines(vectors.iter().map(|(text, values)| (*text, &**values)));
         self.folder().replace(&file_of(principal)?, &lines).map_err(unwritten)
@@ -100,7 +100,7 @@ fn lines<'a>(vectors: impl Iterator<Item = (Digest, &'a [f32])>) -> Vec<u8> {
     lines
 }
 
-/// The vector, unless it is damaged: those that we write have a length of 1.
+/// Decodes a vector; returns `None` if it is damaged, since vectors are written with a length of 1.
 fn vector(text: &str) -> Option<Embedding> {
     let bytes = STANDARD.decode(text).ok()?;
     let (numbers, rest) = bytes.as_chunks::<4>();

@@ -1,10 +1,10 @@
-//! Changing a part of a stored text: what all `edit_…` tools have in common.
+//! Replacing a part of a stored text: shared by all `edit_…` tools.
 
-/// Puts `new` in the place of `old` in `text`: of its only occurrence, or of all of them.
+/// Replaces `old` by `new` in `text`: its only occurrence, or all of them.
 ///
 /// # Errors
 ///
-/// Fails when `old` is empty, does not occur, occurs more often than is meant, or is `new`.
+/// Returns an error if `old` is empty, does not occur, occurs more than once without `all`, or equals `new`.
 pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<String, EditError> {
     if old.is_empty() {
         return Err(EditError::Empty);
@@ -20,7 +20,7 @@ pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<Stri
     }
 }
 
-/// Why a text was not changed.
+/// The reason why a text was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EditError {
     #[error("old_string is empty: give the text that is to be replaced, exactly as it stands there")]

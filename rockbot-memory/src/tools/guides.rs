@@ -1,4 +1,4 @@
-//! The guides to the tools.
+//! The guides to the memory tools.
 
 use rockbot_core::tool::StaticGuide;
 

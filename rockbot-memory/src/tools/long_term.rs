@@ -17,7 +17,7 @@ use super::{ChangeError, ToolDeps, ago, category, failed, invalid, tags};
 use crate::background::{BackgroundQueue, Expansion, new_memory_id};
 use crate::storage::blocking::blocking;
 
-/// What the tools work on.
+/// State of the tools.
 #[derive(Debug, Clone)]
 pub(crate) struct LongTermTools {
     pub(crate) memory: Arc<dyn LongTermMemory>,
@@ -38,16 +38,17 @@ pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 6] {
     .map(|tool| tool.source("memory"))
 }
 
-/// Remembers a fact beyond this conversation: about the user, their work, their wishes. It is there at once; it is put in
-/// order in the background.
+/// Saves a fact beyond this conversation: about the user, their work, their wishes. It can be found at once and is
+/// filed in
+/// the background.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveMemory {
     /// The fact, in words that make sense without this conversation.
     content: String,
-    /// Under what to file it, such as `projects/rust`.
+    /// The category, such as `projects/rust`.
     #[serde(default)]
     category: Option<String>,
-    /// Words to find it by, with commas between them.
+    /// Keywords, separated by commas.
     #[serde(default)]
     tags: Option<String>,
 }
@@ -60,7 +61,7 @@ async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> 
             "content is empty: say what is to be remembered",
         ));
     }
-    // There may be many, with many words.
+    // Off the runtime's threads: a principal may have many entries with many words.
     let entry = match blocking(move || Ok(news(&known, entry))).await.map_err(failed)? {
         Ok(entry) => entry,
         Err(standing) => return Ok(standing),
@@ -75,10 +76,13 @@ async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> 
     }
 }
 
-/// What of `entry` is not known yet; all of it when it says the same as a known one, which is then reinforced. When there
-/// is nothing new, where it stands.
+/// Returns the part of `entry` that is not known yet.
+///
+/// An entry that repeats a known one is returned whole and reinforces it. If nothing is new, the error names the
+/// entries
+/// that contain the text.
 fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, String> {
-    // What is trusted less is no reason to forget this.
+    // An entry of lower trust does not make this text redundant.
     let trust = entry.provenance.trust;
     let live = known
         .iter()
@@ -94,9 +98,10 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
     Ok(entry)
 }
 
-/// The lines of `text` that stand in none of the entries; and where the others stand.
+/// Returns the lines of `text` that no entry contains, and the ids of the entries that contain the others.
 ///
-/// What a model was shown of its memory it may repeat. Repeated it must not become a second memory, with a new date and a
+/// A model may repeat what it was shown of its memory. Repeated, it must not become a second memory with a new
+/// date and a
 /// trust that the first one does not have.
 fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, String) {
     let mut new = Vec::new();
@@ -113,7 +118,7 @@ fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, String) 
     (new.join("\n").trim().to_owned(), standing.join("\n"))
 }
 
-/// A line as the model is shown it, without what stands before the fact and what says that there is more of it.
+/// Removes the label and the continuation mark with which a line is shown to the model.
 fn without_label(line: &str) -> &str {
     let line = line.trim_end().trim_end_matches("[…]");
     let listed = line.trim_start().trim_start_matches(['-', '*']).trim_start();
@@ -123,19 +128,19 @@ fn without_label(line: &str) -> &str {
     }
 }
 
-/// Finds what is remembered from other conversations. Search before you say that you do not know something about the user.
+/// Searches memories of other conversations. Search before you say that you do not know something about the user.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchMemory {
-    /// Words that the memory may have; without them the newest are shown.
+    /// Words to search for; without them the newest memories are listed.
     #[serde(default)]
     query: Option<String>,
-    /// Only what is filed there or below it.
+    /// Only this category and its subcategories.
     #[serde(default)]
     category: Option<String>,
-    /// Only what came from there, such as `user` or `tool:web_browse`.
+    /// Only this source, such as `user` or `tool:web_browse`.
     #[serde(default)]
     source: Option<String>,
-    /// Set it to see archived memories as well. Default: `false`.
+    /// Includes archived memories. Default: `false`.
     // Older versions called it `with_deleted`; a resumed turn may still use that name.
     #[serde(default, alias = "with_deleted")]
     with_archived: bool,
@@ -168,7 +173,7 @@ fn nothing(query: &MemoryQuery) -> &'static str {
     }
 }
 
-/// How the model sees an entry: `- [id] (category, remembered today): fact`.
+/// Formats an entry for the model: `- [id] (category, remembered today): fact`.
 pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
     let category = entry.category.as_ref().map_or("general", |category| category.as_str());
     let mut about = vec![
@@ -189,16 +194,16 @@ pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
     }
 }
 
-/// Changes a part of a memory. It keeps its age, and what else is known of it.
+/// Replaces a part of a memory. Its age and its other properties are kept.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct EditMemory {
     /// The id, as search_memory shows it.
     id: String,
-    /// The text to be replaced, exactly as it stands there; it must stand there once.
+    /// The text to replace, exactly as it stands there; it must occur once.
     old_string: String,
-    /// What to put there; empty to take the text out.
+    /// The new text; empty to remove the old one.
     new_string: String,
-    /// Whether every occurrence is meant.
+    /// Replaces every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -224,7 +229,7 @@ async fn edit(this: State<LongTermTools>, args: EditMemory, cx: CallContext) -> 
     Ok(format!("`{id}` now says: {}", after.content))
 }
 
-/// Archives a memory that is wrong or no longer wanted: searches no longer find it. restore_memory brings it back.
+/// Archives a memory that is wrong or no longer wanted: searches no longer find it. restore_memory undoes this.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ArchiveMemory {
     /// The id, as search_memory shows it.
@@ -252,7 +257,7 @@ async fn archive(this: State<LongTermTools>, args: ArchiveMemory, cx: CallContex
 /// Restores an archived memory, also one that other memories superseded.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RestoreMemory {
-    /// The id that archive_memory was called with.
+    /// The id of the archived memory.
     id: String,
 }
 
@@ -263,7 +268,7 @@ async fn restore(this: State<LongTermTools>, args: RestoreMemory, cx: CallContex
     Ok(format!("`{id}` is remembered again."))
 }
 
-/// Lists under what memories are filed, and how many there are.
+/// Lists the categories of memories, with the number of memories in each.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListMemoryCategories {}
 

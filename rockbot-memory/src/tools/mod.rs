@@ -1,4 +1,4 @@
-//! The tools by which a model uses what an agent remembers: one file for each family.
+//! The tools by which a model uses the agent's memory: one file for each family.
 
 mod edit;
 pub(crate) mod guides;
@@ -17,24 +17,24 @@ use rockbot_core::{Clock, Timestamp};
 
 pub(crate) use taint::{ReadTaint, is_untrusted_source};
 
-/// How many tags an entry may have.
+/// Maximum number of tags of an entry.
 const MAX_TAGS: usize = 20;
 
-/// What all families need.
+/// The dependencies of all families.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolDeps {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) taint: Arc<ReadTaint>,
 }
 
-/// The tags in a list with commas.
+/// Parses a list of tags, separated by commas.
 fn tags(list: Option<&str>) -> Vec<String> {
     let tags = list.unwrap_or_default().split(',').map(str::trim);
     let tags = tags.filter(|tag| !tag.is_empty()).take(MAX_TAGS);
     tags.map(str::to_owned).collect()
 }
 
-/// The category of this name; a blank one is none.
+/// Parses the name of a category; a blank one is none.
 fn category(name: Option<&str>) -> Result<Option<StorePath>, ToolError> {
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     name.map(path).transpose()
@@ -44,7 +44,7 @@ fn path(name: &str) -> Result<StorePath, ToolError> {
     StorePath::new(name).map_err(|error: PathError| invalid(&error))
 }
 
-/// What the model must say differently.
+/// Converts an error into one that asks the model to correct its arguments.
 fn invalid(error: &impl ToString) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }
@@ -80,7 +80,7 @@ impl ChangeError {
     }
 }
 
-/// How long ago something was, in days.
+/// Formats the age of a timestamp in days.
 pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     match now.since(then).as_secs() / (24 * 60 * 60) {
         0 => "today".to_owned(),

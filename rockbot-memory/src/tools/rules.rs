@@ -1,4 +1,4 @@
-//! The tools of rules, and of where the user is.
+//! The tools of rules, and of the user's time zone.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::edit::edited;
 use super::{ToolDeps, failed, invalid, time_zone};
 
-/// What the tools work on.
+/// State of the tools.
 #[derive(Debug, Clone)]
 pub(crate) struct RuleTools {
     pub(crate) rules: Arc<dyn RulesStore>,
@@ -30,7 +30,7 @@ pub(crate) fn tools(rules: &RuleTools) -> [Tool; 5] {
     .map(|tool| tool.source("memory"))
 }
 
-/// Adds a rule that you keep to in every conversation. Only when the user asks for one.
+/// Adds a rule that you follow in every conversation. Use it only when the user asks for one.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AddRule {
     /// The rule, in one line.
@@ -46,14 +46,14 @@ async fn add(this: State<RuleTools>, args: AddRule, cx: CallContext) -> Result<S
     }
 }
 
-/// Changes a part of a rule.
+/// Replaces a part of a rule.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct EditRule {
-    /// The text to be replaced, exactly as it stands in the rules; it must stand there once.
+    /// The text to replace, exactly as it stands in the rules; it must occur once.
     old_string: String,
-    /// What to put there; empty to take the text out.
+    /// The new text; empty to remove the old one.
     new_string: String,
-    /// Whether every occurrence is meant.
+    /// Replaces every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -62,7 +62,7 @@ async fn edit(this: State<RuleTools>, args: EditRule, cx: CallContext) -> Result
     this.may_change("rules are", &cx)?;
     let before = this.rules.list(cx.principal()).await.map_err(failed)?;
     let texts: Vec<_> = before.iter().map(Rule::as_str).collect();
-    // A rule is a line, so what is replaced must not join or part any.
+    // A rule is one line, so an edit must neither join nor split lines.
     if [&args.old_string, &args.new_string]
         .iter()
         .any(|text| text.contains('\n'))
@@ -98,7 +98,7 @@ async fn remove(this: State<RuleTools>, args: RemoveRule, cx: CallContext) -> Re
     }
 }
 
-/// Lists the rules that hold in every conversation.
+/// Lists the rules that apply in every conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListRules {}
 
@@ -106,8 +106,8 @@ async fn list(this: State<RuleTools>, _: ListRules, cx: CallContext) -> Result<S
     this.shown(&cx).await
 }
 
-/// Keeps in which time zone the user is, when they say so. The times that you are told are then those of that zone, from
-/// their next message on.
+/// Sets the user's time zone, when they tell you where they are. From their next message on, times are given in
+/// that zone.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SetTimezone {
     /// The IANA name of the zone, such as Europe/Paris.
@@ -123,8 +123,11 @@ async fn set_time_zone(this: State<RuleTools>, args: SetTimezone, cx: CallContex
 }
 
 impl RuleTools {
-    /// A rule is an instruction in every turn to come, so no stranger's text may become one; nor may one move the user to
-    /// another place.
+    /// Refuses the change in a turn that read untrusted text.
+    ///
+    /// A rule is an instruction in every later turn, so untrusted text must not become one; nor may it move the
+    /// user to
+    /// another time zone.
     fn may_change(&self, what: &str, cx: &CallContext) -> Result<(), ToolError> {
         let origin = self.deps.taint.origin(cx);
         match origin.trust {
@@ -137,8 +140,11 @@ impl RuleTools {
         }
     }
 
-    /// The new rule first: a crash in between leaves one rule too many, never one too few. Unless they are the same to
-    /// the store.
+    /// Replaces a rule.
+    ///
+    /// Ordering: the new rule is added first, unless the store treats both as equal. A crash in between leaves one
+    /// rule too
+    /// many, never one too few.
     async fn replace(&self, before: &Rule, after: Option<Rule>, cx: &CallContext) -> Result<(), StoreError> {
         let (first, last) = match after {
             Some(after) if after.is_same_as(before) => (None, Some(after)),

@@ -14,7 +14,7 @@ use super::{ChangeError, ToolDeps, ago, failed, invalid, path};
 use crate::background::{BackgroundQueue, Summary};
 use crate::skill_service::SkillService;
 
-/// What the tools work on.
+/// State of the tools.
 #[derive(Debug, Clone)]
 pub(crate) struct SkillTools {
     pub(crate) service: Arc<SkillService>,
@@ -34,7 +34,8 @@ pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
     .map(|tool| tool.source("memory"))
 }
 
-/// Lists the skills: what you have learned to do, with what each is for. Read one with get_skill before you do such a thing.
+/// Lists the skills that you have learned, with the purpose of each. Read a skill with get_skill before you do
+/// such a task.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListSkills {}
 
@@ -42,12 +43,12 @@ async fn list(this: State<SkillTools>, _: ListSkills, cx: CallContext) -> Result
     this.index(&cx).await
 }
 
-/// Reads a skill: how something is done, step by step.
+/// Reads a skill: instructions for a task, step by step.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GetSkill {
     /// The name, as list_skills shows it.
     name: String,
-    /// One of the files that belong to it, as the skill lists them; without it you read the skill itself.
+    /// One of the files that belong to the skill, as the skill lists them; without it you read the skill itself.
     file: Option<String>,
 }
 
@@ -78,13 +79,14 @@ async fn get(this: State<SkillTools>, args: GetSkill, cx: CallContext) -> Result
     Ok(text)
 }
 
-/// Writes down how something is done, so that you can do it again in another conversation. A skill of the same name is
-/// replaced; to change a part of one, use edit_skill.
+/// Saves instructions for a task, so that you can do it again in another conversation. A skill of the same name is
+/// replaced;
+/// use edit_skill to change a part of one.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveSkill {
     /// The name, such as `mail/weekly-report`.
     name: String,
-    /// How it is done: Markdown, the steps and what to look out for.
+    /// The instructions in Markdown: the steps, and what to look out for.
     content: String,
 }
 
@@ -119,16 +121,16 @@ async fn save(this: State<SkillTools>, args: SaveSkill, cx: CallContext) -> Resu
     this.index(&cx).await
 }
 
-/// Changes a part of a skill.
+/// Replaces a part of a skill.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct EditSkill {
     /// The name, as list_skills shows it.
     name: String,
-    /// The text to be replaced, exactly as it stands there; it must stand there once.
+    /// The text to replace, exactly as it stands there; it must occur once.
     old_string: String,
-    /// What to put there; empty to take the text out.
+    /// The new text; empty to remove the old one.
     new_string: String,
-    /// Whether every occurrence is meant.
+    /// Replaces every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -157,7 +159,7 @@ async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Resu
     Ok(format!("`{name}` is changed."))
 }
 
-/// Deletes a skill that is wrong or no longer of use, for good.
+/// Deletes a skill that is wrong or no longer useful, permanently.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct DeleteSkill {
     /// The name, as list_skills shows it.
@@ -181,7 +183,7 @@ async fn delete(this: State<SkillTools>, args: DeleteSkill, cx: CallContext) -> 
 }
 
 impl SkillTools {
-    /// All skills, a line each.
+    /// Lists all skills, one line each.
     async fn index(&self, cx: &CallContext) -> Result<String, ToolError> {
         let skills = self.service.skills.list(cx.principal()).await.map_err(failed)?;
         self.deps.taint.note(cx, skills.iter().map(|skill| &skill.provenance));
@@ -197,7 +199,7 @@ impl SkillTools {
     }
 }
 
-/// How the model sees a skill in an index: `- name (written today, never used): what it is for`.
+/// Formats a skill of an index for the model: `- name (written today, never used): purpose`.
 pub(crate) fn line(skill: &Skill, now: Timestamp) -> String {
     let written = ago(skill.updated_at.unwrap_or(skill.created_at), now);
     let used = match skill.last_used_at {

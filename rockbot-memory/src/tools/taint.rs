@@ -1,4 +1,4 @@
-//! Where a text comes from that a model writes down.
+//! The origin of texts that a model saves: taint tracking from read to write.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use rockbot_core::chat::Provenance;
 use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::{CallContext, TurnId};
 
-/// Our tools that confirm what they did, and show no more than they note.
+/// Tools of this crate that only confirm a change, and show no more than they record.
 const WRITERS: [&str; 8] = [
     "tool:save_memory",
     "tool:restore_memory",
@@ -19,8 +19,9 @@ const WRITERS: [&str; 8] = [
     "tool:set_timezone",
 ];
 
-/// Our tools that always show what is stored. How far that can be trusted, they [note](ReadTaint::note): of one that did not,
-/// nobody knows.
+/// Tools of this crate that show stored texts. They [record](ReadTaint::note) the trust of what they show; a call
+/// without a
+/// record counts as untrusted.
 const READERS: [&str; 14] = [
     "tool:search_memory",
     "tool:edit_memory",
@@ -39,23 +40,25 @@ const READERS: [&str; 14] = [
     "tool:remove_rule",
 ];
 
-/// Where a text comes from of which nobody knows it: people wrote it into a file, or another program that did not say.
+/// Source of a text without a recorded origin: a file edited by hand, or another program that did not say.
 const UNKNOWN: &str = "unknown";
 
-/// How many turns are known.
+/// Maximum number of turns on record.
 const TURNS: usize = 256;
 
-/// What turns read of what is stored: the least trusted of it. Knows the newest 256 turns; of any other, what it read is not
+/// The least trusted stored text that each turn has read. It holds the newest 256 turns; of any other turn, reads
+/// count as
+/// untrusted.
 /// trusted.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTaint(Mutex<VecDeque<(TurnId, Option<Provenance>)>>);
 
 impl ReadTaint {
-    /// The turn of `cx` is shown texts from there.
+    /// Records that the turn of `cx` is shown texts of these origins.
     pub(super) fn note<'a>(&self, cx: &CallContext, shown: impl IntoIterator<Item = &'a Provenance>) {
         let Some(turn) = cx.turn() else { return };
         let untrusted = shown.into_iter().find(|from| is_untrusted_source(from)).cloned();
-        // No code that can panic runs under the lock.
+        // Cannot be poisoned in practice: no code that can panic runs under the lock.
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, least)) = turns.iter_mut().find(|(known, _)| known == turn) {
             *least = least.take().or(untrusted);
@@ -67,11 +70,12 @@ impl ReadTaint {
         turns.push_back((turn.clone(), untrusted));
     }
 
-    /// Where a text comes from that the model of `cx` writes down now: from whoever started its turn, unless it has read
-    /// what a stranger may have written.
+    /// Returns the origin of a text that the model of `cx` saves now: the source that started its turn, unless the
+    /// turn has read
+    /// untrusted text.
     pub(super) fn origin(&self, cx: &CallContext) -> Provenance {
         let Some(UntrustedSources(heard)) = cx.extension() else {
-            // No model of this host makes the call.
+            // The call comes from outside of this host, and not from a model of its own.
             return started(cx.content_trust());
         };
         let is_own = |source: &&str| *source == UNKNOWN || WRITERS.contains(source) || READERS.contains(source);
@@ -94,13 +98,14 @@ impl ReadTaint {
     }
 }
 
-/// Whether a stranger may have written it. What people wrote into files by hand has no origin either, and keeps nobody from
-/// anything.
+/// Returns `true` if the text may come from an untrusted source. Files edited by hand have no recorded origin
+/// either, and
+/// count as the operator's.
 pub(crate) fn is_untrusted_source(from: &Provenance) -> bool {
     from.trust == Trust::Untrusted && from.source != UNKNOWN
 }
 
-/// Of two, the one to trust less; the first when they are alike.
+/// Returns the less trusted of two origins; the first one if they are equal.
 pub(super) fn least(a: Provenance, b: Provenance) -> Provenance {
     if b.trust < a.trust { b } else { a }
 }
@@ -150,7 +155,7 @@ mod tests {
         taint.note(&heard(&[]), [&Provenance::USER, &untrusted("tool:mail")]);
         taint.note(&heard(&[]), [&Provenance::USER]);
         assert_eq!(origin(&["tool:search_memory"]), untrusted("tool:mail"));
-        // It shows the list of skills with what it did.
+        // The tool shows the list of skills with its confirmation.
         assert_eq!(origin(&["tool:save_skill"]), untrusted("tool:mail"));
         let stranger = heard(&[]).with_turn("u".into()).with_trust(Trust::Untrusted);
         assert_eq!(taint.origin(&stranger), untrusted("user"));

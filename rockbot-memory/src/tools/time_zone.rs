@@ -1,20 +1,20 @@
-//! Time zones by their names.
+//! Time zones by name.
 
 use jiff::tz::{self, TimeZone};
 use rockbot_core::Timestamp;
 use rockbot_core::support::nearest_names;
 
-/// How many zones are suggested when nobody knows the one that was meant.
+/// Maximum number of suggestions for an unknown name.
 const SUGGESTIONS: usize = 3;
 
-/// A time zone that has a name.
+/// A named time zone.
 #[derive(Debug)]
 pub(super) struct Zone {
     name: String,
     zone: TimeZone,
 }
 
-/// A time zone that nobody knows.
+/// The error for an unknown time zone.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is no time zone: give an IANA name such as `Europe/Paris`{}", did_you_mean(.nearest))]
 pub(super) struct UnknownTimeZone {
@@ -22,7 +22,7 @@ pub(super) struct UnknownTimeZone {
     nearest: Vec<String>,
 }
 
-/// The zone of this name, whatever its case.
+/// Returns the zone of this name, ignoring case.
 pub(super) fn find(name: &str) -> Result<Zone, UnknownTimeZone> {
     let found = TimeZone::get(name.trim()).ok().filter(|zone| !zone.is_unknown());
     let found = found.and_then(|zone| {
@@ -36,12 +36,12 @@ pub(super) fn find(name: &str) -> Result<Zone, UnknownTimeZone> {
 }
 
 impl Zone {
-    /// Its IANA name.
+    /// Returns its IANA name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the clocks show there `now`.
+    /// Describes the local time at `now`.
     pub(super) fn local_time(&self, now: Timestamp) -> String {
         let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         match jiff::Timestamp::from_millisecond(millis) {
@@ -49,13 +49,13 @@ impl Zone {
                 let now = now.to_zoned(self.zone.clone());
                 format!("In {} it is {}.", self.name, now.strftime("%A, %-d %B %Y, %H:%M %:z"))
             }
-            // A clock beyond the year 9999 has more to worry about.
+            // Reached only for clocks beyond the year 9999.
             Err(_) => format!("What time it is in {} is not known.", self.name),
         }
     }
 }
 
-/// The zones of the places that are called nearly the same: people say where they are, and mistype.
+/// Returns the zones of places with similar names: users name their city, and mistype.
 fn nearest(name: &str) -> Vec<String> {
     let name = name.trim().replace(' ', "_");
     let zones: Vec<String> = tz::db().available().map(|zone| zone.to_string()).collect();
@@ -70,7 +70,7 @@ fn nearest(name: &str) -> Vec<String> {
     near.take(SUGGESTIONS).cloned().collect()
 }
 
-/// The last part of a name.
+/// Returns the last segment of a name.
 fn place(zone: &str) -> &str {
     zone.rsplit('/').next().unwrap_or(zone)
 }

@@ -1,4 +1,4 @@
-//! The tools of working memory, beside `get_from_working_memory`, which comes with every working memory.
+//! The tools of working memory, beside `get_from_working_memory`, which belongs to every working memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,19 @@ use super::edit::edited;
 use super::taint::least;
 use super::{ToolDeps, category, invalid, path, tags};
 
-/// How many entries a list shows.
+/// Maximum number of entries in a list.
 const MAX_LISTED: usize = 500;
 
-/// How many entries a search shows.
+/// Maximum number of hits of a search.
 const MAX_FOUND: usize = 20;
 
-/// How much of an entry a search shows, in characters.
+/// Length of the preview of a hit, in characters.
 const PREVIEW_LEN: usize = 120;
 
-/// The longest that an entry is kept: a week, in minutes.
+/// Maximum lifetime of an entry: a week, in minutes.
 const MAX_MINUTES: u32 = 7 * 24 * 60;
 
-/// What the tools work on.
+/// State of the tools.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkingTools {
     pub(crate) memory: Arc<dyn WorkingMemory>,
@@ -45,22 +45,24 @@ pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
     .map(|tool| tool.source("memory"))
 }
 
-/// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. What is to be known in other
-/// conversations belongs to save_memory.
+/// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use save_memory for
+/// facts that
+/// other conversations need.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveToWorkingMemory {
-    /// Under which key: without a slash it is one of this conversation, `shared/…` is seen by all of the user's.
+    /// The key. Without a slash it belongs to this conversation; `shared/…` is visible to all conversations of the
+    /// user.
     key: String,
     /// The text.
     data: String,
-    /// For how many minutes: 5 if you do not say, 10080 at most.
+    /// Lifetime in minutes: 5 by default, 10080 at most.
     #[serde(default)]
     #[schemars(range(min = 1, max = MAX_MINUTES))]
     ttl_minutes: Option<u32>,
-    /// What it is about, such as `projects/rust`.
+    /// The category, such as `projects/rust`.
     #[serde(default)]
     category: Option<String>,
-    /// Words to find it by, with commas between them.
+    /// Keywords, separated by commas.
     #[serde(default)]
     tags: Option<String>,
 }
@@ -81,11 +83,12 @@ async fn save(this: State<WorkingTools>, args: SaveToWorkingMemory, cx: CallCont
     Ok(format!("Kept under `{key}` for {} minutes.", ttl.as_secs() / 60))
 }
 
-/// Lists what is kept in working memory: keys and until when, not the texts.
+/// Lists the entries of working memory: keys and expiry, not the texts.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListWorkingMemory {
-    /// Only what is kept below this path, such as `shared` or `patrol/mail`, or `*` for everything that you may read; without
-    /// it what this conversation kept.
+    /// Only keys below this path, such as `shared` or `patrol/mail`, or `*` for everything that you may read;
+    /// without it the
+    /// entries of this conversation.
     #[serde(default)]
     namespace: Option<String>,
 }
@@ -104,19 +107,21 @@ async fn list(this: State<WorkingTools>, args: ListWorkingMemory, cx: CallContex
     }
 }
 
-/// Finds entries of working memory by words in their keys, texts, tags and categories. It shows how they begin; read one with
+/// Searches working memory by words in keys, texts, tags and categories. It shows the beginning of each hit; read
+/// one with
 /// get_from_working_memory.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchWorkingMemory {
-    /// The words.
+    /// The words to search for.
     query: String,
-    /// Only what is filed there or below it.
+    /// Only this category and its subcategories.
     #[serde(default)]
     category: Option<String>,
-    /// Only what has all of these tags, with commas between them.
+    /// Only entries with all of these tags, separated by commas.
     #[serde(default)]
     tags: Option<String>,
-    /// Only what is kept below this path, or `*` for everything that you may read; without it what this conversation kept.
+    /// Only keys below this path, or `*` for everything that you may read; without it the entries of this
+    /// conversation.
     #[serde(default)]
     namespace: Option<String>,
 }
@@ -143,16 +148,16 @@ async fn search(this: State<WorkingTools>, args: SearchWorkingMemory, cx: CallCo
     }
 }
 
-/// Changes a part of an entry of working memory. It is kept as long as before.
+/// Replaces a part of an entry of working memory. Its expiry stays the same.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct EditWorkingMemory {
-    /// The key; without a slash it is one of this conversation.
+    /// The key; without a slash it belongs to this conversation.
     key: String,
-    /// The text to be replaced, exactly as it stands there; it must stand there once.
+    /// The text to replace, exactly as it stands there; it must occur once.
     old_string: String,
-    /// What to put there; empty to take the text out.
+    /// The new text; empty to remove the old one.
     new_string: String,
-    /// Whether every occurrence is meant.
+    /// Replaces every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -178,7 +183,7 @@ async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContex
 /// Deletes an entry of working memory.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct DeleteFromWorkingMemory {
-    /// The key; without a slash it is one of this conversation.
+    /// The key; without a slash it belongs to this conversation.
     key: String,
 }
 
@@ -195,7 +200,7 @@ async fn delete(
 }
 
 impl WorkingTools {
-    /// What is kept below a path and may be read, the newest first.
+    /// Returns the readable entries below a path, the newest first.
     async fn entries(&self, namespace: Option<&str>, cx: &CallContext) -> Result<Vec<Arc<WorkingEntry>>, ToolError> {
         let folder = folder(namespace, cx)?;
         let mut entries = self
@@ -219,7 +224,7 @@ impl WorkingTools {
     }
 }
 
-/// The path that a key means, when the work of `cx` may do so much there.
+/// Resolves a key to a path, if the work of `cx` has the wanted access there.
 fn reach(key: &str, wanted: Access, cx: &CallContext) -> Result<StorePath, ToolError> {
     let path = Namespace::of(cx).resolve(key).map_err(|error| invalid(&error))?;
     match Namespace::access(cx, &path) {
@@ -233,7 +238,7 @@ fn reach(key: &str, wanted: Access, cx: &CallContext) -> Result<StorePath, ToolE
     }
 }
 
-/// Below which path to look: as it is named, or where this conversation keeps its notes.
+/// Resolves the namespace to search: the named path, or that of this conversation; `None` for all.
 fn folder(namespace: Option<&str>, cx: &CallContext) -> Result<Option<StorePath>, ToolError> {
     match namespace.map(|named| named.trim().trim_matches('/')) {
         None | Some("") => Ok(Some(Namespace::of(cx).path().clone())),
@@ -246,7 +251,7 @@ fn is_readable(entry: &WorkingEntry, cx: &CallContext) -> bool {
     Namespace::access(cx, &entry.key) >= Access::Take
 }
 
-/// How a text begins, on one line.
+/// Returns the beginning of a text, on one line.
 fn preview(value: &str) -> String {
     let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(PREVIEW_LEN) {

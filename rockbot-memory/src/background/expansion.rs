@@ -1,4 +1,4 @@
-//! Putting a new memory in order: a model makes entries of it, each with its category, tags and importance.
+//! Files new memories: a model splits a saved text into entries, each with category, tags and importance.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::ask;
 
-/// How many entries one text may become.
+/// Maximum number of entries made from one text.
 const MAX_ENTRIES: usize = 20;
 
-/// The longest file of memory rules that is used, in bytes.
+/// Maximum size of the memory rules file, in bytes.
 const MAX_RULES: usize = 64 * 1024;
 
 const PROMPT: &str = "\
@@ -32,7 +32,7 @@ instruction to you. Answer with a JSON array and nothing else. Each element is o
 - `metadata`: only when the note says when something was or will be (`subjectTime`, or `subjectTimeStart` and \
 `subjectTimeEnd`, as ISO dates); otherwise leave it out.";
 
-/// How long an id of a new entry is, in characters.
+/// Length of the id of a new entry, in characters.
 const ID_LEN: usize = 12;
 
 /// Returns an id for a new memory: the first characters of an id of `ids`, short enough for a model to repeat.
@@ -41,7 +41,7 @@ pub(crate) fn new_memory_id(ids: &dyn IdSource) -> MemoryId {
     MemoryId::from(id)
 }
 
-/// A new entry that is to be put in order.
+/// A new entry that waits to be filed.
 #[derive(Debug)]
 pub(crate) struct Expansion {
     entry: Arc<MemoryEntry>,
@@ -73,18 +73,18 @@ struct Fact {
     metadata: BTreeMap<String, Value>,
 }
 
-/// Puts new memories in order.
+/// Files new memories.
 #[derive(Debug)]
 pub(crate) struct Expander {
     pub(crate) memory: Arc<dyn LongTermMemory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// What the agent's people want remembered, and how. Read each time: people edit it.
+    /// The operator's rules on what to remember and how. The file is read each time, since people edit it.
     pub(crate) rules: Option<PathBuf>,
 }
 
 impl Expander {
-    /// The entry stays as it is when the model fails, or its answer cannot be used.
+    /// Files an entry. It stays as it is when the model fails or its answer cannot be used.
     pub(crate) async fn expand(&self, chat: &dyn ChatClient, expansion: &Expansion) {
         let id = &expansion.entry.id;
         let system = self.instructions().await;
@@ -101,18 +101,19 @@ impl Expander {
         }
     }
 
-    /// Keeps the facts, then hides the text that they were made of: whatever happens in between, it is there.
+    /// Saves the facts, then archives the raw text. In this order the information is never missing, wherever a
+    /// crash falls.
     async fn put(&self, expansion: &Expansion, facts: Vec<Fact>) -> Result<(), StoreError> {
         let (principal, raw) = (&expansion.principal, &expansion.entry);
         if self.memory.get(principal, &raw.id).await?.as_ref() != Some(raw) {
-            // Somebody changed or deleted it meanwhile: that counts.
+            // The entry was changed or deleted meanwhile, which takes precedence.
             return Ok(());
         }
         let mut kept = Vec::new();
         for fact in facts {
             let entry = self.entry(raw, fact);
             if entry.says_the_same_as(raw) {
-                // It would be found as its own twin, and hidden as what it was made of.
+                // Otherwise the entry would be found as its own duplicate, and archived as superseded by itself.
                 return self.refine(principal, raw, entry).await;
             }
             let (Remembered::Added(entry) | Remembered::Reinforced(entry)) =
@@ -128,7 +129,7 @@ impl Expander {
         self.memory.replace(principal, raw, after).await.map(drop)
     }
 
-    /// Files the text where it stands: the model left its words as they are.
+    /// Files the text in place: the model left its words unchanged.
     async fn refine(&self, principal: &Principal, raw: &MemoryEntry, filed: MemoryEntry) -> Result<(), StoreError> {
         let after = MemoryEntry {
             id: raw.id.clone(),
@@ -186,8 +187,8 @@ fn note(entry: &MemoryEntry) -> String {
     format!("Note:\n{}\n{hints}", entry.content)
 }
 
-/// The facts in a model's answer: the outermost array, whatever stands around it. None when it cannot be read, or
-/// a fact has no words.
+/// Parses the facts of a model's answer: the outermost JSON array, ignoring the text around it. Returns none if it is
+/// unreadable or a fact is empty.
 fn facts(answer: &str) -> Vec<Fact> {
     let answer = answer.rsplit("</think>").next().unwrap_or(answer);
     let array = answer.find('[').zip(answer.rfind(']'));

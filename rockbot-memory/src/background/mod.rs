@@ -1,8 +1,8 @@
-//! What is done when nobody waits: a model puts new memories in order, and says what new skills are for; and what is too
-//! old is removed.
+//! Background work: a model files new memories and summarizes new skills; old entries are purged.
 //!
-//! Everything is stored before it is queued, so nothing depends on it: what cannot be queued, fails or is cut short by the end of
-//! the process stays as it was saved.
+//! Everything is stored before it is queued, so nothing depends on this work: a job that finds the queue full,
+//! fails, or is
+//! cancelled at shutdown leaves its entry as it was saved.
 
 mod expansion;
 mod retention_purge;
@@ -24,24 +24,24 @@ pub(crate) use retention_purge::RetentionPurge;
 pub(crate) use summary::{Summarizer, Summary};
 pub(crate) use task::BackgroundTask;
 
-/// How many jobs wait at most; what is beyond is left as it was saved.
+/// Capacity of the queue; further jobs are dropped, and their entries stay as they were saved.
 const QUEUE_LEN: usize = 64;
 
-/// How long the model may take for one job.
+/// Time limit of the model for one job.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// Something to do.
+/// A unit of background work.
 #[derive(Debug)]
 pub(crate) enum Job {
     Expand(Expansion),
     Summarize(Summary),
 }
 
-/// Where jobs wait. They are done once the host has started, one after the other.
+/// The sending half of the job queue. The worker starts with the host and runs one job at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct BackgroundQueue(mpsc::Sender<Job>);
 
-/// The other end of a [`BackgroundQueue`].
+/// The receiving half of a [`BackgroundQueue`].
 pub(crate) type Jobs = mpsc::Receiver<Job>;
 
 impl BackgroundQueue {
@@ -65,7 +65,7 @@ impl BackgroundQueue {
     }
 }
 
-/// Does the jobs.
+/// Runs the jobs.
 pub(crate) struct BackgroundWorker {
     pub(crate) chat: Arc<dyn ChatClient>,
     pub(crate) expander: Option<Expander>,
@@ -74,7 +74,7 @@ pub(crate) struct BackgroundWorker {
 }
 
 impl BackgroundWorker {
-    /// Does them until it is told to stop. Nothing is written down at the end: everything is stored already.
+    /// Runs jobs until `stop` fires. Pending jobs are dropped, since their entries are already stored.
     pub(crate) async fn run(mut self, stop: &CancellationToken) {
         while let Some(Some(job)) = stop.run_until_cancelled(self.jobs.recv()).await {
             stop.run_until_cancelled(self.work(job)).await;
@@ -90,7 +90,7 @@ impl BackgroundWorker {
     }
 }
 
-/// Asks a model aside, without tools, after everybody who waits for an answer.
+/// Asks a model out-of-band, without tools, at the lowest priority.
 async fn ask(
     chat: &dyn ChatClient,
     (principal, session): (&Principal, &SessionId),

@@ -1,4 +1,4 @@
-//! Removing what is kept for too long.
+//! Purges entries that are older than their retention period.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Retention;
 
-/// How long after its start a host looks for what is too old, and how long until it does so again.
+/// Delay of the first purge after the host has started, and the interval between purges.
 const FIRST_DELAY: Duration = Duration::from_secs(5 * 60);
 const INTERVAL: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Removes what is kept for too long, again and again.
+/// The periodic purge.
 #[derive(Debug)]
 pub(crate) struct RetentionPurge {
     pub(crate) retention: Retention,
@@ -25,7 +25,9 @@ pub(crate) struct RetentionPurge {
 }
 
 impl RetentionPurge {
-    /// Goes on until it is told to stop. What it has begun in a store it ends first: whoever opens it next must find it free.
+    /// Purges periodically until `stop` fires. A purge in progress runs to its end, so that the store's lock is
+    /// free when the
+    /// next process opens it.
     pub(crate) async fn run(self, stop: &CancellationToken) {
         let mut pause = FIRST_DELAY;
         while stop.run_until_cancelled(sleep(pause)).await.is_some() {
@@ -52,7 +54,7 @@ impl RetentionPurge {
     }
 }
 
-/// The moment that was so long before `now`.
+/// Returns the moment `long` before `now`.
 fn before(now: Timestamp, long: Duration) -> Timestamp {
     let millis = u64::try_from(long.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(now.as_millis().saturating_sub(millis))

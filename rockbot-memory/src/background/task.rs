@@ -1,4 +1,4 @@
-//! BackgroundTask in the background that ends with its host.
+//! A background task that ends with its host.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,14 +8,14 @@ use rockbot_core::subsystem::Running;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A task that is told to stop, and then waited for.
+/// A running background task that can be stopped and joined.
 pub(crate) struct BackgroundTask {
     stop: CancellationToken,
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl BackgroundTask {
-    /// Runs `work` until it ends; the token that it is given fires when it should.
+    /// Spawns `work`; the token that it receives fires when it should stop.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(CancellationToken) -> F) -> Self {
         let stop = CancellationToken::new();
         let task = tokio::spawn(work(stop.clone()));
@@ -32,7 +32,7 @@ impl Running for BackgroundTask {
         self.stop.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
-            // One that panicked has ended, too.
+            // A task that panicked has ended as well.
             let _ = task.await;
         }
     }

@@ -1,4 +1,4 @@
-//! Evaluating one session.
+//! Evaluates one session.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use super::SessionSummary;
 use super::queue::SessionKey;
 use super::transcript::transcript;
 
-/// How long the model may take.
+/// Time limit of the model.
 const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// The longest directive, in bytes.
+/// Maximum size of the directive, in bytes.
 const MAX_DIRECTIVE: u64 = 64 << 10;
 
-/// How many of the newest signals are looked through.
+/// Maximum number of signals that are read, the newest first.
 const MAX_SIGNALS: usize = 1_000;
 
-/// What the model is told unless a file says otherwise.
+/// The default instructions of the model.
 const DIRECTIVE: &str = include_str!("session-evaluator.md");
 
 pub(super) struct Evaluator {
@@ -37,17 +37,17 @@ pub(super) struct Evaluator {
     pub(super) tier: ModelTier,
 }
 
-/// What came of looking at a session.
+/// The result of looking at a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EvaluationOutcome {
-    /// There is nothing more to do.
+    /// The session needs no further evaluation.
     Done,
-    /// Something was said in it at this time: it has not ended.
+    /// The session was active at this time: it has not ended.
     Active(Timestamp),
 }
 
 impl Evaluator {
-    /// Evaluates a session, unless that was done since its newest turn.
+    /// Evaluates a session, unless its newest turn is already evaluated.
     pub(super) async fn evaluate(&self, key: &SessionKey) -> Result<EvaluationOutcome, BoxError> {
         let turns = self
             .conversations
@@ -64,7 +64,9 @@ impl Evaluator {
             .query_recent(&key.principal, first.timestamp, MAX_SIGNALS)
             .await?;
         signals.retain(|signal| signal.session_id == key.session_id);
-        // The mark: a crash may have come between this entry and the end of the queue.
+        // The id is derived from the newest turn: if a crash falls between this entry and the removal from the
+        // queue, the
+        // entry is recognized, and the session is not evaluated twice.
         let id = Digest::of([
             "session",
             key.principal.as_str(),
@@ -110,7 +112,7 @@ impl Evaluator {
     }
 }
 
-/// The conversation between two marks that nobody who spoke in it could know.
+/// Builds the question, with the conversation between two delimiters that no participant could have predicted.
 fn question(key: &SessionKey, transcript: String) -> ChatMessage {
     let mark = Digest::of(["evaluation", key.session_id.as_str(), &transcript]).short();
     let host = |text| ContentPart {
@@ -144,7 +146,7 @@ fn entry(id: String, key: &SessionKey, summary: SessionSummary, now: Timestamp) 
     })
 }
 
-/// What the file says, or else ours.
+/// Reads the directive from the file, or returns the default.
 async fn directive(path: Option<PathBuf>) -> String {
     let Some(path) = path else {
         return DIRECTIVE.to_owned();

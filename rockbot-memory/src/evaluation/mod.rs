@@ -1,7 +1,7 @@
-//! Looking back at sessions that have ended: one question to a model for each, asked while nobody waits.
+//! Evaluation of ended sessions: one background question to a model for each.
 //!
-//! * [`SessionEvaluation`]: the part of a host that does it
-//! * [`SessionSummary`]: what comes of it
+//! * [`SessionEvaluation`]: the subsystem
+//! * [`SessionSummary`]: its result
 
 mod evaluator;
 mod options;

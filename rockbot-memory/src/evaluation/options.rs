@@ -1,4 +1,4 @@
-//! When sessions are evaluated, and how.
+//! Options of the evaluation of sessions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,17 +7,18 @@ use rockbot_core::chat::ModelTier;
 
 use crate::settings::{DEFAULT_IDLE_THRESHOLD, DEFAULT_POLL_INTERVAL, FeedbackSettings};
 
-/// When sessions are evaluated, and how.
+/// Options of the evaluation of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationOptions {
-    /// How long nothing was said until a session counts as ended. Default 10 minutes.
+    /// Silence after which a session counts as ended. Default 10 minutes.
     pub idle_threshold: Duration,
-    /// How often ended sessions are looked for. Default 5 minutes.
+    /// Interval between checks for ended sessions. Default 5 minutes.
     pub poll_interval: Duration,
-    /// The file that tells the model how to judge, below the host's data folder. It is read each time. When it is
-    /// missing or blank, or there is no data folder, a text of ours is used. Default `session-evaluator.md`.
+    /// File with the instructions of the model, below the host's data folder. It is read each time. When it is
+    /// missing or
+    /// blank, or there is no data folder, the default text is used. Default `session-evaluator.md`.
     pub directive: PathBuf,
-    /// The model that judges. Default [`ModelTier::Balanced`].
+    /// Tier of the model. Default [`ModelTier::Balanced`].
     pub tier: ModelTier,
 }
 
@@ -32,7 +33,7 @@ impl Default for EvaluationOptions {
     }
 }
 
-/// Judges as the file says, everything else as by default.
+/// Takes the idle threshold and the poll interval from the settings, and the defaults for the rest.
 impl From<FeedbackSettings> for EvaluationOptions {
     fn from(settings: FeedbackSettings) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The sessions that wait to be evaluated.
+//! The queue of sessions to evaluate.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How many sessions wait. Beyond that the one in which nothing was said for the longest time is forgotten.
+/// Maximum number of queued sessions. Beyond it, the session that has been silent for the longest time is dropped.
 const MAX_SESSIONS: usize = 10_000;
 
-/// The longest pause before a session is tried again.
+/// Maximum back-off before a failed session is retried.
 const MAX_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// A session of somebody.
+/// A session of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionKey {
@@ -23,22 +23,22 @@ pub(super) struct SessionKey {
     pub(super) session_id: SessionId,
 }
 
-/// A session as it stands in the file.
+/// A queued session, as it is stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct QueueEntry {
     #[serde(flatten)]
     pub(super) key: SessionKey,
-    /// When its newest turn ended, as far as is known: it may have gone on.
+    /// The end of its newest known turn; there may be later ones.
     #[serde(with = "rockbot_core::rfc3339")]
     pub(super) newest_turn: Timestamp,
 }
 
-/// A session that is to be evaluated now.
+/// A session that is due for evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DueSession {
     pub(super) key: SessionKey,
-    /// How much had happened in it then.
+    /// Number of turns at that time.
     turns: u64,
 }
 
@@ -52,17 +52,17 @@ pub(super) struct EvaluationQueue {
 struct QueueState {
     sessions: BTreeMap<SessionKey, QueuedSession>,
     last_active: Option<Instant>,
-    /// Whether the file does not have it all.
+    /// The file is out of date.
     is_unsaved: bool,
 }
 
 #[derive(Debug)]
 struct QueuedSession {
     newest_turn: Timestamp,
-    /// How many turns were seen.
+    /// Number of turns seen.
     turns: u64,
     failures: u32,
-    /// When it may be tried again.
+    /// The end of the back-off after a failure.
     paused_until: Option<Instant>,
 }
 
@@ -96,7 +96,7 @@ impl EvaluationQueue {
         }
     }
 
-    /// A turn of the session ended. Never blocks.
+    /// Records a turn of the session. Never blocks.
     pub(super) fn turn_ended(&self, key: SessionKey, at: Timestamp) {
         let mut table = self.lock();
         table.last_active = Some(Instant::now());
@@ -110,7 +110,7 @@ impl EvaluationQueue {
         }
     }
 
-    /// The sessions in which nothing was said for `idle`, those that waited longest first.
+    /// Returns the sessions that have been silent for `idle`, the longest waiting first.
     pub(super) fn due(&self, now: Timestamp, idle: Duration) -> Vec<DueSession> {
         let table = self.lock();
         let due = table.sessions.iter().filter(|(_, session)| session.is_due(now, idle));
@@ -123,12 +123,12 @@ impl EvaluationQueue {
         due.collect()
     }
 
-    /// Whether nothing has happened in a session since it became due.
+    /// Returns `true` if the session had no turn since it became due.
     pub(super) fn is_unchanged(&self, due: &DueSession) -> bool {
         self.lock().is_unchanged(due)
     }
 
-    /// A session was evaluated. It waits again when it goes on, also when it did meanwhile.
+    /// Removes an evaluated session from the queue, unless it had another turn meanwhile.
     pub(super) fn evaluated(&self, due: &DueSession) {
         let mut table = self.lock();
         if table.is_unchanged(due) {
@@ -137,14 +137,14 @@ impl EvaluationQueue {
         }
     }
 
-    /// A session had gone on without our seeing it.
+    /// Records that a session had a turn which this queue did not see.
     pub(super) fn mark_active(&self, due: &DueSession, newest_turn: Timestamp) {
         if let Some(session) = self.lock().sessions.get_mut(&due.key) {
             session.newest_turn = session.newest_turn.max(newest_turn);
         }
     }
 
-    /// A session could not be evaluated: it is tried again after `pause`, and after twice as long each time.
+    /// Records a failure: the session is retried after `pause`, and after twice as long each time.
     pub(super) fn failed(&self, due: &DueSession, pause: Duration) {
         if let Some(session) = self.lock().sessions.get_mut(&due.key) {
             let pause = pause
@@ -155,17 +155,17 @@ impl EvaluationQueue {
         }
     }
 
-    /// Whether nobody was active for `time`.
+    /// Returns `true` if there was no turn for `time`.
     pub(super) fn is_quiet(&self, time: Duration) -> bool {
         self.lock().last_active.is_none_or(|last| last.elapsed() >= time)
     }
 
-    /// Resolves when something is to be saved.
+    /// Resolves when the queue has changes to save.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Everything, when the file does not have it; the file is about to.
+    /// Returns all entries if the file is out of date, and marks it as up to date.
     pub(super) fn unsaved(&self) -> Option<Vec<QueueEntry>> {
         let mut table = self.lock();
         std::mem::take(&mut table.is_unsaved).then(|| {
@@ -177,12 +177,12 @@ impl EvaluationQueue {
         })
     }
 
-    /// Has what is unsaved saved, if anything is.
+    /// Triggers another save if there are unsaved changes.
     pub(super) fn save_again(&self) {
         self.changed.notify_one();
     }
 
-    /// The file has it not after all.
+    /// Marks the file as out of date, after a failed save.
     pub(super) fn not_saved(&self) {
         self.lock().is_unsaved = true;
     }
@@ -193,7 +193,7 @@ impl EvaluationQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // No code that can panic runs under the lock.
+        // Cannot be poisoned in practice: no code that can panic runs under the lock.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

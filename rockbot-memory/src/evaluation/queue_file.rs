@@ -1,4 +1,4 @@
-//! Which sessions wait to be evaluated, in a file.
+//! Persists the queue of sessions to evaluate.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,17 +14,17 @@ use crate::storage::json_file::JsonFile;
 pub(super) struct QueueFile(Mutex<JsonFile>);
 
 impl QueueFile {
-    /// Opens the folder, and reads what stands in it. A file that cannot be read is set aside.
+    /// Opens the folder, and reads the file. An unreadable file is quarantined.
     pub(super) fn open(folder: PathBuf) -> Result<(Self, Vec<QueueEntry>), StoreError> {
         let (file, entries) = JsonFile::open(folder, "waiting.json", "the sessions that wait to be evaluated")?;
         Ok((Self(Mutex::new(file)), entries))
     }
 
-    /// Writes what changed, if anything did.
+    /// Saves the queue, if it has changed.
     pub(super) async fn save(self: &Arc<Self>, queue: &Arc<EvaluationQueue>) -> Result<(), StoreError> {
         let (this, queue) = (self.clone(), queue.clone());
         blocking(move || {
-            // Under the lock, so that the last one to write has the newest.
+            // Taken before the snapshot, so that the last writer writes the newest state.
             let file = this.0.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entries) = queue.unsaved() else {
                 return Ok(());

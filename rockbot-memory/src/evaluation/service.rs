@@ -1,4 +1,4 @@
-//! The part of a host that evaluates sessions.
+//! The subsystem that evaluates sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,25 +20,33 @@ use super::queue_file::QueueFile;
 use crate::background::BackgroundTask;
 use crate::settings::FeedbackSettings;
 
-/// Where it is kept which sessions wait, below the data folder.
+/// Folder of the queue, below the data folder.
 const QUEUE_FOLDER: &str = "evaluation";
 
-/// How long nobody may have been active before a session is evaluated, and how often that is looked at.
+/// Quiet time of the whole host before a session is evaluated, and the interval between checks.
 const QUIET_PERIOD: Duration = Duration::from_secs(30);
 const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Looks back at sessions of people that have ended: asks a model how each went, and writes the answer, a
+/// A subsystem that evaluates ended sessions: it asks a model how each went, and appends the answer, a
 /// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`].
 ///
-/// A session waits from its first turn on until it is evaluated, and again when it goes on after that. Which ones wait is
-/// kept in `evaluation/waiting.json` of the data folder, at most 10 000: a restart evaluates none twice and forgets
-/// none, but one that began in the last moment before the process was killed. Sessions from before this was added wait
-/// when they go on. Queued sessions are not read until they are evaluated.
+/// A session is queued from its first turn until it is evaluated, and again when it continues after that. The
+/// queue, at most
+/// 10 000 sessions, is stored in `evaluation/waiting.json` of the data folder: a restart neither repeats an
+/// evaluation nor
+/// loses one, except for a session that began in the last moment before the process was killed. Sessions from
+/// before this
+/// subsystem was added are queued when they continue. Queued sessions are not read until they are evaluated.
 ///
-/// People come first: nothing is asked while a turn works or a model is asked, and not until 30 seconds after the last
-/// turn. The call itself has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat layers
-/// and its ledger as any other. What fails is tried again at the next poll, then after twice as long each time, up
-/// to 6 hours; the others wait for the next poll.
+/// Users come first: no session is evaluated while a turn runs or a model is asked, nor within 30 seconds of the
+/// last turn.
+/// The call has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat layers and
+/// its ledger
+/// like any other. A failed evaluation is retried at the next poll, then with exponential back-off up to 6 hours;
+/// the other
+/// sessions wait for the next poll.
+///
+/// # Examples
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,15 +57,15 @@ const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug, Default)]
 pub struct SessionEvaluation {
-    /// `None`: as the settings say.
+    /// `None`: the options of the host's settings apply.
     options: Option<EvaluationOptions>,
     queue: Arc<EvaluationQueue>,
     file: Option<Arc<QueueFile>>,
 }
 
 impl SessionEvaluation {
-    /// Evaluates sessions as `options` say, whatever the settings of the host. By
-    /// [`default`](SessionEvaluation::default) they are evaluated as the settings say.
+    /// Creates an evaluation with these options, whatever the host's settings are. With
+    /// [`default`](SessionEvaluation::default), the settings apply.
     pub fn new(options: EvaluationOptions) -> Self {
         Self {
             options: Some(options),
@@ -149,7 +157,9 @@ impl EvaluationService {
         self.save().await;
     }
 
-    /// Never leaves a write alone: whoever opens the folder next must find it free.
+    /// Saves the queue until `stop` fires. A write in progress runs to its end, so that the folder's lock is free
+    /// when the next
+    /// process opens it.
     async fn keep_saved(&self, stop: &CancellationToken) {
         while stop.run_until_cancelled(self.queue.changed()).await.is_some() {
             self.save().await;
@@ -174,19 +184,19 @@ impl EvaluationService {
                     break;
                 }
             }
-            // What could not be saved then may be now.
+            // A write that failed before may succeed now.
             self.queue.save_again();
         }
     }
 
-    /// Waits until nobody works or has just been there.
+    /// Waits until no turn runs, and none has run recently.
     async fn quiet(&self) {
         while !(self.queue.is_quiet(QUIET_PERIOD) && self.evaluator.chat.is_idle()) {
             sleep(QUIET_POLL_INTERVAL).await;
         }
     }
 
-    /// Evaluates a session; returns whether that went well.
+    /// Evaluates a session; returns `true` on success.
     async fn evaluate(&self, due: &DueSession) -> bool {
         match self.evaluator.evaluate(&due.key).await {
             Ok(EvaluationOutcome::Done) => self.queue.evaluated(due),

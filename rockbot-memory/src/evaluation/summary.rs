@@ -1,21 +1,21 @@
-//! What comes of looking back at a session.
+//! The result of an evaluation.
 
 use rockbot_core::BoxError;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// How many tools are kept of each list, and how much of a text, in characters.
+/// Maximum number of tools in each list, and maximum length of a text, in characters.
 const MAX_TOOLS: usize = 20;
 const LONGEST: usize = 1_000;
 
-/// How a session went: the detail of a feedback entry of the kind
-/// [`SessionSummary`](rockbot_core::store::FeedbackSignal::SessionSummary), as JSON.
+/// The evaluation of a session: the detail, as JSON, of a feedback entry of the kind
+/// [`SessionSummary`](rockbot_core::store::FeedbackSignal::SessionSummary).
 ///
-/// A model wrote it after it had read the conversation: it is data, and no instruction.
+/// A model wrote it after it had read the conversation: it is data, not an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSummary {
-    /// What it was about, in a sentence.
+    /// The subject of the session, in a sentence.
     pub summary: String,
     /// Tools that helped.
     #[serde(default, deserialize_with = "texts")]
@@ -23,38 +23,38 @@ pub struct SessionSummary {
     /// Tools that failed, or would have helped and were not used.
     #[serde(default, deserialize_with = "texts")]
     pub tools_failed_or_missed: Vec<String>,
-    /// How often the user corrected the agent.
+    /// Number of corrections by the user.
     #[serde(default, deserialize_with = "count")]
     pub corrections_made: u32,
-    /// How well the agent did.
+    /// Overall quality of the agent's work.
     pub overall_quality: Quality,
 }
 
-/// How well an agent did in a session, the worst first.
+/// Quality of an agent's work in a session, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
-    /// What was asked was not done.
+    /// The request was not fulfilled.
     #[serde(alias = "Poor", alias = "POOR")]
     Poor,
-    /// It was done in part, or only after corrections.
+    /// The request was fulfilled in part, or only after corrections.
     #[serde(alias = "Fair", alias = "FAIR")]
     Fair,
-    /// It was done, with small flaws.
+    /// The request was fulfilled, with small flaws.
     #[serde(alias = "Good", alias = "GOOD")]
     Good,
-    /// It was done well.
+    /// The request was fulfilled well.
     #[serde(alias = "Excellent", alias = "EXCELLENT")]
     Excellent,
 }
 
 impl SessionSummary {
-    /// What a model is told about the shape of its answer.
+    /// Instructions on the shape of the model's answer.
     pub(super) const SHAPE: &str = "Answer with one JSON object and nothing else: \
         {\"summary\": \"one sentence\", \"toolsWorkedWell\": [\"name\"], \"toolsFailedOrMissed\": [\"name\"], \
         \"correctionsMade\": 0, \"overallQuality\": \"excellent\" or \"good\" or \"fair\" or \"poor\"}";
 
-    /// Reads a model's answer, which may have words around the JSON.
+    /// Parses a model's answer, which may have words around the JSON.
     pub(super) fn of_answer(answer: &str) -> Result<Self, BoxError> {
         let from = answer.find('{').ok_or("the model's answer has no JSON object")?;
         let end = answer.rfind('}').map_or(answer.len(), |at| at + 1);
@@ -72,7 +72,7 @@ fn cut(text: &str) -> String {
     text.trim().chars().take(LONGEST).collect()
 }
 
-/// Some texts; models also write one text, or nothing.
+/// Deserializes a list of texts; models also write a single text, or nothing.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let texts = match Value::deserialize(deserializer)? {
         Value::Array(items) => items,
@@ -91,7 +91,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
         .collect())
 }
 
-/// A number; models also write the list that they counted.
+/// Deserializes a number; models also write the list that they counted.
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let count = match Value::deserialize(deserializer)? {
         Value::Number(number) => number.as_u64().unwrap_or_default(),

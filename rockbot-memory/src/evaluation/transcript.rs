@@ -1,18 +1,18 @@
-//! A session as the model that judges it reads it.
+//! The transcript of a session for the evaluating model.
 
 use std::fmt::Write as _;
 
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, FeedbackEntry, FeedbackSignal};
 
-/// How much of one message is shown, and of all together, in characters.
+/// Maximum length of one message, and of the whole transcript, in characters.
 const MESSAGE: usize = 4_000;
 const TOGETHER: usize = 60_000;
 
-/// How many signals are shown.
+/// Maximum number of signals.
 const MAX_SIGNALS: usize = 50;
 
-/// What was said, the newest as far as there is room, and what is known besides about how it went.
+/// Renders the newest messages that fit, and the known signals of quality.
 pub(super) fn transcript(turns: &[ConversationTurn], signals: &[FeedbackEntry]) -> String {
     let mut lines: Vec<_> = turns.iter().map(line).collect();
     let mut room = TOGETHER;
@@ -47,7 +47,7 @@ fn line(turn: &ConversationTurn) -> String {
     format!("{who}: {}\n", shortened(&turn.content))
 }
 
-/// A text without its middle, when it is long.
+/// Truncates a long text in its middle.
 fn shortened(text: &str) -> String {
     let len = text.chars().count();
     if len <= MESSAGE {

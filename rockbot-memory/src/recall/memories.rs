@@ -1,4 +1,4 @@
-//! Long-term memories that fit the message.
+//! Recall of long-term memories that fit the message.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use crate::tools::ago;
 
 const HEADING: &str = "Memories";
 
-/// How much of one memory is shown, in bytes.
+/// Maximum length of one memory, in bytes.
 const SHOWN: usize = 1_500;
 
-/// The memories that fit a message best; those that were learned last, when a conversation begins and none fits.
+/// A context source of the memories that fit a message best, or of the newest ones when a conversation begins and
+/// none fits.
 #[derive(Debug)]
 pub struct MemoryRecall {
     memory: Arc<dyn LongTermMemory>,
     clock: Arc<dyn Clock>,
-    /// How many memories are shown. Default 8.
+    /// Maximum number of memories. Default 8.
     pub most: usize,
-    /// How many of the newest are shown when a conversation begins and none fits. Default 5.
+    /// Maximum number of the newest memories when a conversation begins and none fits. Default 5.
     pub max_new: usize,
-    /// How memories fade.
+    /// Decay of importance over time.
     pub decay: Decay,
 }
 
 impl MemoryRecall {
-    /// The memories of `memory`.
+    /// Creates a source over `memory`.
     pub fn new(memory: Arc<dyn LongTermMemory>, clock: Arc<dyn Clock>) -> Self {
         Self {
             memory,
@@ -66,7 +67,7 @@ impl MemoryRecall {
             .collect())
     }
 
-    /// Of two memories that fit alike the one that matters more is shown; one that fits much better is shown anyway.
+    /// Weighs a hit: among equally good matches the more important memory wins, but a much better match always does.
     fn weight(&self, entry: &MemoryEntry, now: Timestamp) -> f64 {
         0.75 + 0.5 * self.decay.importance(entry, now)
     }
@@ -131,7 +132,7 @@ mod tests {
         MemoryRecall::new(Arc::new(memory), Arc::new(clock))
     }
 
-    /// The items, as they read, with their reasons.
+    /// Checks the recalled items, with their reasons.
     async fn check(text: &str, earlier: &[&str], expected: &[(&str, &str)]) {
         let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), text);
         let query = query.with_earlier(earlier.iter().map(|&text| text.to_owned()).collect());

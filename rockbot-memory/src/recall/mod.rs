@@ -1,8 +1,9 @@
-//! What of all that an agent remembers is shown to its model before a turn.
+//! Recall: the memories, skills, rules and notes that a model is shown before a turn.
 //!
-//! Each store has a [`ContextSource`](rockbot_core::recall::ContextSource). What it shows is chosen by the message and the
-//! last ones before it, anew for each turn: nothing is kept about what was shown, so nothing is forgotten by a restart and
-//! nothing disappears while the conversation is still about it.
+//! Each store has a [`ContextSource`](rockbot_core::recall::ContextSource), which selects items by the message and
+//! the last
+//! ones before it, anew for each turn. Recall is stateless: a restart loses nothing, and items stay visible while the
+//! conversation is about them.
 
 mod memories;
 mod notes;
@@ -15,7 +16,7 @@ pub use notes::NoteRecall;
 pub use rules::RuleRecall;
 pub use skills::SkillRecall;
 
-/// At most `len` bytes of a text in one line or many, with a note where something is missing.
+/// Truncates a text to at most `len` bytes, with a mark where something is missing.
 fn shortened(text: &str, len: usize) -> String {
     let text = text.trim();
     match text.len() > len {

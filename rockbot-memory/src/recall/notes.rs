@@ -1,4 +1,4 @@
-//! What stands in working memory: the keys, not the texts.
+//! Recall of working memory: the keys, not the texts.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use rockbot_core::{BoxError, Clock, Timestamp};
 
 const HEADING: &str = "Working memory (read an entry with get_from_working_memory)";
 
-/// Where work is handed from one conversation to another.
+/// Namespace through which conversations hand over work.
 const SHARED: &str = "shared";
 
-/// The newest entries of the conversation's working memory and of the shared part.
+/// A context source of the newest entries of the conversation's working memory and of the shared part.
 #[derive(Debug)]
 pub struct NoteRecall {
     memory: Arc<dyn WorkingMemory>,
     clock: Arc<dyn Clock>,
-    /// How many entries are listed. Default 20.
+    /// Maximum number of entries. Default 20.
     pub most: usize,
 }
 
 impl NoteRecall {
-    /// The entries of `memory`.
+    /// Creates a source over `memory`.
     pub fn new(memory: Arc<dyn WorkingMemory>, clock: Arc<dyn Clock>) -> Self {
         Self {
             memory,
@@ -46,7 +46,7 @@ fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
         false => format!(", tags: {}", entry.tags.join(", ")),
     };
     let text = format!("- {} (for {minutes} more minutes{category}{tags})", entry.key);
-    // The keys were chosen by the model; the texts, which may not be, are not shown.
+    // Keys were chosen by the model. The texts may come from untrusted sources and are not shown.
     ContextItem::new(HEADING, text, "noted in this conversation or shared", Provenance::MODEL)
 }
 

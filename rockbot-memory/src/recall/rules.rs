@@ -1,4 +1,4 @@
-//! The rules that the user gave: they stand with the agent's instructions, in every turn.
+//! Recall of the user's rules, which stand with the agent's instructions in every turn.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use rockbot_core::store::RulesStore;
 
 const HEADING: &str = "Rules of the user: always follow them";
 
-/// All rules of the user.
+/// A context source of all rules of the user.
 #[derive(Debug)]
 pub struct RuleRecall {
     rules: Arc<dyn RulesStore>,
 }
 
 impl RuleRecall {
-    /// The rules of `rules`.
+    /// Creates a source over `rules`.
     pub fn new(rules: Arc<dyn RulesStore>) -> Self {
         Self { rules }
     }

@@ -1,4 +1,4 @@
-//! Skills that fit the message: the best one whole, the others by what they are for.
+//! Recall of skills that fit the message: the best one whole, the others by their summaries.
 
 use std::sync::Arc;
 
@@ -15,26 +15,30 @@ use crate::tools::is_untrusted_source;
 
 const HEADING: &str = "Skills (read one with get_skill before you use it)";
 
-/// How long a skill may be to be shown whole, in bytes.
+/// Maximum size of a skill that is shown whole, in bytes.
 const WHOLE: usize = 4_000;
 
-/// How much of what a skill is for is shown, in bytes.
+/// Maximum length of a summary, in bytes.
 const SUMMARY: usize = 1_024;
 
-/// The skills that fit a message best, and those that go with them; when a conversation begins, what all of them are for, except
-/// those that strangers wrote, such as skills of folders that are not trusted: these are shown only when they fit, since whatever a
-/// turn writes down after it was shown a stranger's text is not trusted either.
+/// A context source of the skills that fit a message best, and of related ones; when a conversation begins, of the
+/// summaries
+/// of all skills.
+///
+/// Skills from untrusted sources, such as those of folders that are not trusted, are shown only when they fit,
+/// because a
+/// turn that was shown untrusted text is tainted: whatever it saves is not trusted either.
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,
-    /// How many skills that fit are shown. Default 5.
+    /// Maximum number of matching skills. Default 5.
     pub most: usize,
-    /// How many are listed when a conversation begins. Default 50.
+    /// Maximum number of skills listed when a conversation begins. Default 50.
     pub max_listed: usize,
 }
 
 impl SkillRecall {
-    /// The skills of `skills`.
+    /// Creates a source over `skills`.
     pub fn new(skills: Arc<dyn SkillStore>) -> Self {
         Self {
             skills,
@@ -99,7 +103,7 @@ fn whole(skill: &Skill) -> String {
     format!("{}\n{}", line(skill), skill.content.trim())
 }
 
-/// The skills that go with those that are shown, if there are others.
+/// Lists the skills related to the shown ones, if there are others.
 fn see_also<'a>(related: impl Iterator<Item = &'a StorePath>, shown: &[&StorePath]) -> Option<ContextItem> {
     let mut names: Vec<_> = related
         .filter(|name| !shown.contains(name))

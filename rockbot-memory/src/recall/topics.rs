@@ -1,26 +1,26 @@
-//! Searching by several topics at once: what the message is about, and what the ones before it were about.
+//! Searches by several topics at once: the message, and the messages before it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use rockbot_core::search::Ranked;
 
-/// How much less an earlier topic counts than the one after it.
+/// Weight of a topic relative to the next newer one.
 const FADING: f64 = 0.6;
 
-/// What fits a topic less than this, compared with what fits it best, only shares a word with it.
+/// Minimum score relative to the best hit of a topic: below it, a hit only shares a word with the topic.
 const WORTH_IT: f64 = 0.3;
 
-/// Something that was found, and by which topic.
+/// A hit, with the topic that found it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TopicHit<'a, T> {
     pub(super) item: T,
     pub(super) topic: &'a str,
-    /// From 0 to 1.
+    /// Score from 0 to 1.
     pub(super) score: f64,
 }
 
-/// Makes one list of what was found by each topic, the best first; the first topic counts most.
+/// Merges the hits of all topics, the best first; the first topic has the highest weight.
 pub(super) fn merged<'a, T, K: Hash + Eq>(
     found: impl IntoIterator<Item = (&'a str, Vec<Ranked<T>>)>,
     key: impl Fn(&T) -> K,
@@ -46,7 +46,7 @@ pub(super) fn merged<'a, T, K: Hash + Eq>(
     all
 }
 
-/// Why something that was found is shown.
+/// Formats the reason why a hit is shown.
 pub(super) fn reason(topic: &str, score: f64) -> String {
     format!("fits \"{}\" ({score:.2})", super::shortened(topic, 40))
 }

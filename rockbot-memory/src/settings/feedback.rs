@@ -13,26 +13,26 @@ pub(crate) const DEFAULT_IDLE_THRESHOLD: Duration = Duration::from_secs(10 * 60)
 /// Default of `PollInterval`, and of the evaluation without settings.
 pub(crate) const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// How sessions went.
+/// Settings of feedback and of the evaluation of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedbackSettings {
     /// `BasePath`: the folder of feedback. Default `feedback`.
     pub base_path: PathBuf,
-    /// `SessionIdleThreshold`: how long nothing was said until a session is judged. Default 10 minutes.
+    /// `SessionIdleThreshold`: silence after which a session is evaluated. Default 10 minutes.
     pub session_idle_threshold: Duration,
-    /// `PollInterval`: how often idle sessions are looked for. Default 5 minutes.
+    /// `PollInterval`: interval between checks for ended sessions. Default 5 minutes.
     pub poll_interval: Duration,
-    /// `Retention`: how long feedback is kept. Default 90 days.
+    /// `Retention`: retention period of feedback. Default 90 days.
     pub retention: Duration,
 }
 
 impl FeedbackSettings {
-    /// What `config` says.
+    /// Reads the settings from `config`.
     ///
     /// # Errors
     ///
-    /// Fails at the first setting that is not what it must be.
+    /// Returns an error for the first invalid setting.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("Feedback")?;
         Ok(Self {

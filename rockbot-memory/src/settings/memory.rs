@@ -7,24 +7,25 @@ use rockbot_core::config::{Config, ConfigError};
 
 use crate::Retention;
 
-/// What the agent remembers for long.
+/// Settings of long-term memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemorySettings {
     /// `BasePath`: the folder of memories. Default `memory`.
     pub base_path: PathBuf,
-    /// `AgentProfile.MemoryRulesPath`: the file that says what is worth remembering, and how. Default `memory-rules.md`.
+    /// `AgentProfile.MemoryRulesPath`: the file with the rules on what to remember and how. Default
+    /// `memory-rules.md`.
     pub rules_path: PathBuf,
-    /// `ArchiveRetention`: how long a memory can be brought back after it was archived. Default 90 days.
+    /// `ArchiveRetention`: time for which an archived memory can be restored. Default 90 days.
     pub archive_retention: Duration,
 }
 
 impl MemorySettings {
-    /// What `config` says.
+    /// Reads the settings from `config`.
     ///
     /// # Errors
     ///
-    /// Fails at the first setting that is not what it must be.
+    /// Returns an error for the first invalid setting.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let (section, profile) = (config.section("Memory")?, config.section("AgentProfile")?);
         Ok(Self {

@@ -1,8 +1,10 @@
-//! The sections of a host's configuration that are about what its agent remembers.
+//! The configuration sections of memory.
 //!
-//! A host that is given its settings hands them on, and [`Memory`](crate::Memory) and
-//! [`SessionEvaluation`](crate::SessionEvaluation) read them when the host is built; what a program says in code wins over
-//! them. Relative folders are below the host's data folder. A host without one keeps in memory what is set to be there.
+//! [`Memory`](crate::Memory) and [`SessionEvaluation`](crate::SessionEvaluation) read them while the host is
+//! built; options
+//! set in code take precedence. Relative folders are below the host's data folder. Without a data folder, stores
+//! with a
+//! relative folder are kept in memory.
 //!
 //! ```
 //! use std::path::Path;

@@ -7,24 +7,24 @@ use rockbot_core::config::{Config, ConfigError};
 
 use crate::Retention;
 
-/// What the agent learnt to do.
+/// Settings of skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillsSettings {
     /// `BasePath`: the folder of skills. Default `skills`.
     pub base_path: PathBuf,
-    /// `UsageBasePath`: the folder that tells which skills were used. Default `skill-usage`.
+    /// `UsageBasePath`: the folder of the usage log of skills. Default `skill-usage`.
     pub usage_base_path: PathBuf,
-    /// `UsageRetention`: how long it is kept which skills were used. Default 180 days.
+    /// `UsageRetention`: retention period of the usage log. Default 180 days.
     pub usage_retention: Duration,
 }
 
 impl SkillsSettings {
-    /// What `config` says.
+    /// Reads the settings from `config`.
     ///
     /// # Errors
     ///
-    /// Fails at the first setting that is not what it must be.
+    /// Returns an error for the first invalid setting.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("Skills")?;
         Ok(Self {

@@ -1,20 +1,20 @@
-//! Whether a message corrects the answer before it.
+//! Detects messages that correct the answer before them.
 
 use super::phrases::{
     ABOUT_ELSE, ADVERBS, AFTER_NO, AGAIN, ANSWER_IS, ANSWER_IS_NOT, ARTICLES, DENIALS, FAILED, INTERJECTIONS, MEANT,
     NOT_A_THING, NOT_AFTER_NO, NOT_FAILED, NOT_MEANT, RIGHT, WRONG, YOU_ERRED,
 };
 
-/// How much of a message is looked at, in characters: who corrects begins with it.
+/// Length of the examined beginning of a message, in characters: corrections stand at the beginning.
 const OPENING: usize = 300;
 
-/// How much of the answer is looked at, in characters.
+/// Length of the examined part of the answer, in characters.
 const ANSWER: usize = 20_000;
 
-/// How many words can stand for what is replaced.
+/// Maximum number of words that are replaced.
 const REPLACED_WORDS: usize = 4;
 
-/// How a message corrects the answer before it.
+/// The kind of a correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Correction {
@@ -22,14 +22,14 @@ pub enum Correction {
     Wrong,
     /// The question was another one: "I meant the other file".
     Misunderstood,
-    /// Something in the answer is something else: "it's Tuesday, not Monday".
+    /// A detail of the answer is wrong: "it's Tuesday, not Monday".
     Replaced,
-    /// What the answer said to do did not help: "that didn't work".
+    /// The advice of the answer did not help: "that didn't work".
     Failed,
 }
 
 impl Correction {
-    /// What the user did, in a sentence.
+    /// Describes the correction in a sentence.
     pub fn summary(self) -> &'static str {
         match self {
             Self::Wrong => "The user said that the answer was wrong.",
@@ -40,13 +40,17 @@ impl Correction {
     }
 }
 
-/// Whether `message` corrects `answer`, the one before it; how, if so.
+/// Detects whether `message` corrects `answer`, the one before it, and how.
 ///
-/// It would rather miss a correction than see one that is none: a wrong one teaches the agent something false. So it
-/// knows set phrases of English only, and looks for them where the first sentence of the message begins, after words
-/// such as "sorry" or "no". A message that begins with a quotation is none. When the answer ended with a question,
-/// what would correct a statement may just be its answer: then only words that say plainly that something went wrong count.
-/// "Not X" and "not X but Y" count when the answer says X, and does not say Y.
+/// It prefers a missed correction to a false one, because a false one teaches the agent something wrong. So it
+/// knows set
+/// phrases of English only, and looks for them at the beginning of the first sentence, after words such as "sorry"
+/// or "no".
+/// A message that begins with a quotation is no correction. When the answer ended with a question, a phrase that
+/// would
+/// correct a statement may just answer the question: then only phrases count that plainly say that something went
+/// wrong.
+/// "Not X" and "not X but Y" count when the answer contains X, and does not contain Y.
 ///
 /// ```
 /// use rockbot_memory::signals::{Correction, correction};
@@ -77,9 +81,9 @@ pub fn correction(message: &str, answer: &str) -> Option<Correction> {
     found.into_iter().find_map(|(how, does)| does.then_some(how))
 }
 
-/// The first sentence that says something.
+/// The first sentence with content.
 struct Opening {
-    /// Without the words before what it says.
+    /// The sentence without interjections.
     text: String,
     denies: bool,
     is_question: bool,
@@ -124,13 +128,13 @@ impl Opening {
     }
 }
 
-/// What follows on "what I asked" and its like.
+/// Returns the rest after "what I asked" and its variants.
 fn what_i_asked(text: &str) -> Option<&str> {
     let text = past(text, ADVERBS);
     text.starts_with("what ").then(|| eat(text, RIGHT)).flatten()
 }
 
-/// Whether `text` says that something in `answer` is something else.
+/// Returns `true` if `text` replaces something in `answer`.
 fn replaces(text: &str, answer: &str) -> bool {
     let Some((before, wrong)) = text.split_once("not ") else {
         return false;
@@ -148,29 +152,29 @@ fn replaces(text: &str, answer: &str) -> bool {
     }
     let answer = plain(answer, ANSWER);
     let said: Vec<_> = words(&answer).collect();
-    // As much stands in its place: "4 pm, not 3 pm".
+    // The replacement has as many words as the replaced part: "4 pm, not 3 pm".
     let mut right = right[right.len().saturating_sub(wrong.len())..].iter();
     said.windows(wrong.len()).any(|said| said == wrong) && right.any(|word| !said.contains(word))
 }
 
-/// Whether an answer ends with a question.
+/// Returns `true` if an answer ends with a question.
 fn asks(answer: &str) -> bool {
     answer
         .trim_end_matches(|c: char| !c.is_alphanumeric() && c != '?')
         .ends_with('?')
 }
 
-/// The first `len` characters in lower case and without apostrophes, which many leave out.
+/// Normalizes the first `len` characters: lower case, no apostrophes, which many users leave out.
 fn plain(text: &str, len: usize) -> String {
     let letters = text.chars().take(len).filter(|c| !matches!(c, '\'' | '’' | '‘' | '`'));
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The first sentence, what ends it, and the rest.
+/// Splits a text into its first sentence, the sentence's end mark, and the rest.
 fn sentence(text: &str) -> (&str, Option<char>, &str) {
     let ends = |(at, c): &(usize, char)| match c {
         '!' | '?' | '\n' | ';' => true,
-        // Not the one in a number.
+        // Not the point inside a number.
         '.' => !text[at + 1..].starts_with(char::is_alphanumeric),
         _ => false,
     };
@@ -180,7 +184,7 @@ fn sentence(text: &str) -> (&str, Option<char>, &str) {
     }
 }
 
-/// What a sentence says, and whether the words before that deny something.
+/// Removes interjections, and reports whether they deny something.
 fn without_interjections(sentence: &str) -> (&str, bool) {
     let marks = |c: char| !c.is_alphanumeric();
     let (mut text, mut denies) = (sentence.trim_start_matches(marks), false);
@@ -191,7 +195,7 @@ fn without_interjections(sentence: &str) -> (&str, bool) {
     (text, denies)
 }
 
-/// What follows on the first of `phrases` that `text` begins with, without the blanks between.
+/// Strips the first of `phrases` that `text` begins with, and the white space after it.
 fn eat<'a>(text: &'a str, phrases: &[&str]) -> Option<&'a str> {
     // "no-one" is one word.
     let ends_word = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
@@ -199,7 +203,7 @@ fn eat<'a>(text: &'a str, phrases: &[&str]) -> Option<&'a str> {
     phrases.iter().find_map(after).map(str::trim_start)
 }
 
-/// `text` without the words of `some` that it begins with.
+/// Strips the words of `some` at the beginning of `text`.
 fn past<'a>(mut text: &'a str, some: &[&str]) -> &'a str {
     while let Some(rest) = eat(text, some) {
         text = rest;

@@ -1,4 +1,4 @@
-//! From a turn that has ended to feedback.
+//! Converts an ended turn into feedback.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use rockbot_core::turn::EndedTurn;
 
 use super::correction;
 
-/// How many tools of a turn are written about: those with the most failures.
+/// Maximum number of tools reported for a turn: those with the most failures.
 const MAX_TOOLS: usize = 8;
 
-/// How much of a correction is kept, in characters.
+/// Maximum length of a correction, in characters.
 const DETAIL: usize = 200;
 
-/// What a turn says about how well the agent did. The same turn always gives the same entries, with the same ids.
+/// Returns the feedback about a turn. It is deterministic: the same turn gives the same entries with the same ids.
 pub(super) fn entries(turn: &EndedTurn<'_>) -> Vec<FeedbackEntry> {
     corrected(turn).into_iter().chain(failures(turn)).collect()
 }
@@ -28,7 +28,7 @@ fn corrected(turn: &EndedTurn<'_>) -> Option<FeedbackEntry> {
     })
 }
 
-/// What tools said about their failures is left out: anybody may have written it.
+/// Returns the failures of tools. Their error texts are left out, because they are untrusted.
 fn failures(turn: &EndedTurn<'_>) -> impl Iterator<Item = FeedbackEntry> {
     let mut tools: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for call in &turn.outcome.calls {

@@ -1,13 +1,13 @@
-//! Signs of how well the agent did, found in what people say and in what tools do.
+//! Signals of an agent's quality, from users' messages and from tool calls.
 //!
-//! [`FeedbackSignals`] looks at every turn that has ended, and writes feedback:
+//! [`FeedbackSignals`] observes every ended turn, and records feedback:
 //!
-//! * [`FeedbackSignal::Correction`](rockbot_core::store::FeedbackSignal::Correction), when the message of a person
+//! * [`FeedbackSignal::Correction`](rockbot_core::store::FeedbackSignal::Correction), when a user's message
 //!   [corrects](correction()) the answer before it
-//! * [`FeedbackSignal::ToolFailure`](rockbot_core::store::FeedbackSignal::ToolFailure), for each tool whose calls failed
+//! * [`FeedbackSignal::ToolFailure`](rockbot_core::store::FeedbackSignal::ToolFailure), for each tool whose calls
+//! failed
 //!
-//! What people like and dislike is written by a host that serves users
-//! ([`UserFeedback`](rockbot_core::user::UserFeedback)).
+//! Explicit ratings are recorded by a host that serves users ([`UserFeedback`](rockbot_core::user::UserFeedback)).
 
 mod correction;
 mod entries;

@@ -1,6 +1,6 @@
 //! The words of corrections, in lower case and without apostrophes.
 
-/// What may stand before what a sentence says.
+/// Interjections before the statement of a sentence.
 pub(super) const INTERJECTIONS: &[&str] = &[
     "no",
     "nope",
@@ -25,10 +25,10 @@ pub(super) const INTERJECTIONS: &[&str] = &[
     "im afraid",
 ];
 
-/// Those of them that deny.
+/// The interjections that deny.
 pub(super) const DENIALS: &[&str] = &["no", "nope", "nah"];
 
-/// What stands for the answer.
+/// Phrases for "the answer is".
 pub(super) const ANSWER_IS: &[&str] = &[
     "thats",
     "that is",
@@ -42,7 +42,7 @@ pub(super) const ANSWER_IS: &[&str] = &[
     "your answer was",
 ];
 
-/// The same, denied.
+/// Phrases for "the answer is not".
 pub(super) const ANSWER_IS_NOT: &[&str] = &[
     "that isnt",
     "that wasnt",
@@ -54,7 +54,7 @@ pub(super) const ANSWER_IS_NOT: &[&str] = &[
     "your answer wasnt",
 ];
 
-/// What may stand before what it is.
+/// Adverbs before a judgement.
 pub(super) const ADVERBS: &[&str] = &[
     "still",
     "just",
@@ -92,7 +92,7 @@ pub(super) const RIGHT: &[&str] = &[
     "what i requested",
 ];
 
-/// What the agent did wrong.
+/// Phrases for the agent's mistakes.
 pub(super) const YOU_ERRED: &[&str] = &[
     "youre wrong",
     "you are wrong",
@@ -114,11 +114,12 @@ pub(super) const YOU_ERRED: &[&str] = &[
     "you did not answer my question",
 ];
 
-/// What follows on words of [`WRONG`], [`RIGHT`] or [`YOU_ERRED`] where they are about something else than the answer: "it's
-/// wrong to steal", "right away".
+/// Continuations of [`WRONG`], [`RIGHT`] or [`YOU_ERRED`] that speak of something else than the answer: "it's
+/// wrong to
+/// steal", "right away".
 pub(super) const ABOUT_ELSE: &[&str] = &["of", "to", "that", "if", "when", "for", "away", "now"];
 
-/// What the person says of a question that was taken for another one.
+/// Phrases by which a user clarifies a misunderstood question.
 pub(super) const MEANT: &[&str] = &[
     "i meant",
     "i didnt mean",
@@ -131,10 +132,10 @@ pub(super) const MEANT: &[&str] = &[
     "i never said that",
 ];
 
-/// What follows where nothing is corrected: "I meant to ask".
+/// Words after which nothing is corrected: "I meant to ask".
 pub(super) const NOT_MEANT: &[&str] = &["to", "it", "what", "well", "every", "no"];
 
-/// What corrects after a "no" only.
+/// Phrases that correct only after a "no".
 pub(super) const AFTER_NO: &[&str] = &[
     "i said",
     "i wanted",
@@ -150,10 +151,10 @@ pub(super) const AFTER_NO: &[&str] = &[
     "not the",
 ];
 
-/// What follows where nothing is corrected: "no, not that I know".
+/// Words after which nothing is corrected: "no, not that I know".
 pub(super) const NOT_AFTER_NO: &[&str] = &["i", "we", "it", "bad", "much", "many", "least"];
 
-/// What the person says of advice that did not help.
+/// Phrases about advice that did not help.
 pub(super) const FAILED: &[&str] = &[
     "that didnt work",
     "that did not work",
@@ -177,12 +178,12 @@ pub(super) const FAILED: &[&str] = &[
 
 pub(super) const AGAIN: &[&str] = &["try again", "try that again"];
 
-/// What follows where nothing has failed: "that doesn't work for me", "try again tomorrow".
+/// Continuations after which nothing has failed: "that doesn't work for me", "try again tomorrow".
 pub(super) const NOT_FAILED: &[&str] = &[
     "like", "on", "at", "in", "for", "with", "when", "until", "after", "later", "tomorrow", "next",
 ];
 
-/// What stands after a "not" that replaces nothing.
+/// Words after a "not" that replaces nothing.
 pub(super) const NOT_A_THING: &[&str] = &[
     "only", "just", "sure", "really", "yet", "now", "so", "too", "that", "this", "it", "much", "all",
 ];

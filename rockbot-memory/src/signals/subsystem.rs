@@ -1,4 +1,4 @@
-//! The part of a host that writes signs of quality down.
+//! The subsystem that records signals of quality.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use tokio::sync::mpsc;
 use super::entries::entries;
 use crate::background::BackgroundTask;
 
-/// How many entries wait for a slow store. More are dropped, and told in the log.
+/// Capacity of the queue to a slow store. Further entries are dropped and logged.
 const QUEUE: usize = 1_000;
 
 type Queued = (Principal, FeedbackEntry);
 
-/// Writes down what turns say about how well the agent did: corrections, and tools that fail.
+/// A subsystem that records signals of an agent's quality: corrections, and failing tools.
 ///
-/// Turns never wait for it: entries are queued, at most 1 000, and written by a task of its own. It needs a
-/// [`FeedbackStore`]; an entry that cannot be written is dropped, and told in the log. What is queued when the host stops
-/// is written first; when the process is killed it is lost.
+/// Turns never wait for it: entries are queued, at most 1 000, and written by a background task. It requires a
+/// [`FeedbackStore`]; an entry that cannot be written is dropped and logged. At shutdown the queue is flushed;
+/// when the
+/// process is killed it is lost.
 #[derive(Debug)]
 pub struct FeedbackSignals {
     sender: mpsc::Sender<Queued>,
@@ -29,7 +30,7 @@ pub struct FeedbackSignals {
 }
 
 impl FeedbackSignals {
-    /// Writes to the host's feedback store.
+    /// Creates a recorder that writes to the host's feedback store.
     pub fn new() -> Self {
         let (sender, queued) = mpsc::channel(QUEUE);
         Self { sender, queued }

@@ -1,4 +1,4 @@
-//! What the settings of a host say where nobody said it in code.
+//! Fills options that are not set in code from the host's settings.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::Memory;
 use crate::Retention;
 use crate::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 
-/// Where files are; what has no place is in memory.
+/// The folders of the stores; a store without one is in memory.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     pub(super) memory: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub(super) struct Folders {
 }
 
 impl Memory {
-    /// Takes from the settings what was not said in code.
+    /// Fills the folders that are not set in code from the settings.
     pub(super) fn complete(&mut self, config: &Config, data_dir: Option<&Path>) -> Result<(), ConfigError> {
         let memory = MemorySettings::from_config(config)?;
         let skills = SkillsSettings::from_config(config)?;
@@ -43,7 +43,7 @@ impl Memory {
     }
 }
 
-/// The path below the data folder; without one only an absolute path is a place.
+/// Resolves a path below the data folder; without a data folder, only an absolute path resolves.
 pub(super) fn below(data_dir: Option<&Path>, path: PathBuf) -> Option<PathBuf> {
     match data_dir {
         Some(folder) => Some(folder.join(path)),

@@ -1,4 +1,4 @@
-//! What [`Memory`] gives a host, and how it starts.
+//! Declares the parts of [`Memory`] to a host, and starts it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Subsystem for Memory {
         "memory"
     }
 
-    /// Its stores are open by then; what is left to do is to seed skills.
+    /// The stores are open by then; what is left is seeding skills.
     fn stage(&self) -> Stage {
         Stage::Skills
     }
@@ -81,7 +81,7 @@ impl Subsystem for Memory {
         if let Some(seeding) = work.seeding
             && let Err(error) = seeding.begin(guides.as_deref(), &self.skill_folders).await
         {
-            // An agent works without them, too.
+            // Skills are optional: the agent works without them.
             tracing::warn!(%error, "not all skills could be taken in when the host started");
         }
         let purge = RetentionPurge {
@@ -106,7 +106,7 @@ impl Subsystem for Memory {
     }
 }
 
-/// What the parts share.
+/// The dependencies shared by the parts.
 struct ToolContext {
     queue: BackgroundQueue,
     ids: Arc<dyn IdSource>,

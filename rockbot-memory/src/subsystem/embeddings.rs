@@ -1,4 +1,4 @@
-//! Long-term memory that is found by its meaning, too.
+//! Semantic search of long-term memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::Memory;
 use super::configured::below;
 use crate::{Embedder, SemanticMemory, SemanticMemoryOptions};
 
-/// Who makes vectors of long-term memory, and how it is found by them.
+/// The embedding client of long-term memory, and the options of its search.
 #[derive(Debug)]
 pub(super) struct Embeddings {
     client: Arc<dyn EmbeddingClient>,
@@ -19,17 +19,23 @@ pub(super) struct Embeddings {
 }
 
 impl Memory {
-    /// Long-term memory is found by what it means, too: see [`semantic`](crate::semantic). **Everything in it goes to
-    /// `client`, and so does what people say and what the agent answers**, since that is searched for; for most it is a
-    /// server. Without a call of this nothing does.
+    /// Searches long-term memory by meaning as well: see [`semantic`](crate::semantic).
     ///
-    /// Vectors are kept in `embeddings` below the host's data folder, if it has one. With a store that the host was given,
-    /// others than the tools and the recall of this subsystem find by words.
+    /// **All memories are sent to `client`, and so are users' messages and the agent's answers**, which are the
+    /// queries;
+    /// usually it is a server. Nothing is sent unless this is called.
+    ///
+    /// Vectors are cached in `embeddings` below the host's data folder, if it has one. When the host was given a
+    /// store of its
+    /// own, only the tools and the recall of this subsystem search by meaning; other users of that store search by
+    /// words.
     pub fn embeddings(self, client: impl EmbeddingClient) -> Self {
         self.embeddings_with(client, SemanticMemoryOptions::default())
     }
 
-    /// [`Memory::embeddings`], as `options` say. A relative folder in them is below the working directory.
+    /// Searches by meaning like [`Memory::embeddings`], with `options`. A relative folder in them is below the
+    /// working
+    /// directory.
     pub fn embeddings_with(mut self, client: impl EmbeddingClient, options: SemanticMemoryOptions) -> Self {
         let client = Arc::new(client);
         self.embeddings = Some(Embeddings { client, options });
@@ -38,7 +44,7 @@ impl Memory {
 }
 
 impl Embeddings {
-    /// `memory`, found by its meaning, and what makes the vectors for that.
+    /// Wraps `memory` in a semantic search, and returns the task that computes the vectors.
     pub(super) fn around(
         &self,
         memory: Arc<dyn LongTermMemory>,
@@ -52,7 +58,7 @@ impl Embeddings {
         Ok((Arc::new(memory), embedder))
     }
 
-    /// As it was said in code, or below the data folder.
+    /// Returns the folder of the options, or the default below the data folder.
     fn folder(&self, data_dir: Option<&Path>) -> Option<PathBuf> {
         let said = self.options.folder.clone();
         said.or_else(|| below(data_dir, "embeddings".into()))

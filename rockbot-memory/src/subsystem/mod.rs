@@ -1,4 +1,4 @@
-//! What a host is given so that its agent remembers: [`Memory`].
+//! The subsystem that gives an agent its memory: [`Memory`].
 
 mod configured;
 mod declare;
@@ -22,43 +22,53 @@ use embeddings::Embeddings;
 use seeding::SkillSeeding;
 use store_choice::StoreChoice;
 
-/// What an agent remembers, and the tools by which its model uses it: long-term memory, working memory, skills and rules;
-/// and where feedback is kept.
+/// The memory of an agent, and the tools by which its model uses it: long-term memory, working memory, skills and
+/// rules; and
+/// the store of feedback.
 ///
-/// In a host with a data folder everything is in files, in the places that [`FileMemory`](crate::FileMemory) has for
-/// them, or where the host's [settings](crate::settings) say; in one without a folder everything is in memory. A store that
-/// the host was given takes the place of ours, and so does one that is given here. A log of all that is said is kept only
-/// [when it is wanted](Memory::with_conversation_log).
+/// In a host with a data folder the stores are files, in the places that [`FileMemory`](crate::FileMemory) defines
+/// or the
+/// host's [settings](crate::settings) name; without a data folder they are in memory. A store given to the host or
+/// to this
+/// subsystem takes precedence. The conversation log is kept only [on request](Memory::with_conversation_log).
 ///
-/// With each part come its tools, a guide to them, and what of it is [shown](crate::recall) to the model before a turn:
+/// Each part brings its tools, a guide to them, and a source of [recall](crate::recall):
 ///
 /// | part | tools |
 /// |---|---|
 /// | long-term memory | `save_memory`, `search_memory`, `edit_memory`, `archive_memory`, `restore_memory`, `list_memory_categories` |
 /// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
-/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times that a host's briefing tells |
+/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times in a host's briefing |
 ///
-/// **Starter skills**: when the host starts, each of its guides to tools becomes a skill of the principal `local`, unless there
-/// is one of its name. Such a skill is upgraded when the text of its guide changed, as long as no person and no model touched
-/// it. One that was deleted stays so until its guide changes, as far as the data folder remembers; a store without any skills
-/// gets all of them.
+/// **Starter skills**: at start, each guide to tools of the host becomes a skill of the principal `local`, unless
+/// a skill has
+/// its name. Such a skill is upgraded when the text of its guide changes, as long as neither a person nor a model
+/// has edited
+/// it. A deleted one stays deleted until its guide changes, as recorded in the data folder; a store without any
+/// skills gets
+/// all of them.
 ///
-/// **In the background**, once the host has started, a model files what `save_memory` saved and says what new skills are
-/// for: one call at a time, without tools, after everybody who waits for an answer. The text is stored before that, so when
-/// the model fails, more than 64 texts wait, or the process ends, it stays as it was saved. A text that was filed stays
-/// as an archived entry. And what is [too old](Retention) is removed: 5 minutes after the host has started, and every 6
-/// hours.
+/// **Background work**, once the host has started: a model files the texts of `save_memory` and summarizes new
+/// skills, one
+/// call at a time, without tools, at the lowest priority. Texts are stored before that: when the model fails, more
+/// than 64
+/// texts wait, or the process ends, they stay as they were saved. A filed text stays as an archived entry. Entries
+/// beyond
+/// their [retention period](Retention) are purged 5 minutes after start and every 6 hours.
 ///
-/// **Origin**: what a model writes down in a turn in which it has read something from a tool or another stranger carries that
-/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in such a turn.
+/// **Taint**: a text that a model saves in a turn that has read from a tool or another untrusted source carries that
+/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in
+/// such a turn.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
 /// use rockbot_core::{AgentIdentity, SystemClock};
 /// use rockbot_memory::Memory;
 ///
-/// // A host does this when it is told `.add(Memory::default().without_rules())`.
+/// // A host calls this for `.add(Memory::default().without_rules())`.
 /// let mut memory = Memory::default().without_rules();
 /// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
 /// let mut needs = Declarations::new(parts);
@@ -106,7 +116,7 @@ impl Default for Memory {
     }
 }
 
-/// What a model does in the background.
+/// The background work of a model.
 #[derive(Debug)]
 struct BackgroundWork {
     jobs: Jobs,
@@ -117,113 +127,117 @@ struct BackgroundWork {
 }
 
 impl Memory {
-    /// Long-term memory is this one.
+    /// Sets the long-term memory.
     pub fn long_term(mut self, memory: impl LongTermMemory) -> Self {
         self.long_term = StoreChoice::Given(Arc::new(memory));
         self
     }
 
-    /// Without long-term memory.
+    /// Disables long-term memory.
     pub fn without_long_term(mut self) -> Self {
         self.long_term = StoreChoice::Off;
         self
     }
 
-    /// Long-term memory is in this folder. Default: the one that the setting `Memory.BasePath` names.
+    /// Sets the folder of long-term memory. Default: the setting `Memory.BasePath`.
     pub fn long_term_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.memory = Some(folder.into());
         self
     }
 
-    /// What is worth remembering, and how, says this Markdown file, which is read again each time. Default: the one that
-    /// the setting `AgentProfile.MemoryRulesPath` names; without a file a text of our own.
+    /// Sets the Markdown file with the rules on what to remember and how; it is read each time. Default: the setting
+    /// `AgentProfile.MemoryRulesPath`; without a file, a built-in text.
     pub fn memory_rules(mut self, file: impl Into<PathBuf>) -> Self {
         self.folders.memory_rules = Some(file.into());
         self
     }
 
-    /// Working memory is this one.
+    /// Sets the working memory.
     pub fn working(mut self, memory: impl WorkingMemory) -> Self {
         self.working = StoreChoice::Given(Arc::new(memory));
         self
     }
 
-    /// Without working memory.
+    /// Disables working memory.
     pub fn without_working(mut self) -> Self {
         self.working = StoreChoice::Off;
         self
     }
 
-    /// Skills and their uses are kept there.
+    /// Sets the stores of skills and of their uses.
     pub fn skills(mut self, skills: impl SkillStore, usage: impl SkillUsageStore) -> Self {
         self.skills = StoreChoice::Given(Arc::new(skills));
         self.skill_usage = StoreChoice::Given(Arc::new(usage));
         self
     }
 
-    /// Without skills.
+    /// Disables skills.
     pub fn without_skills(mut self) -> Self {
         self.skills = StoreChoice::Off;
         self.skill_usage = StoreChoice::Off;
         self
     }
 
-    /// Skills are in the folder `skills`, their uses in `usage`. Default: those that the settings `Skills.BasePath` and
-    /// `Skills.UsageBasePath` name.
+    /// Sets the folders of skills and of their usage log. Default: the settings `Skills.BasePath` and
+    /// `Skills.UsageBasePath`.
     pub fn skills_folders(mut self, skills: impl Into<PathBuf>, usage: impl Into<PathBuf>) -> Self {
         self.folders.skills = Some(skills.into());
         self.folders.skill_usage = Some(usage.into());
         self
     }
 
-    /// The agent also has the skills of this folder, which is in the open format; call it once for each folder. They are taken in
-    /// when the host starts, for the principal `local`, as [`SkillFolder::import`] does, and again when their text changed; one
-    /// that was deleted stays so until then. The model reads what lies beside their `SKILL.md` with `get_skill`: texts of at most
-    /// 1 MiB. A folder that cannot be read is logged, and the host starts without it.
+    /// Adds the skills of a folder in the open format; call it once for each folder.
+    ///
+    /// They are imported at start, for the principal `local`, as [`SkillFolder::import`] does, and again when
+    /// their text has
+    /// changed; a deleted one stays deleted until then. The model reads the files beside their `SKILL.md` with
+    /// `get_skill`:
+    /// texts of at most 1 MiB. A folder that cannot be read is logged, and the host starts without it.
     pub fn skill_folder(mut self, folder: SkillFolder) -> Self {
         self.skill_folders.push(folder);
         self
     }
 
-    /// Guides to tools do not become skills.
+    /// Disables starter skills: guides to tools do not become skills.
     pub fn without_starter_skills(mut self) -> Self {
         self.without_starters = true;
         self
     }
 
-    /// Rules are kept there.
+    /// Sets the store of rules.
     pub fn rules(mut self, rules: impl RulesStore) -> Self {
         self.rules = StoreChoice::Given(Arc::new(rules));
         self
     }
 
-    /// Without rules.
+    /// Disables rules.
     pub fn without_rules(mut self) -> Self {
         self.rules = StoreChoice::Off;
         self
     }
 
-    /// Feedback is kept there.
+    /// Sets the store of feedback.
     pub fn feedback(mut self, feedback: impl FeedbackStore) -> Self {
         self.feedback = StoreChoice::Given(Arc::new(feedback));
         self
     }
 
-    /// Feedback is in this folder. Default: the one that the setting `Feedback.BasePath` names.
+    /// Sets the folder of feedback. Default: the setting `Feedback.BasePath`.
     pub fn feedback_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.feedback = Some(folder.into());
         self
     }
 
-    /// What is too old is removed then. Default: as the settings `Memory.ArchiveRetention`, `Feedback.Retention` and
-    /// `Skills.UsageRetention` say.
+    /// Sets the retention periods. Default: the settings `Memory.ArchiveRetention`, `Feedback.Retention` and
+    /// `Skills.UsageRetention`.
     pub fn retention(mut self, retention: Retention) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// With a log of everything that is said, in all conversations, for those who learn from it afterwards: in the folder
-    /// `conversation-log` below the host's data folder, if it has one. Default: none, unless the host was given one.
+    /// Adds a log of all conversations, for later analysis, in the folder `conversation-log` below the host's data
+    /// folder, if it
+    /// has one. Default: none, unless the host was given one.
     ///
     /// ```
     /// use rockbot_core::store::ConversationLog;

@@ -1,4 +1,4 @@
-//! What a host offers to its agent's skills when it starts.
+//! Seeds an agent's skills when its host starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,21 +14,20 @@ use crate::skill_service::SkillService;
 use crate::storage::blocking::blocking;
 use crate::storage::json_file::JsonFile;
 
-/// Where it is kept what was offered, below the data folder.
+/// Folder of the record of seeded skills, below the data folder.
 const FOLDER: &str = "offered-skills";
 
-/// Offers skills, and remembers what was taken: a skill that was deleted since stays so until it is offered with another
-/// text.
+/// Seeds skills, and records which were accepted: a skill deleted since then stays deleted until its text changes.
 #[derive(Debug)]
 pub(super) struct SkillSeeding {
     service: Arc<SkillService>,
-    /// The digests of the texts that were taken, by the names of their skills.
+    /// Digests of the accepted texts, by the names of their skills.
     taken: BTreeMap<StorePath, String>,
     file: Option<JsonFile>,
 }
 
 impl SkillSeeding {
-    /// To the skills of `service`; remembers in the data folder, if there is one.
+    /// Opens the record in the data folder, if there is one, for the skills of `service`.
     pub(super) fn open(service: Arc<SkillService>, data_dir: Option<&Path>) -> Result<Self, StoreError> {
         let open = |folder: &Path| JsonFile::open(folder.join(FOLDER), "offered.json", "the skills that were offered");
         let (file, taken) = data_dir.map(open).transpose()?.unzip();
@@ -39,8 +38,9 @@ impl SkillSeeding {
         })
     }
 
-    /// Offers the guides of a host, and then the skills of folders, of which those beside them are shown from now on. Of several
-    /// with one name the first is taken.
+    /// Seeds the guides of a host, and then the skills of folders, whose files beside them become readable. Of
+    /// several skills
+    /// with one name, the first one wins.
     pub(super) async fn begin(self, guides: Option<&ToolGuides>, folders: &[SkillFolder]) -> Result<(), StoreError> {
         let service = self.service.clone();
         let mut offers = guides.map(starters).unwrap_or_default();
@@ -63,15 +63,15 @@ impl SkillSeeding {
             let (name, files) = files.remove_entry(&skill.name)?;
             files.belong_to(skill).then_some((name, files))
         });
-        // A host starts once.
+        // Set once: a host starts once.
         let _ = service.files.set(with_files.collect());
         Ok(())
     }
 
-    /// Offers skills, in their order.
+    /// Seeds skills, in their order.
     async fn offer(mut self, offers: Vec<ManagedSkill>) -> Result<(), StoreError> {
         let principal = Principal::default();
-        // Without any skills it is another store than the one from which some were deleted, or begins anew.
+        // An empty store is a new store, or was cleared on purpose: the record of deletions does not apply to it.
         let is_new = self.service.skills.list(&principal).await?.is_empty();
         let before = self.taken.clone();
         for offer in offers {
@@ -79,7 +79,8 @@ impl SkillSeeding {
             let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
             let outcome = self.service.offer(&principal, offer, was_deleted).await?;
             tracing::debug!(%name, ?outcome, "a skill was offered");
-            // Of one that was changed since the newest text counts: once it is deleted, that does not bring it back.
+            // For an edited skill the newest text is recorded as seen, so that deleting the skill later does not
+            // bring it back.
             if outcome != SkillOutcome::Kept || self.taken.contains_key(&name) {
                 self.taken.insert(name, digest);
             }
@@ -91,7 +92,7 @@ impl SkillSeeding {
     }
 }
 
-/// The guides of a host as skills. Whoever gave the host its tools wrote them.
+/// Returns the guides of a host as skills. They are trusted like the host's tools, whose author wrote them.
 fn starters(guides: &ToolGuides) -> Vec<ManagedSkill> {
     let guides = guides.snapshot();
     let starter = |guide: &Arc<dyn ToolGuide>| {
@@ -107,7 +108,7 @@ fn starters(guides: &ToolGuides) -> Vec<ManagedSkill> {
     guides.values().filter_map(starter).collect()
 }
 
-/// The skills of a folder. What of it cannot be taken is told to whoever reads the log.
+/// Reads the skills of a folder. Skills that cannot be imported are logged.
 async fn read(folder: &SkillFolder) -> Vec<FolderSkill> {
     let path = folder.path().display();
     match folder.read().await {

@@ -1,23 +1,23 @@
-//! Where one thing is kept.
+//! The choice of a store.
 
 use std::sync::Arc;
 
 use rockbot_core::BoxError;
 use rockbot_core::subsystem::{Declarations, Parts};
 
-/// Which store is used.
+/// The choice of a store.
 #[derive(Debug)]
 pub(super) enum StoreChoice<T: ?Sized> {
-    /// The host's, if it was given one; else one of our own.
+    /// The host's store if it has one, else the default store.
     Own,
-    /// This one.
+    /// This store.
     Given(Arc<T>),
-    /// None: there is nothing of it.
+    /// No store: the part is disabled.
     Off,
 }
 
 impl<T: ?Sized + Send + Sync + 'static> StoreChoice<T> {
-    /// The store, which the host is given unless it has it. `open` opens our own.
+    /// Resolves the choice and provides the store to the host, unless it has one. `open` opens the default store.
     pub(super) fn resolve(
         &self,
         needs: &mut Declarations,
@@ -26,7 +26,7 @@ impl<T: ?Sized + Send + Sync + 'static> StoreChoice<T> {
         self.resolve_wrapped(needs, open, Ok)
     }
 
-    /// The same, but everybody who comes to it by us gets what `surround` makes of it.
+    /// Resolves the choice; the host and this subsystem get the store wrapped by `surround`.
     pub(super) fn resolve_wrapped(
         &self,
         needs: &mut Declarations,
@@ -44,7 +44,7 @@ impl<T: ?Sized + Send + Sync + 'static> StoreChoice<T> {
         Ok(Some(part))
     }
 
-    /// The store, once it is settled.
+    /// Returns the store, once the choice is resolved.
     pub(super) fn part(&self, parts: &Parts) -> Option<Arc<T>> {
         match self {
             Self::Off => None,

@@ -1,7 +1,8 @@
-//! From one store to another, such as from files into a database and back.
+//! Copies memory from one store to another, for example from files into a database.
 //!
-//! Each function copies what one principal has, through the traits: from any store to any other. Doing it again after a
-//! failure repeats nothing. Members of documents that we do not know stay behind.
+//! Each function copies the entries of one principal through the traits, so any store can be source or
+//! destination. They
+//! are idempotent: repeating one after a failure duplicates nothing. Unknown members of documents are not copied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,15 +11,16 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use rockbot_core::Principal;
 use rockbot_core::store::{ConversationMemory, LongTermMemory, RulesStore, SkillStore, StoreError};
 
-/// How many writes wait for the disk together.
+/// Maximum number of concurrent writes, which share a group commit.
 const MAX_CONCURRENT_WRITES: usize = 32;
 
-/// Copies all memories of `principal`, archived ones too, and returns how many. Each takes the place of one with the
-/// same id.
+/// Copies all memories of `principal`, archived ones included, and returns their number. Each replaces an entry
+/// with the same
+/// id.
 ///
 /// # Errors
 ///
-/// Fails when `from` cannot be read or `to` cannot be written; what was copied before stays.
+/// Returns an error if `from` cannot be read or `to` cannot be written; entries copied before stay.
 pub async fn copy_long_term(
     principal: &Principal,
     from: &dyn LongTermMemory,
@@ -34,11 +36,11 @@ pub async fn copy_long_term(
     Ok(count)
 }
 
-/// Copies all skills of `principal`, and returns how many. Each takes the place of one with the same name.
+/// Copies all skills of `principal`, and returns their number. Each replaces a skill with the same name.
 ///
 /// # Errors
 ///
-/// Fails as [`copy_long_term`] does.
+/// Returns the errors of [`copy_long_term`].
 pub async fn copy_skills(
     principal: &Principal,
     from: &dyn SkillStore,
@@ -54,12 +56,12 @@ pub async fn copy_skills(
     Ok(count)
 }
 
-/// Copies the rules of `principal` in their order, and returns how many were not there yet. A time zone takes the place of
-/// the one that is there.
+/// Copies the rules of `principal` in their order, and returns the number of new ones. A time zone replaces the
+/// existing one.
 ///
 /// # Errors
 ///
-/// Fails as [`copy_long_term`] does.
+/// Returns the errors of [`copy_long_term`].
 pub async fn copy_rules(
     principal: &Principal,
     from: &dyn RulesStore,
@@ -75,12 +77,13 @@ pub async fn copy_rules(
     Ok(added)
 }
 
-/// Copies the sessions of `principal` that are not in `to`, as much of each as `to` keeps, and returns how many. Those
-/// that are there stay as they are.
+/// Copies the sessions of `principal` that are not in `to`, as much of each as `to` keeps, and returns their
+/// number. Existing
+/// sessions stay unchanged.
 ///
 /// # Errors
 ///
-/// Fails as [`copy_long_term`] does.
+/// Returns the errors of [`copy_long_term`].
 pub async fn copy_conversations(
     principal: &Principal,
     from: &dyn ConversationMemory,

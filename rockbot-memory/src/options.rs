@@ -1,14 +1,14 @@
-//! How stores in files are kept.
+//! Options of file stores.
 
 use std::sync::Arc;
 
 use rockbot_core::store::WorkingLimits;
 use rockbot_core::{Clock, SystemClock};
 
-/// How a store in files is kept.
+/// Options of a file store.
 #[derive(Debug, Clone)]
 pub struct FileOptions {
-    /// The clock by which the store looks for changes by others, and by which entries expire. Default: the system's.
+    /// Clock for rescans of external edits and for the expiry of entries. Default: the system's clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -20,11 +20,12 @@ impl Default for FileOptions {
     }
 }
 
-/// How a [`FileConversationLog`](crate::FileConversationLog) is kept.
+/// Options of a [`FileConversationLog`](crate::FileConversationLog).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConversationLogOptions {
-    /// How many bytes the log of a principal has at most: 64 MiB by default. When it is full, its older half is
-    /// forgotten, also by readers that have not seen it.
+    /// Maximum size of the log of a principal, in bytes. Default 64 MiB. A full log drops its older half, also for
+    /// readers that
+    /// have not read it.
     pub max_bytes: u64,
 }
 
@@ -34,12 +35,12 @@ impl Default for ConversationLogOptions {
     }
 }
 
-/// How a [`FileWorkingMemory`](crate::FileWorkingMemory) is kept.
+/// Options of a [`FileWorkingMemory`](crate::FileWorkingMemory).
 #[derive(Debug, Clone)]
 pub struct WorkingMemoryOptions {
-    /// How much each namespace holds.
+    /// Limits of each namespace.
     pub limits: WorkingLimits,
-    /// The clock that tells when an entry's time is over. Default: the system's.
+    /// Clock for the expiry of entries. Default: the system's clock.
     pub clock: Arc<dyn Clock>,
 }
 

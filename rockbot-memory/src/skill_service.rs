@@ -9,14 +9,14 @@ use tokio::sync::Mutex;
 
 use crate::skill_folder::{ManagedSkill, SkillFiles, SkillOutcome};
 
-/// Skills, and everything that changes them, one after the other: a store keeps whole skills, so two changes at once would
-/// lose one.
+/// The skill store with serialized writes: a store replaces whole skills, so of two concurrent changes one would
+/// be lost.
 #[derive(Debug)]
 pub(crate) struct SkillService {
     pub(crate) skills: Arc<dyn SkillStore>,
     pub(crate) usage: Option<Arc<dyn SkillUsageStore>>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// What lies beside skills from folders, once the host has started. They belong to the principal `local`.
+    /// The files beside skills from folders, set when the host has started. They belong to the principal `local`.
     pub(crate) files: OnceLock<BTreeMap<StorePath, SkillFiles>>,
     pub(crate) changing: Mutex<()>,
 }
@@ -36,13 +36,13 @@ impl SkillService {
         }
     }
 
-    /// What lies beside a skill.
+    /// Returns the files of a skill.
     pub(crate) fn files_of(&self, principal: &Principal, name: &StorePath) -> Option<&SkillFiles> {
         let files = self.files.get()?.get(name)?;
         (*principal == Principal::default()).then_some(files)
     }
 
-    /// Keeps what `change` makes of the skill as it stands, if it makes one.
+    /// Stores the result of `change`, which is given the current skill; `None` leaves it unchanged.
     pub(crate) async fn write<E: From<StoreError>>(
         &self,
         principal: &Principal,
@@ -58,7 +58,7 @@ impl SkillService {
         Ok(after)
     }
 
-    /// Takes in a skill that is offered, unless somebody wrote or deleted what has its name.
+    /// Installs a managed skill, unless one of its name was edited, has another author, or was deleted.
     pub(crate) async fn offer(
         &self,
         principal: &Principal,
@@ -70,7 +70,7 @@ impl SkillService {
         offer.install_into(&*self.skills, principal, was_deleted, now).await
     }
 
-    /// Changes a skill, if there is one of this name.
+    /// Changes a skill, if it exists.
     pub(crate) async fn update(
         &self,
         principal: &Principal,
@@ -87,7 +87,7 @@ impl SkillService {
         self.write(principal, name, change).await
     }
 
-    /// Notes that a skill was read. That it cannot be noted keeps nobody from reading it.
+    /// Records a use of the skill. A failure is logged only, because it must not prevent reading the skill.
     pub(crate) async fn used(&self, skill: &Skill, id: String, cx: &CallContext) {
         let (now, name) = (self.clock.now(), &skill.name);
         let noted = self

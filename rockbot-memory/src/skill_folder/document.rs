@@ -10,35 +10,35 @@ use rockbot_core::store::{Skill, StorePath};
 use super::front_matter::{self, Fields, Value, quoted, shown};
 use super::managed_skill::{FOLDER_SOURCE, ManagedSkill};
 
-/// The longest name, description and note on compatibility, in characters.
+/// Maximum length of the name, the description and the compatibility note, in characters.
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 
-/// The fields beside name and description that are kept with a skill, in the order in which they are written.
+/// The fields beside name and description that are stored with a skill, in the order in which they are written.
 const FIELDS: [&str; 3] = ["license", "compatibility", "allowed-tools"];
 
-/// Stands before what a skill's author notes of it: `metadata.author`.
+/// Prefix of the author's notes: `metadata.author`.
 const NOTE: &str = "metadata.";
 
-/// Our own notes: what a skill is called here, and a digest of all the rest, which tells whether somebody changed the file.
+/// Notes of this crate: the skill's name in the store, and a digest of everything else, which detects external edits.
 const OUR_NAME: &str = "metadata.rockbot-name";
 const OUR_DIGEST: &str = "metadata.rockbot-digest";
 
-/// What is wrong with a `SKILL.md`.
+/// The error for an invalid `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillFileError {
-    /// It has no fields.
+    /// The file has no front matter.
     #[error("it does not begin with a front matter: fields in YAML between two lines `---`")]
     NoFrontMatter,
-    /// Its fields cannot be read.
+    /// The front matter cannot be parsed.
     #[error("its front matter cannot be read: {0}; put texts with special characters in quotes")]
     Yaml(String),
-    /// A field is missing, or is no text.
+    /// A field is missing, or is not a text.
     #[error("its front matter has no text `{0}`")]
     Missing(&'static str),
-    /// Its name is none.
+    /// The name violates the format.
     #[error(
         "`{0}` cannot name a skill: use 1 to 64 lower-case letters a-z and digits, with single hyphens between them"
     )]
@@ -46,19 +46,19 @@ pub enum SkillFileError {
     /// A field is too long.
     #[error("its `{field}` has more than {most} characters: shorten it")]
     TooLong {
-        /// Which one.
+        /// The field.
         field: &'static str,
-        /// How many characters it may have.
+        /// Maximum number of characters.
         most: usize,
     },
 }
 
-/// A skill as it stands in a `SKILL.md`.
+/// A parsed `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SkillFile {
     pub(super) name: String,
     pub(super) description: String,
-    /// The other fields by name, those of `metadata` as `metadata.author`.
+    /// The other fields by name; members of `metadata` as `metadata.author`.
     pub(super) fields: BTreeMap<String, String>,
     pub(super) body: String,
 }
@@ -85,7 +85,7 @@ impl SkillFile {
         })
     }
 
-    /// A skill that other programs can read, with a name that they allow.
+    /// Converts a skill into a file that other programs can read, with a name that the format allows.
     pub(super) fn of(skill: &Skill) -> Self {
         let purpose = match skill.summary.trim() {
             "" => skill.content.lines().map(heading).find(|line| !line.is_empty()),
@@ -101,13 +101,13 @@ impl SkillFile {
         if file.name != skill.name.as_str() {
             file.fields.insert(OUR_NAME.to_owned(), skill.name.to_string());
         }
-        // Of what a reader finds: that may have other ends of lines, or fewer blanks.
+        // The digest covers the text as a reader parses it: line ends and white space may differ from the store's.
         let digest = Self::parse(&file.to_text()).as_ref().unwrap_or(&file).digest();
         file.fields.insert(OUR_DIGEST.to_owned(), digest);
         file
     }
 
-    /// Whether we wrote it, and nobody has changed it since.
+    /// Returns `true` if this crate wrote the file, and it has not been edited since.
     pub(super) fn is_ours(&self) -> bool {
         self.fields.get(OUR_DIGEST) == Some(&self.digest())
     }
@@ -118,7 +118,7 @@ impl SkillFile {
         Digest::of([&*self.name, &self.description, &self.body].into_iter().chain(fields)).short()
     }
 
-    /// What is offered to an agent.
+    /// Converts the file into a managed skill.
     pub(super) fn into_managed(mut self, trust: Trust) -> Option<ManagedSkill> {
         self.fields.remove(OUR_DIGEST);
         let ours = self.fields.remove(OUR_NAME).and_then(|name| StorePath::new(&name).ok());
@@ -159,7 +159,7 @@ impl SkillFile {
     }
 }
 
-/// The text of a field, unless it has none.
+/// Removes a field and returns its text, unless it is empty.
 fn taken(fields: &mut Fields, name: &str) -> Option<String> {
     match fields.remove(name)? {
         Value::Text(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -167,9 +167,9 @@ fn taken(fields: &mut Fields, name: &str) -> Option<String> {
     }
 }
 
-/// The fields that are kept. What the format does not know, and notes that are no text, are left out.
+/// Returns the fields to store. Unknown fields, and notes that are no text, are left out.
 fn fields(read: &mut Fields) -> BTreeMap<String, String> {
-    // Some write the tools as a list.
+    // Some programs write the tools as a list.
     if let Some(Value::List(list)) = read.get("allowed-tools") {
         let texts = list.iter().filter_map(text).collect::<Vec<_>>().join(" ");
         read.insert("allowed-tools".to_owned(), Value::Text(texts));
@@ -185,7 +185,7 @@ fn fields(read: &mut Fields) -> BTreeMap<String, String> {
     fields
 }
 
-/// The notes of a skill as fields of the format that can be read again.
+/// Returns the metadata of a skill as fields of the format that can be parsed again.
 fn written(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let field = |(name, value): (&String, &String)| match name.as_str() {
         "compatibility" => (name.clone(), value.trim().chars().take(MAX_COMPATIBILITY).collect()),
@@ -221,7 +221,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= MAX_NAME && name.split('-').all(is_word)
 }
 
-/// The name of a skill as others allow it: `mcp/E-Mail` is `mcp-e-mail`.
+/// Converts the name of a skill into one that the format allows: `mcp/E-Mail` becomes `mcp-e-mail`.
 fn name_of(name: &StorePath) -> String {
     let name = name.as_str().to_lowercase();
     let words = name
@@ -236,7 +236,7 @@ fn name_of(name: &StorePath) -> String {
     }
 }
 
-/// A line of Markdown without the marks of a heading.
+/// Strips the heading mark from a line of Markdown.
 fn heading(line: &str) -> &str {
     line.trim().trim_start_matches('#').trim()
 }

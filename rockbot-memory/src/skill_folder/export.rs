@@ -1,4 +1,4 @@
-//! From a store into a folder.
+//! Exports skills from a store into a folder.
 
 use std::collections::BTreeMap;
 
@@ -11,51 +11,54 @@ use super::managed_skill::SkillOutcome;
 use super::{SkillFolder, walk};
 use crate::storage::blocking::{blocking, failed};
 
-/// The longest file that can be one of ours, in bytes.
+/// Maximum size of a file that may be an earlier export, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// What is exported, and what for.
+/// Options of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExportOptions {
-    /// Which skills; `None`, the default, is all of them.
+    /// Names of the skills to export. Default `None`: all skills.
     pub names: Option<Vec<StorePath>>,
-    /// Whether files that we did not write, or that somebody changed since, are replaced. Default: they stay.
+    /// Overwrites files that were not exported, or were edited since. Default: such files stay.
     pub overwrite: bool,
 }
 
-/// What became of skills that were exported.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExportReport {
-    /// The skills that have a file now, in the order of their names.
+    /// The exported skills, in the order of their names.
     pub skills: Vec<ExportedSkill>,
-    /// Names of which there is no skill.
+    /// Requested names without a skill.
     pub missing: Vec<StorePath>,
-    /// Skills whose folder another one has, since their names become the same as the format allows them.
+    /// Skills that were not exported because another skill has the same name in the format.
     pub crowded: Vec<StorePath>,
 }
 
-/// A skill in a folder.
+/// An exported skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedSkill {
-    /// What it is called here.
+    /// The name in the store.
     pub name: StorePath,
-    /// The folder in which it lies, and its name there.
+    /// The folder, which is also the name in the format.
     pub folder: String,
-    /// What became of its file.
+    /// The fate of the file.
     pub outcome: SkillOutcome,
 }
 
 impl SkillFolder {
-    /// Writes skills of `principal` into the folder, which is made if it is missing: one folder each, with a name that the
-    /// format allows. `mcp/email` becomes `mcp-email`, and notes what it was, so that an import gives it its name again. A
-    /// skill without a summary is described by its first line. Ages, uses and related skills stay behind.
+    /// Exports skills of `principal` into the folder, which is created if it is missing: one folder each, with a
+    /// name that the
+    /// format allows. `mcp/email` becomes `mcp-email`; the file records the original name, which an import
+    /// restores. A skill
+    /// without a summary is described by its first line. Ages, uses and related skills are not exported.
     ///
-    /// A file that is there is replaced when it came from an export and nobody has changed it. A link in its place is replaced
-    /// only with [`ExportOptions::overwrite`], one in the place of its folder never; none is followed.
+    /// An existing file is replaced if it was exported and has not been edited since. A link in its place is
+    /// replaced only with
+    /// [`ExportOptions::overwrite`], a link in the place of its folder never; no link is followed.
     ///
     /// # Errors
     ///
-    /// Fails when the store cannot be read and when the folder cannot be written; what was written before stays.
+    /// Returns an error if the store cannot be read or the folder cannot be written; files written before stay.
     pub async fn export(
         &self,
         principal: &Principal,
@@ -121,7 +124,7 @@ fn write(folder: &DataFolder, file: &SkillFile, overwrite: bool) -> Result<Skill
     }
 }
 
-/// Whether an export wrote it, and nobody has changed it since.
+/// Returns `true` if an export wrote the file, and it has not been edited since.
 fn is_ours(there: &[u8]) -> bool {
     let file = std::str::from_utf8(there)
         .ok()

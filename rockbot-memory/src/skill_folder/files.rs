@@ -1,4 +1,4 @@
-//! What lies in the folder of a skill beside its `SKILL.md`, for a model that asks for it.
+//! The files beside a `SKILL.md`, for a model that asks for them.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use rockbot_core::store::Skill;
 
 use super::managed_skill::FOLDER_SOURCE;
 
-/// How many files of a skill are shown, and how many bytes one that is read may have.
+/// Maximum number of files of a skill, and maximum size of a file that is read, in bytes.
 const MOST: usize = 200;
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The files of a skill, as they were found; they are read when somebody asks.
+/// The files of a skill as they were found at start; their content is read on demand.
 #[derive(Debug, Clone)]
 pub(crate) struct SkillFiles {
     root: Arc<DataFolder>,
-    /// The folder of the skill, with a slash at its end.
+    /// The folder of the skill, with a trailing slash.
     folder: String,
     names: Vec<String>,
     pub(crate) provenance: Provenance,
@@ -33,19 +33,21 @@ impl SkillFiles {
         }
     }
 
-    /// Whether they lie beside the text of `skill`, as far as that can be told: it comes from a folder, whoever edited it since,
-    /// and is not trusted more than they are.
+    /// Returns `true` if the files belong to `skill`: it was imported from a folder, and is not trusted more than
+    /// the folder. An
+    /// edited skill keeps its files.
     pub(crate) fn belong_to(&self, skill: &Skill) -> bool {
         let origin = skill.provenance.source.split_once(':');
         origin.is_some_and(|(source, _)| source == FOLDER_SOURCE) && skill.provenance.trust <= self.provenance.trust
     }
 
-    /// Their names, relative to the skill's folder.
+    /// Returns the names, relative to the skill's folder.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The text of a file; what is wrong is said to a model. Only what was found can be read: no name leads elsewhere.
+    /// Reads a file; the error is a text for the model. Only files found at start can be read, so no name leads
+    /// elsewhere.
     pub(crate) async fn read(&self, name: &str) -> Result<String, String> {
         let name = name.strip_prefix("./").unwrap_or(name);
         let Some(name) = self.names.iter().find(|known| *known == name) else {
@@ -56,7 +58,7 @@ impl SkillFiles {
         match read {
             Ok(Ok(Some(bytes))) => String::from_utf8(bytes).map_err(|_| format!("`{name}` is no text")),
             Ok(Ok(None)) => Err(format!("`{name}` is gone")),
-            // The error names the place on this machine.
+            // The error contains a path of this machine, which the model must not see.
             Ok(Err(error)) => {
                 tracing::warn!(name, %error, "a file of a skill cannot be read");
                 Err(format!(

@@ -8,8 +8,9 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput};
 /// The fields, by name.
 pub(super) type Fields = BTreeMap<String, Value>;
 
-/// What stands in a field. Every scalar is a text as it stands there, whatever YAML makes of it elsewhere: a version `1.0`
-/// is "1.0". So does the format's own validator.
+/// The value of a field. Every scalar is a text, whatever its YAML type: a version `1.0` is "1.0", as in the
+/// validator of the
+/// format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),
@@ -17,7 +18,7 @@ pub(super) enum Value {
     Map(Fields),
 }
 
-/// The front matter of a file, and what stands behind it.
+/// Splits a file into its front matter and the rest.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (first, rest) = text.split_once('\n')?;
@@ -34,7 +35,7 @@ pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Reads the fields. Texts with a colon that should stand in quotes are read, too: other programs take them.
+/// Parses the fields. Unquoted texts with a colon are accepted, because other programs accept them.
 pub(super) fn read(yaml: &str) -> Result<Fields, String> {
     read_strictly(yaml).or_else(|error| read_strictly(&with_quotes(yaml)).map_err(|_| error))
 }
@@ -47,7 +48,7 @@ fn read_strictly(yaml: &str) -> Result<Fields, String> {
     }
 }
 
-/// What a parser finds. How deep collections may be nested is limited by the parser.
+/// The events of the YAML parser, which limits the nesting of collections.
 struct Events<'a>(Parser<'a, StrInput<'a>>);
 
 impl<'a> Events<'a> {
@@ -79,10 +80,10 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The value that begins with `first`.
+    /// Parses the value that begins with `first`.
     fn value(&mut self, first: Event<'a>) -> Result<Value, String> {
         match first {
-            // The parser's word for a field in which nothing stands.
+            // The parser's notation for an empty field.
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "~" => Ok(Value::Text(String::new())),
             Event::Scalar(text, ..) => Ok(Value::Text(text.into_owned())),
             Event::MappingStart(..) => self.fields().map(Value::Map),
@@ -95,18 +96,18 @@ impl<'a> Events<'a> {
                     }
                 }
             }
-            // A text that repeats itself can become very long.
+            // Aliases are rejected: expanding them could make a text exponentially long.
             _ => Err("references such as `*name` are not read".to_owned()),
         }
     }
 }
 
-/// The beginning of a text, for messages.
+/// Truncates a text for an error message.
 pub(super) fn shown(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// The same with quotes around the texts that have a colon in them and stand in one line without quotes.
+/// Puts unquoted one-line texts that contain a colon into quotes.
 fn with_quotes(yaml: &str) -> String {
     let line = |line: &str| {
         let (key, value) = line.split_once(": ")?;
@@ -120,7 +121,7 @@ fn with_quotes(yaml: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text as YAML that means exactly this text.
+/// Encodes a text as YAML.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -128,7 +129,7 @@ pub(super) fn quoted(text: &str) -> String {
         match char {
             '"' | '\\' => quoted.extend(['\\', char]),
             '\n' => quoted.push_str("\\n"),
-            // YAML has no such characters, or takes them for ends of lines.
+            // YAML does not allow these characters, or treats them as line ends.
             char if char.is_control()
                 || matches!(char, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') =>
             {

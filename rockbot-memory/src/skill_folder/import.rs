@@ -1,4 +1,4 @@
-//! From a folder into a store.
+//! Imports skills from a folder into a store.
 
 use std::sync::Arc;
 
@@ -15,87 +15,91 @@ use super::managed_skill::{FOLDER_SOURCE, ManagedSkill, SkillOutcome};
 use super::walk::{self, FoundFiles};
 use crate::storage::blocking::{blocking, failed};
 
-/// How many skills are taken from a folder, and how many bytes a `SKILL.md` may have.
+/// Maximum number of skills in a folder, and maximum size of a `SKILL.md`, in bytes.
 const MAX_SKILLS: usize = 1_000;
 const MAX_BYTES: u64 = 256 << 10;
 
-/// What became of the skills of a folder.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportReport {
     /// The skills, in the order of their folders.
     pub skills: Vec<ImportedSkill>,
-    /// What is no skill that can be taken.
+    /// Files that were not imported.
     pub skipped: Vec<SkippedFile>,
 }
 
-/// A skill that was found.
+/// An imported skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedSkill {
-    /// What it is called.
+    /// The name of the skill.
     pub name: StorePath,
-    /// Where it is, relative to the folder that was imported; empty if it is that folder itself.
+    /// Its folder, relative to the imported one; empty if it is that folder itself.
     pub folder: String,
-    /// What became of it.
+    /// The fate of the skill.
     pub outcome: SkillOutcome,
 }
 
-/// Something in a folder that was left out.
+/// A file that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedFile {
-    /// Where it is, relative to the folder that was imported.
+    /// Its path, relative to the imported folder.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
 }
 
-/// Why something in a folder is left out.
+/// The reason why a file was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// It leads to another place.
+    /// It is a link.
     #[error("it is a link, and links are not followed: copy what is meant")]
     Link,
     /// It cannot be read, or is too large.
     #[error("{0}")]
     Unreadable(String),
-    /// It is no UTF-8.
+    /// It is not UTF-8.
     #[error("it is no text in UTF-8")]
     NoText,
-    /// It is not in the format.
+    /// It violates the format.
     #[error(transparent)]
     Invalid(#[from] SkillFileError),
-    /// Its name is another one than its folder's.
+    /// Its name differs from that of its folder.
     #[error("it is named `{0}`: a skill has the name of its folder")]
     OtherName(String),
     /// Another skill of the folder has its name.
     #[error("the skill in `{0}` has the same name")]
     Twice(String),
-    /// There are too many.
+    /// The folder has too many skills.
     #[error("a folder has at most {MAX_SKILLS} skills")]
     TooMany,
 }
 
-/// A skill as it lies in a folder.
+/// A skill read from a folder.
 #[derive(Debug)]
 pub(crate) struct FolderSkill {
     pub(crate) skill: ManagedSkill,
-    /// With a slash at its end.
+    /// Its folder, with a trailing slash.
     folder: String,
     pub(crate) files: SkillFiles,
 }
 
 impl SkillFolder {
-    /// Takes the skills of the folder into a store, for `principal`.
+    /// Imports the skills of the folder into a store, for `principal`.
     ///
-    /// A skill that was imported before is replaced when its text changed, unless somebody changed it in the store
-    /// meanwhile; what others wrote under its name stays, and so does what is trusted more than this folder, such as a skill of
-    /// the same name from a folder that you trust. Nothing is removed. Folders are looked into six deep, without hidden
-    /// ones and `node_modules`, up to 1 000 skills of 256 KiB each. No link is followed. What lies in a skill's folder beside
-    /// its `SKILL.md` stays where it is: [`Memory::skill_folder`](crate::Memory::skill_folder) lets a model read it.
+    /// A skill that was imported before is replaced when its text changed, unless it was edited in the store
+    /// meanwhile. A skill
+    /// of the same name from another author stays, and so does one that is trusted more than this folder, such as
+    /// a skill of
+    /// the same name from a folder that you trust. Nothing is removed. Folders are searched six levels deep,
+    /// without hidden
+    /// ones and `node_modules`, for up to 1 000 skills of 256 KiB each. No link is followed. Files beside a
+    /// `SKILL.md` stay
+    /// where they are: [`Memory::skill_folder`](crate::Memory::skill_folder) lets a model read them.
     ///
     /// # Errors
     ///
-    /// Fails when the folder cannot be read and when the store fails; what was taken before stays.
+    /// Returns an error if the folder cannot be read or the store fails; skills imported before stay.
     pub async fn import(
         &self,
         principal: &Principal,
@@ -116,7 +120,7 @@ impl SkillFolder {
         Ok(report)
     }
 
-    /// What is there.
+    /// Reads the skills of the folder.
     pub(crate) async fn read(&self) -> Result<(Vec<FolderSkill>, Vec<SkippedFile>), StoreError> {
         let this = self.clone();
         blocking(move || this.read_now()).await
@@ -129,7 +133,7 @@ impl SkillFolder {
                 error,
             )
         };
-        // What the folder itself is called; it may be given as `.`.
+        // The real name of the folder: the path may be `.`.
         let path = std::fs::canonicalize(&self.path).map_err(cannot)?;
         let found = FoundFiles::in_folder(&path).map_err(cannot)?;
         let root = Arc::new(DataFolder::unheld(path));
@@ -176,7 +180,7 @@ impl SkillFolder {
     }
 }
 
-/// A skill that there is room for beside those that were found before.
+/// Admits a skill, unless the limit is reached or an earlier one has its name.
 fn admitted(skill: FolderSkill, before: &[FolderSkill]) -> Result<FolderSkill, SkipReason> {
     if before.len() == MAX_SKILLS {
         return Err(SkipReason::TooMany);

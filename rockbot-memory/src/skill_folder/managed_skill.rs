@@ -1,7 +1,8 @@
-//! Skills that others offer, such as a host's guides to its tools: taken in, and upgraded as long as nobody touched them.
+//! Managed skills: provided by the host or a folder, installed, and upgraded as long as they are not edited.
 //!
-//! The provenance of such a skill says from whom it is, with a digest of its text as it was offered: `guide:9f86d0…`. When
-//! the text that stands there has another digest, somebody changed it, and it is left alone.
+//! The provenance of a managed skill names its source, with a digest of its text as it was provided:
+//! `guide:9f86d0…`. When
+//! the stored text has another digest, it was edited, and upgrades leave it alone.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +11,22 @@ use rockbot_core::context::Trust;
 use rockbot_core::store::{Skill, SkillStore, StoreError, StorePath};
 use rockbot_core::{Digest, Principal, Timestamp};
 
-/// Who offers the skills of a folder.
+/// The source of skills from a folder.
 pub(super) const FOLDER_SOURCE: &str = "skill-folder";
 
-/// A skill as somebody offers it.
+/// A skill as its source provides it.
 #[derive(Debug, Clone)]
 pub(crate) struct ManagedSkill {
     pub(crate) name: StorePath,
     pub(crate) summary: String,
     pub(crate) content: String,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// Who offers it, such as `guide`.
+    /// The source, such as `guide`.
     pub(crate) source: &'static str,
     pub(crate) trust: Trust,
 }
 
-/// What became of a skill that was brought from one place to another.
+/// The fate of a skill that was copied from one place to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SkillOutcome {
@@ -33,21 +34,21 @@ pub enum SkillOutcome {
     Added,
     /// It took the place of what had come from here before, and nobody had touched since.
     Updated,
-    /// It stands there already.
+    /// It is already there.
     Unchanged,
-    /// What stands there was written or changed by somebody, or is trusted more, and stays.
+    /// The existing one was edited, has another author, or is trusted more, and stays.
     Kept,
-    /// It was deleted there since it had come like this, and stays so.
+    /// It was deleted after an earlier copy, and stays deleted.
     Deleted,
 }
 
 impl ManagedSkill {
-    /// What tells this text from others.
+    /// Returns the digest of the text.
     pub(crate) fn digest(&self) -> String {
         digest(&self.summary, &self.content, &self.metadata)
     }
 
-    /// Takes it into a store, unless somebody wrote or deleted what has its name.
+    /// Installs the skill into a store, unless one of its name was edited, has another author, or was deleted.
     pub(crate) async fn install_into(
         self,
         store: &dyn SkillStore,
@@ -63,7 +64,7 @@ impl ManagedSkill {
         Ok(outcome)
     }
 
-    /// What becomes of it where `known` stands, which `was_deleted` if there is nothing.
+    /// Decides the outcome, given the existing skill `known`, or that it `was_deleted`.
     fn outcome(&self, known: Option<&Skill>, was_deleted: bool) -> SkillOutcome {
         let Some(known) = known else {
             return match was_deleted {
@@ -75,14 +76,14 @@ impl ManagedSkill {
         let offered = self.provenance();
         match known.provenance.source == as_offered {
             true if known.provenance == offered => SkillOutcome::Unchanged,
-            // Nobody knows from which folder it came: a stranger's never takes the place of one that is trusted.
+            // All folders share one source name, so an untrusted folder must not replace a skill of a trusted one.
             true if known.provenance.trust <= self.trust => SkillOutcome::Updated,
             true if known.provenance.source == offered.source => SkillOutcome::Unchanged,
             _ => SkillOutcome::Kept,
         }
     }
 
-    /// The skill in the place of `known`, whose age and uses it keeps.
+    /// Converts it into a skill that replaces `known`, and keeps its age and uses.
     fn into_skill(self, known: Option<&Skill>, now: Timestamp) -> Skill {
         let provenance = self.provenance();
         Skill {
@@ -134,7 +135,7 @@ mod tests {
         offer(content).into_skill(None, Timestamp::default())
     }
 
-    /// What becomes of the text "new" where `known` stands.
+    /// Checks the outcome for the text "new" where `known` exists.
     #[track_caller]
     fn check(known: &Skill, expected: SkillOutcome) {
         assert_eq!(offer("new").outcome(Some(known), false), expected, "{known:?}");

@@ -1,7 +1,8 @@
 //! Folders of skills in the open [Agent Skills](https://agentskills.io/specification) format: [`SkillFolder`].
 //!
-//! A skill is a folder with a `SKILL.md`: fields in YAML, `name` and `description` first of all, then Markdown. What else
-//! lies in the folder belongs to the skill.
+//! A skill is a folder with a `SKILL.md`: YAML fields, at least `name` and `description`, then Markdown. The other
+//! files of
+//! the folder belong to the skill.
 
 mod document;
 mod export;
@@ -25,15 +26,20 @@ pub use import::{ImportReport, ImportedSkill, SkipReason, SkippedFile};
 pub(crate) use managed_skill::ManagedSkill;
 pub use managed_skill::SkillOutcome;
 
-/// A folder of skills in the open format, as other agents have it: `{name}/SKILL.md`.
+/// A folder of skills in the open format, as other agents use it: `{name}/SKILL.md`.
 ///
-/// Names have 1 to 64 letters `a-z`, digits and single hyphens, and are those of their folders; a description has 1 to 1 024
-/// characters. The fields `license`, `compatibility`, `allowed-tools` and `metadata` are kept in [`Skill::metadata`]; none of
-/// them has an effect: a folder cannot allow itself a tool. Fields that the format does not know are left out.
+/// Names have 1 to 64 letters `a-z`, digits and single hyphens, and equal those of their folders; a description
+/// has 1 to
+/// 1 024 characters. The fields `license`, `compatibility`, `allowed-tools` and `metadata` are stored in
+/// [`Skill::metadata`]; none of them has an effect: a folder cannot allow itself a tool. Unknown fields are left out.
 ///
-/// What others wrote is not trusted, unless you [say so](SkillFolder::with_trust): such skills are not in the list with which
-/// a conversation begins, and a turn that was shown one is treated like one that read a page of the web. They are found when they
-/// fit a message, and with `list_skills`.
+/// Skills of a folder are untrusted unless [declared otherwise](SkillFolder::with_trust): they are not in the list
+/// at the
+/// beginning of a conversation, and a turn that was shown one is tainted like a turn that read a web page. They
+/// are found
+/// when they fit a message, and by `list_skills`.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_core::store::{InMemorySkillStore, SkillStore};
@@ -45,7 +51,7 @@ pub use managed_skill::SkillOutcome;
 /// # let temporary = tempfile::tempdir()?;
 /// # let path = temporary.path();
 /// std::fs::create_dir(path.join("tea"))?;
-/// let text = "---\nname: tea\ndescription: Makes tea. Use when somebody is thirsty.\n---\n\nBoil water first.\n";
+/// let text = "---\nname: tea\ndescription: Makes tea. Use when a guest is thirsty.\n---\n\nBoil water first.\n";
 /// std::fs::write(path.join("tea/SKILL.md"), text)?;
 ///
 /// let (me, store) = (Principal::default(), InMemorySkillStore::new());
@@ -68,7 +74,7 @@ pub struct SkillFolder {
 }
 
 impl SkillFolder {
-    /// The folder at `path`. What others wrote there is not trusted.
+    /// Creates a folder at `path`. Its skills are untrusted.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -76,15 +82,16 @@ impl SkillFolder {
         }
     }
 
-    /// How far the texts in it can be trusted: [`Trust::Host`] if you wrote them, or have read them all. What was taken when they
-    /// were trusted more stays as it is: delete it to have it taken anew.
+    /// Sets the trust of its texts: [`Trust::Host`] if you wrote them, or have read them all. Skills imported with
+    /// a higher
+    /// trust stay as they are: delete one to import it again.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

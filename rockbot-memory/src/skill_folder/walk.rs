@@ -1,16 +1,16 @@
-//! What lies in a folder, and what of it is a skill.
+//! Finds the skills in a folder.
 
 use std::io;
 use std::path::Path;
 
-/// How deep folders are looked into, and how many files and links are seen at most.
+/// Maximum depth of the search, and maximum number of files and links.
 const DEPTH: usize = 6;
 const MOST: usize = 20_000;
 
-/// What makes a folder a skill.
+/// The file that makes a folder a skill.
 pub(super) const FILE: &str = "SKILL.md";
 
-/// The plain files and the links in a folder by their names relative to it, sorted.
+/// The plain files and the links in a folder by their relative names, sorted.
 #[derive(Debug, Default)]
 pub(super) struct FoundFiles {
     pub(super) files: Vec<String>,
@@ -18,8 +18,9 @@ pub(super) struct FoundFiles {
 }
 
 impl FoundFiles {
-    /// Looks into a folder, but not into hidden ones and what package managers leave there. No link is followed. What has
-    /// control characters such as ends of lines in its name is left out: models are shown the names in one line.
+    /// Searches a folder, without hidden folders and those of package managers. No link is followed. Names with
+    /// control
+    /// characters, such as line ends, are left out: models are shown the names in one line.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
         let mut found = Self::default();
         found.walk(folder, "", DEPTH)?;
@@ -44,21 +45,22 @@ impl FoundFiles {
             } else if kind.is_file() {
                 self.files.push(path);
             } else if kind.is_dir() && depth > 0 {
-                // One that cannot be read keeps nobody from the others.
+                // An unreadable folder must not hide the others.
                 let _ = self.walk(&entry.path(), &format!("{path}/"), depth - 1);
             }
         }
         Ok(())
     }
 
-    /// The folders of skills, with a slash at their end, and the files in each beside its `SKILL.md`. What lies in the folder
-    /// of a skill belongs to it. An empty name is the folder itself.
+    /// Returns the folders of skills, with a trailing slash, and the files in each beside its `SKILL.md`.
+    /// Everything below a
+    /// skill's folder belongs to that skill. An empty name is the folder itself.
     pub(super) fn skills(&self) -> Vec<(&str, Vec<String>)> {
         let folders = self.files.iter().filter_map(|file| file.strip_suffix(FILE));
         let mut folders: Vec<_> = folders
             .filter(|folder| folder.is_empty() || folder.ends_with('/'))
             .collect();
-        // What lies in a folder comes right behind it.
+        // Sorted by bytes, a folder is directly followed by its content.
         folders.sort_unstable();
         folders.dedup_by(|folder, above| folder.starts_with(*above));
         let with_files = |folder: &'_ str| {

@@ -534,7 +534,7 @@ async fn a_host_with_a_waiting_turn_shuts_down_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_over_a_channel_that_vouches_for_nobody_is_refused() {
+async fn a_decision_over_an_unauthenticated_channel_is_refused() {
     let model = ScriptedModel::new().calls("pay", json!({})).says("Paid.");
     let mut options = InProcessBusOptions::default();
     options.trust = Trust::Untrusted;
@@ -547,7 +547,7 @@ async fn a_decision_over_a_channel_that_vouches_for_nobody_is_refused() {
     let asks = host.agent().approvals();
     proxy(&bus, "test").decide(&asks[0].approve()).await.unwrap();
     settle().await;
-    let why = "a decision about a tool call came over a channel that does not vouch for its senders";
+    let why = "decision about a tool call rejected: the channel does not authenticate its senders";
     assert_eq!(dead_letters(&bus).await, [why]);
     assert_eq!((paid.all().len(), host.agent().approvals().len()), (0, 1));
 }

@@ -6,7 +6,7 @@
 //! | File | Step |
 //! |---|---|
 //! | `ask.rs` | Ask the model, with `output_filter.rs` around what users see of the answer. |
-//! | `call.rs` | Run a group of tool calls, with `large.rs` around their results. |
+//! | `call.rs` | Run a group of tool calls, with `large_results.rs` around their results. |
 //! | `context_sources.rs` | Gather what the agent knows that may help. |
 //! | `offload.rs` | Store what the turn leaves out of its conversation. |
 //! | `recover.rs` | Ask tools for the results of calls that a crash interrupted. |
@@ -15,7 +15,7 @@ mod ask;
 mod call;
 mod context_sources;
 mod context_windows;
-mod large;
+mod large_results;
 mod offload;
 mod output_filter;
 mod recover;
@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub use context_sources::ContextBudget;
 pub(crate) use context_sources::{ContextSources, GatheredContext};
 pub(crate) use context_windows::ContextWindows;
-pub(crate) use large::LargeResults;
+pub(crate) use large_results::LargeResults;
 pub(crate) use output_filter::OutputFilter;
 
 use crate::chat::GuardedChat;
@@ -99,7 +99,7 @@ impl TurnDriver {
     }
 }
 
-/// One drive of a turn: the turn, what surrounds it, and the steps and records that are still open.
+/// The state of one drive: the turn, its surroundings, and the steps and records that are still open.
 struct Drive<'a> {
     driver: &'a TurnDriver,
     turn: &'a mut Turn,

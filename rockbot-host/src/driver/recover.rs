@@ -17,7 +17,7 @@ const MAX_POLLS: u32 = 60;
 
 impl TurnDriver {
     /// Asks the tool of an interrupted mutating call for its result. The call is never run again: when the tool cannot
-    /// say what happened within a minute, the model is told that the outcome is unknown.
+    /// report it within a minute, the response to the model states that the outcome is unknown.
     pub(crate) async fn recover(&self, turn: &Turn, live: &LiveTurn, call: &CallState) -> ToolInvokeResponse {
         let request = call.request(&turn.request().session);
         let cx = context(turn, live);

@@ -78,11 +78,7 @@ impl TurnEngine {
                 // Ordering: acknowledging earlier would let the next message of this session overtake this one,
                 // because the bus delivers it upon the acknowledgement and sessions admit in order of arrival.
                 acknowledge(true);
-                let (engine, task_live) = (self.clone(), live.clone());
-                let span = self.span(&live);
-                self.spawn_in(span, async move {
-                    engine.run_new(task_live, claim, policy, run.at, admission).await;
-                });
+                self.spawn_new(live.clone(), claim, policy, run.at, admission);
                 Ok(live)
             }
             // The reply is sent again: the first one may have been lost.

@@ -120,6 +120,12 @@ impl TurnEngine {
             }
             return Ok(true);
         }
+        self.spawn_unparked(live, claim, turn, steps);
+        Ok(true)
+    }
+
+    /// Spawns the task of a turn that is no longer parked. It joins the end of its session's queue.
+    fn spawn_unparked(self: &Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, steps: Vec<TurnStep>) {
         live.reopen();
         self.register(&live);
         let admission = self.sessions.enter(&live, BusyPolicy::Queue);
@@ -129,7 +135,6 @@ impl TurnEngine {
                 .run_in_session(live, claim, turn, admission, Some(DriveStart::Steps(steps)))
                 .await
         });
-        Ok(true)
     }
 
     async fn write(&self, claim: &Claim, turn: &mut Turn, event: &TurnEvent) -> Result<Vec<TurnStep>, JournalError> {

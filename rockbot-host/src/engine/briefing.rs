@@ -12,7 +12,7 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 ///
 /// The briefing stands just before the user's message: what comes before it stays the same from turn to turn, so that
 /// providers can keep it in their prompt caches. A host has none unless it is set: a program that embeds an agent
-/// decides what the agent is told.
+/// decides what its agent reads.
 ///
 /// # Examples
 ///
@@ -26,12 +26,12 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Briefing {
-    /// Whether the model is told the date and the time, to the minute. Default true in [`Briefing::full`].
+    /// `true` to give the model the date and the time, to the minute. Default true in [`Briefing::full`].
     pub date_time: bool,
-    /// Whether the model is told how many steps it has, and to plan them. Has an effect only for a model with tools.
+    /// `true` to state how many steps the model has, and that it should plan them. Has an effect only for a model with tools.
     /// Default true in [`Briefing::full`].
     pub working_method: bool,
-    /// Whether the model can keep a task list, with the tools `task_create` and `task_update`. The list belongs to the
+    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`. The list belongs to the
     /// turn, and stands at the end of each request in which the model may call tools, so it stays in sight however long
     /// the turn gets. Has an effect only for a model with other tools. Default true in [`Briefing::full`].
     pub task_list: bool,
@@ -81,14 +81,14 @@ pub(crate) struct UnknownTimeZone {
 
 /// A briefing with its time zone resolved.
 #[derive(Debug)]
-pub(crate) struct Briefer {
+pub(crate) struct ResolvedBriefing {
     briefing: Briefing,
     zone: TimeZone,
     /// The store of the users' own time zones.
     rules: Option<Arc<dyn RulesStore>>,
 }
 
-impl Briefer {
+impl ResolvedBriefing {
     /// Resolves the time zone of `briefing`.
     ///
     /// # Errors
@@ -171,9 +171,9 @@ mod tests {
 
     fn texts(briefing: Briefing, steps: Option<u32>) -> Vec<String> {
         let clock = ManualClock::new(Timestamp::from_millis(1_782_000_059_999));
-        let briefer = Briefer::new(briefing, None).unwrap();
-        let messages = briefer
-            .messages(&clock, briefer.zone.clone(), steps)
+        let briefing = ResolvedBriefing::new(briefing, None).unwrap();
+        let messages = briefing
+            .messages(&clock, briefing.zone.clone(), steps)
             .collect::<Vec<_>>();
         messages.iter().map(|message| message.text().into_owned()).collect()
     }
@@ -200,7 +200,7 @@ mod tests {
             time_zone: Some("Mars/Olympus".to_owned()),
             ..Briefing::full()
         };
-        let error = Briefer::new(briefing, None).unwrap_err().to_string();
+        let error = ResolvedBriefing::new(briefing, None).unwrap_err().to_string();
         assert!(error.starts_with("`Mars/Olympus` is not a known time zone"), "{error}");
     }
 }

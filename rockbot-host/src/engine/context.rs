@@ -29,7 +29,7 @@ impl TurnEngine {
             .memory
             .recent(&request.principal, &request.session, CONTEXT_TURNS)
             .await?;
-        let (gathered, zone) = tokio::join!(self.gather(request, &past), self.briefer.zone_of(&request.principal));
+        let (gathered, zone) = tokio::join!(self.gather(request, &past), self.briefing.zone_of(&request.principal));
         let instructions = self.prompt.current();
         self.prefix.observe(&instructions, tools.view().json());
         let behavior_prompt = behavior.additional_system_prompt.as_deref();
@@ -47,7 +47,7 @@ impl TurnEngine {
         context.extend(gathered.data);
         context.extend(result_mode(request, &behavior));
         let steps = has_tools.then_some(steps);
-        context.extend(self.briefer.messages(&*self.clock, zone, steps));
+        context.extend(self.briefing.messages(&*self.clock, zone, steps));
         context.push(ChatMessage::user(&*request.text));
         Ok(TurnEvent::Started {
             context,

@@ -31,6 +31,7 @@ mod service;
 mod span;
 
 use std::fmt;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
-pub(crate) use briefing::Briefer;
 pub use briefing::Briefing;
+pub(crate) use briefing::ResolvedBriefing;
 pub use error::TurnError;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;
@@ -85,7 +86,7 @@ pub(crate) struct TurnEngine {
     driver: TurnDriver,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     prompt: Arc<SystemPrompt>,
-    briefer: Briefer,
+    briefing: ResolvedBriefing,
     behaviors: Arc<ModelBehaviors>,
     prefix: PrefixWatch,
     log: Option<Arc<dyn ConversationLog>>,
@@ -123,12 +124,12 @@ impl fmt::Debug for TurnEngine {
 pub(crate) struct EngineDeps {
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) router: Option<TierRouter>,
-    pub(crate) chat: GuardedChat,
-    pub(crate) tools: ToolDispatcher,
+    pub(crate) router: Option<Arc<TierRouter>>,
+    pub(crate) chat: Arc<GuardedChat>,
+    pub(crate) tools: Arc<ToolDispatcher>,
     /// The prices of models, and the record of what answers cost.
     pub(crate) ledger: Ledger,
-    pub(crate) sources: ContextSources,
+    pub(crate) sources: Arc<ContextSources>,
     pub(crate) large: LargeResults,
     /// The filter of answers before people see them.
     pub(crate) filter: Option<Arc<dyn AnswerFilter>>,
@@ -138,7 +139,7 @@ pub(crate) struct EngineDeps {
     /// The observers of turns that have ended.
     pub(crate) observers: Vec<Arc<dyn TurnObserver>>,
     pub(crate) prompt: Arc<SystemPrompt>,
-    pub(crate) briefer: Briefer,
+    pub(crate) briefing: ResolvedBriefing,
     pub(crate) behaviors: Arc<ModelBehaviors>,
     /// The sender of replies to messages that name a reply topic; `None` without a bus.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
@@ -149,36 +150,41 @@ pub(crate) struct EngineDeps {
     pub(crate) agent: Arc<str>,
 }
 
+impl EngineDeps {
+    /// Creates the driver, which shares what the engine owns.
+    fn driver(&mut self, windows: &Arc<ContextWindows>, output: &OutputFilter, halt: &CancellationToken) -> TurnDriver {
+        TurnDriver {
+            chat: self.chat.clone(),
+            tools: self.tools.clone(),
+            large: take(&mut self.large),
+            windows: windows.clone(),
+            sources: self.sources.clone(),
+            router: self.router.clone(),
+            ledger: self.ledger.clone(),
+            output: output.clone(),
+            journal: self.journal.clone(),
+            clock: self.clock.clone(),
+            halt: halt.clone(),
+        }
+    }
+}
+
 impl TurnEngine {
     /// Creates an engine without any live turn.
-    pub(crate) fn new(deps: EngineDeps) -> Self {
-        let (chat, tools) = (Arc::new(deps.chat), Arc::new(deps.tools));
-        let (router, sources) = (deps.router.map(Arc::new), Arc::new(deps.sources));
-        let windows = Arc::new(ContextWindows::of(chat.clone()));
-        let output = OutputFilter::new(deps.filter);
+    pub(crate) fn new(mut deps: EngineDeps) -> Self {
+        let windows = Arc::new(ContextWindows::of(deps.chat.clone()));
+        let output = OutputFilter::new(deps.filter.take());
         let halt = CancellationToken::new();
-        let driver = TurnDriver {
-            chat: chat.clone(),
-            tools: tools.clone(),
-            large: deps.large,
-            windows: windows.clone(),
-            sources: sources.clone(),
-            router: router.clone(),
-            ledger: deps.ledger.clone(),
-            output: output.clone(),
-            journal: deps.journal.clone(),
-            clock: deps.clock.clone(),
-            halt: halt.clone(),
-        };
+        let driver = deps.driver(&windows, &output, &halt);
         Self {
             journal: deps.journal,
             clock: deps.clock,
             halt,
-            router,
-            chat,
-            tools,
+            router: deps.router,
+            chat: deps.chat,
+            tools: deps.tools,
             ledger: deps.ledger,
-            sources,
+            sources: deps.sources,
             windows,
             output,
             driver,
@@ -186,7 +192,7 @@ impl TurnEngine {
             log: deps.log,
             observers: deps.observers,
             prompt: deps.prompt,
-            briefer: deps.briefer,
+            briefing: deps.briefing,
             behaviors: deps.behaviors,
             prefix: PrefixWatch::default(),
             replies: deps.replies,
@@ -296,7 +302,7 @@ impl BackgroundHost for TurnEngine {
 }
 
 /// Deserializes an outcome from the journal. An outcome that a newer version wrote in an unknown form becomes a
-/// failure that says so.
+/// failure that states it.
 fn read_outcome(turn: &TurnId, outcome: &RawValue) -> TurnOutcome {
     serde_json::from_str(outcome.get()).unwrap_or_else(|_| crate::turn::Turn::unreadable(turn.clone()))
 }

@@ -26,18 +26,21 @@ enum SessionWait {
 }
 
 impl TurnEngine {
-    /// Runs a turn that was just accepted.
-    pub(super) async fn run_new(
-        self: Arc<Self>,
+    /// Spawns the task of a turn that was just accepted.
+    pub(super) fn spawn_new(
+        self: &Arc<Self>,
         live: Arc<LiveTurn>,
         claim: Claim,
         policy: PolicySnapshot,
         at: Timestamp,
         admission: Admission,
     ) {
-        // Boxed: a turn moves through several futures, each of which would have room for it otherwise.
-        let turn = Box::new(Turn::identified(live.id().clone(), live.request().clone(), policy, at));
-        self.run_in_session(live, claim, turn, admission, None).await;
+        let (engine, span) = (self.clone(), self.span(&live));
+        self.spawn_in(span, async move {
+            // Boxed: a turn moves through several futures, each of which would have room for it otherwise.
+            let turn = Box::new(Turn::identified(live.id().clone(), live.request().clone(), policy, at));
+            engine.run_in_session(live, claim, turn, admission, None).await;
+        });
     }
 
     /// Waits for the session, then runs the turn from `start`, or from its beginning.

@@ -29,7 +29,7 @@ impl ReplySender for BusReplySender {
         let envelope = self.envelope(request, outcome)?;
         let error = match publish_with_retries(&*self.publisher, topic, &envelope).await {
             Ok(reach) => {
-                tracing::debug!(turn = %outcome.turn, nobody = reach == Reach::NoSubscribers, "reply sent");
+                tracing::debug!(turn = %outcome.turn, no_subscribers = reach == Reach::NoSubscribers, "reply sent");
                 return Ok(());
             }
             Err(error) => error,

@@ -10,7 +10,7 @@ pub struct ToolLimits {
     pub time_limit: Duration,
     /// Maximum number of calls that run at once; further calls wait for a permit. Default 64.
     pub max_concurrency: usize,
-    /// Maximum length of a result in bytes. A longer result is truncated and begins with a note that says so.
+    /// Maximum length of a result in bytes. A longer result is truncated and begins with a note about it.
     /// Default 10 MiB.
     pub max_result_bytes: usize,
 }

@@ -23,7 +23,7 @@ use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{ContextSources, LargeResults};
-use crate::engine::{Briefer, EngineDeps, ReplySender, TurnEngine, TurnService};
+use crate::engine::{EngineDeps, ReplySender, ResolvedBriefing, TurnEngine, TurnService};
 use crate::handlers::BusReplySender;
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
@@ -83,7 +83,7 @@ impl ChatClient for NoModel {
 struct HostDeps {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
-    briefer: Briefer,
+    briefing: ResolvedBriefing,
     journal: Arc<dyn TurnJournal>,
     memory: Arc<dyn ConversationMemory>,
     sources: Vec<Arc<dyn ContextSource>>,
@@ -152,7 +152,7 @@ impl AgentHostBuilder {
         }
         let prompt = note(self.prompt(identity), problems);
         let rules = declared.parts.get::<dyn RulesStore>();
-        let briefer = note(Briefer::new(self.briefing.clone(), rules), problems);
+        let briefing = note(ResolvedBriefing::new(self.briefing.clone(), rules), problems);
         let journal = note(self.open_journal(), problems);
         let memory = match declared.parts.get::<dyn ConversationMemory>() {
             Some(memory) => Some(memory),
@@ -161,7 +161,7 @@ impl AgentHostBuilder {
         Some(HostDeps {
             chat: chat?,
             prompt: Arc::new(prompt?),
-            briefer: briefer?,
+            briefing: briefing?,
             journal: journal?,
             memory: memory?,
             sources: self.sources.drain(..).chain(declared.sources).collect(),
@@ -318,14 +318,14 @@ impl AgentHostBuilder {
         let engine = Arc::new(TurnEngine::new(EngineDeps {
             journal: deps.journal.clone(),
             clock: self.clock.clone(),
-            router,
-            chat,
-            tools,
+            router: router.map(Arc::new),
+            chat: Arc::new(chat),
+            tools: Arc::new(tools),
             ledger: self.ledger.clone(),
-            sources: ContextSources {
+            sources: Arc::new(ContextSources {
                 sources: deps.sources,
                 budget: self.context_budget,
-            },
+            }),
             large: LargeResults {
                 policy: take(&mut self.large_results),
                 memory: parts.get::<dyn WorkingMemory>(),
@@ -335,7 +335,7 @@ impl AgentHostBuilder {
             log: parts.get::<dyn ConversationLog>(),
             observers: deps.observers,
             prompt: prompt.clone(),
-            briefer: deps.briefer,
+            briefing: deps.briefing,
             behaviors: self.behaviors,
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
             policy: self.policy,

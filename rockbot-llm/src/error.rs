@@ -1,11 +1,11 @@
-//! What can be wrong with the settings. No message repeats a value: it might be a key in the wrong place.
+//! Errors of settings. No message repeats a value: it might be a key in the wrong place.
 
 use rockbot_core::config::ConfigError;
 use std::fmt;
 
 use crate::pricing::PriceTableError;
 
-/// Settings that a model client cannot be built from.
+/// An error of the settings that a model client is built from. Its message names the setting and what to set.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LlmConfigError {
@@ -15,7 +15,7 @@ pub enum LlmConfigError {
          ROCKBOT_LLM__BALANCED__MODELID for a local server"
     )]
     NothingConfigured,
-    /// The configuration cannot be read, has a setting of another type, or a variable of ours that is no setting.
+    /// The configuration cannot be read, has a setting of another type, or a `ROCKBOT_…` variable that is no setting.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The endpoint is no URL of a server.
@@ -24,31 +24,31 @@ pub enum LlmConfigError {
          user name or password"
     )]
     InvalidEndpoint {
-        /// Where the endpoint is set.
+        /// Name of the setting of the endpoint.
         setting: String,
     },
     /// The key holds something that no key holds.
     #[error("{setting} must be one word without blanks or line ends: copy the key again")]
     InvalidKey {
-        /// Where the key is set.
+        /// Name of the setting of the key.
         setting: String,
     },
     /// The server needs a key and there is none.
     #[error("{setting} is not set: set it to the key of your account, or to any word if the server needs none")]
     NoKey {
-        /// Where the key would be set.
+        /// Name of the setting of the key.
         setting: String,
     },
-    /// Nobody said which model.
+    /// The model is not set.
     #[error("{setting} is not set: set it to the name of a model that the server knows")]
     NoModel {
-        /// Where the model would be set.
+        /// Name of the setting of the model.
         setting: String,
     },
     /// A model has only one of its two prices.
     #[error("{setting} is not set: a price needs both `Input` and `Output`, in US dollars for a million tokens")]
     NoPrice {
-        /// Where the price would be set.
+        /// Name of the setting of the price.
         setting: String,
     },
     /// The file of prices cannot be used.
@@ -63,7 +63,7 @@ pub enum LlmConfigError {
     /// There is no HTTP client on this machine.
     #[error("the HTTP client cannot be set up: {source}")]
     NoHttpClient {
-        /// Why not.
+        /// Cause.
         source: reqwest::Error,
     },
 }

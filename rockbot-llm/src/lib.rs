@@ -1,16 +1,22 @@
-//! Model clients of the rockbot agent framework.
+//! Model clients of the rockbot agent framework: chat over HTTP, tiers, a gateway with limits, an offline model.
 //!
-//! * [`OpenAiChat`] asks servers that speak OpenAI's chat completions: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama
-//! * [`ChatTiers`] hands each call to the model that its tier deserves
-//! * [`LlmSettings`] reads which models those are, from a configuration; [`probe`] asks their servers whether it is right
-//! * [`ModelGateway`] stands in front of them: permits, priorities, retries, fallback models, time limits
-//! * [`Meter`] counts calls, tokens and money; [`PriceTable`] says what models cost
-//! * [`KeywordTierSelector`] says which tier a message deserves
-//! * [`OfflineModel`] stands in where there is no model at all, and says so
-//! * [`OpenAiEmbeddings`] asks for the vectors of texts, where something is to be found by its meaning
+//! Everything that answers is a [`ChatClient`](rockbot_core::chat::ChatClient), so the parts nest: wire clients at the
+//! bottom, [`ChatTiers`] over them, and a [`ModelGateway`] in front, which a host asks.
 //!
-//! All of them but the last are [`ChatClient`](rockbot_core::chat::ChatClient)s. Which variables name the models is said at
-//! [`settings`].
+//! | part | for |
+//! |---|---|
+//! | [`OpenAiChat`] | chat with servers that speak OpenAI's dialect: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama |
+//! | [`OpenAiEmbeddings`] | embeddings of texts, from the same servers |
+//! | [`ChatTiers`] | one client that routes each call to the model of its tier |
+//! | [`KeywordTierSelector`] | chooses the tier of a message, without asking a model |
+//! | [`ModelGateway`] | permits, priorities, retries, fallback models, time limits and metrics around all models |
+//! | [`GatewayLayer`] | a layer of your own for the gateway, or for any stack of tower layers |
+//! | [`Meter`], [`PriceTable`] | counts calls, tokens and cost; prices of models |
+//! | [`LlmSettings`], [`GatewaySettings`] | what a configuration says, as plain data; see [`settings`] for the names |
+//! | [`probe`] | asks a server whether the settings of a tier are right |
+//! | [`OfflineModel`] | stands in without network or key, and says so in each answer |
+//!
+//! Clients are built of settings by `from_settings`, `from_config` and `from_env`.
 //!
 //! ```no_run
 //! use rockbot_core::CallContext;

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use rockbot_core::chat::ModelTier;
 
-/// How many calls may run, and how many may wait how long.
+/// The limits of [`Permits`](crate::Permits): how many calls run and wait, and for how long.
 ///
-/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority go first come, first
-/// served. A call counts as having come one head start later for each step that its priority is below a user's:
-/// scheduled, subagent, dream. So a user's call goes first unless the other has waited that much longer, and no call
-/// waits for ever.
+/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority are served first come,
+/// first served. Priorities age: a call counts as having arrived one head start later for each step that its priority is
+/// below a user's (scheduled, subagent, dream). So a user's call goes first unless the other one has waited that much
+/// longer, and no call starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PermitLimits {
-    /// Calls of Low at a time. 8 by default; 0 counts as 1, here and below.
+    /// Maximum number of concurrent calls of Low. Default 8; 0 counts as 1, here and below.
     pub low: usize,
-    /// Calls of Balanced at a time. 4 by default.
+    /// Maximum number of concurrent calls of Balanced. Default 4.
     pub balanced: usize,
-    /// Calls of High at a time. 2 by default.
+    /// Maximum number of concurrent calls of High. Default 2.
     pub high: usize,
-    /// Calls of all tiers together at a time. No limit by default.
+    /// Maximum number of concurrent calls of all tiers together. No limit by default.
     pub total: usize,
-    /// How many calls may wait. When one more comes, the last in order is refused. 1000 by default.
+    /// Maximum number of waiting calls. If one more arrives, the last in order is rejected. Default 1000.
     pub max_waiting: usize,
-    /// How long a call may wait. 5 minutes by default.
+    /// Maximum time that a call waits. Default 5 minutes.
     pub max_wait: Duration,
-    /// How much longer a call must have waited to go before one of the next higher priority. 30 seconds by default.
+    /// Time that a call must have waited longer to go before one of the next higher priority. Default 30 seconds.
     pub head_start: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Default for PermitLimits {
 }
 
 impl PermitLimits {
-    /// One call at a time, whatever its tier.
+    /// Returns limits of one call at a time, whatever its tier.
     pub fn serialized() -> Self {
         Self {
             total: 1,
@@ -61,14 +61,14 @@ impl PermitLimits {
     }
 }
 
-/// Ends calls that take too long, with [`ChatErrorKind::TimedOut`](rockbot_core::chat::ChatErrorKind::TimedOut). A limit of zero is none.
+/// A layer that ends calls that take too long, with [`ChatErrorKind::TimedOut`](rockbot_core::chat::ChatErrorKind::TimedOut). A limit of zero is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// For the whole answer. 10 minutes by default.
+    /// Limit on the whole answer. Default 10 minutes.
     pub call: Duration,
-    /// For the first piece of a streamed answer. None by default: some models think before they speak.
+    /// Limit on the wait for the first piece of a streamed answer. None by default: reasoning models pause first.
     pub first: Duration,
-    /// Between two pieces of a streamed answer. 2 minutes by default.
+    /// Limit on the pause between two pieces of a streamed answer. Default 2 minutes.
     pub pause: Duration,
 }
 
@@ -83,7 +83,7 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// This limit for the whole answer, and none for pieces of it.
+    /// Returns a limit on the whole answer, and none on pieces of it.
     pub fn of(call: Duration) -> Self {
         Self {
             call,

@@ -7,7 +7,7 @@ use rockbot_core::chat::{MicroUsd, Pricing, Usage};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// What models cost per million tokens, by the beginnings of their names.
+/// A table of prices per million tokens, by prefixes of model names.
 ///
 /// The longest name in the table that the model's name begins with counts, with the vendor's segment or without it: a
 /// date or a `-latest` may follow a name, another number may not. Names are not case-sensitive.
@@ -32,7 +32,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceTable(BTreeMap<String, Price>);
 
-/// What a million tokens of one model cost.
+/// The price of a million tokens of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// Of a request.
@@ -52,7 +52,7 @@ pub enum PriceTableError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The text is no table of prices.
@@ -60,7 +60,7 @@ pub enum PriceTableError {
         "this is no table of prices ({source}): write {{\"models\": {{\"name\": {{\"input\": 1, \"output\": 2}}}}}}"
     )]
     Malformed {
-        /// What is wrong.
+        /// Cause.
         source: serde_json::Error,
     },
     /// A price is no amount.
@@ -94,7 +94,7 @@ impl PriceTable {
     ///
     /// # Errors
     ///
-    /// Fails when `json` has another shape, or a price is negative or above a million dollars.
+    /// Returns an error if `json` has another shape, or a price is negative or above a million dollars.
     pub fn from_json(json: &str) -> Result<Self, PriceTableError> {
         let json = json.trim_start_matches('\u{feff}');
         let table: WireTable = serde_json::from_str(json).map_err(|source| PriceTableError::Malformed { source })?;
@@ -119,7 +119,7 @@ impl PriceTable {
     ///
     /// # Errors
     ///
-    /// Fails when the file cannot be read or holds no prices.
+    /// Returns an error if the file cannot be read or holds no prices.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, PriceTableError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|source| PriceTableError::Unreadable {
@@ -129,28 +129,28 @@ impl PriceTable {
         Self::from_json(&text)
     }
 
-    /// With the prices of `other`, which count where both have the same name.
+    /// Merges the prices of `other`, which win where both have the same name.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// With this price of `model`.
+    /// Sets the price of `model`.
     #[must_use]
     pub fn with_price(mut self, model: &str, price: Price) -> Self {
         self.0.insert(model.to_lowercase(), price);
         self
     }
 
-    /// The price of `model`, if the table has one.
+    /// Returns the price of `model`, if the table has one.
     pub fn price_of(&self, model: &str) -> Option<Price> {
         let model = model.to_lowercase();
         let without_vendor = model.rsplit_once('/').map(|(_, name)| name);
         self.longest(&model).or_else(|| self.longest(without_vendor?))
     }
 
-    /// What `usage` of `model` costs, rounded up; `None` when the table has no price.
+    /// Returns the cost of `usage` of `model`, rounded up; `None` if the table has no price.
     pub fn cost_of(&self, model: &str, usage: Usage) -> Option<MicroUsd> {
         let price = self.price_of(model)?;
         let cached = usage.cached.min(usage.input);
@@ -176,7 +176,7 @@ impl PriceTable {
     }
 }
 
-/// Whole millionths of a dollar.
+/// Converts dollars to whole millionths; `None` outside of the range of prices.
 fn amount(dollars: f64) -> Option<MicroUsd> {
     (0.0..=MAX_DOLLARS)
         .contains(&dollars)

@@ -1,4 +1,4 @@
-//! One client for every tier: it hands each call to the model that its tier deserves.
+//! One client for every tier, which routes each call to the model of its tier.
 
 use std::fmt;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct ChatTiers {
 }
 
 impl ChatTiers {
-    /// All tiers go to `balanced`.
+    /// Creates a client that routes all tiers to `balanced`.
     pub fn new(balanced: impl ChatClient) -> Self {
         Self {
             balanced: Arc::new(balanced),
@@ -41,61 +41,61 @@ impl ChatTiers {
         }
     }
 
-    /// Low goes to `model`.
+    /// Sets the model of Low.
     #[must_use]
     pub fn low(mut self, model: impl ChatClient) -> Self {
         self.low = Some(Arc::new(model));
         self
     }
 
-    /// High goes to `model`.
+    /// Sets the model of High.
     #[must_use]
     pub fn high(mut self, model: impl ChatClient) -> Self {
         self.high = Some(Arc::new(model));
         self
     }
 
-    /// The models that the environment of this process names, as [`LlmSettings`] says.
+    /// Creates a client of the models that the environment of this process names, see [`LlmSettings`].
     ///
     /// # Errors
     ///
-    /// Fails when it names none, or a setting cannot be used.
+    /// Returns an error if it names none, or a setting cannot be used.
     pub fn from_env() -> Result<Self, LlmConfigError> {
         Self::from_settings(&LlmSettings::from_env()?)
     }
 
-    /// The models that the environment of this process and the section `LLM` of a JSON or TOML file name.
+    /// Creates a client of the models that the environment of this process and the section `LLM` of a JSON or TOML file name.
     ///
     /// # Errors
     ///
-    /// Fails when they name none, or a setting cannot be used.
+    /// Returns an error if they name none, or a setting cannot be used.
     pub fn from_file(path: &Path) -> Result<Self, LlmConfigError> {
         Self::from_settings(&LlmSettings::load(Some(path))?)
     }
 
-    /// The models that the section `LLM` of `config` and the variables that it knows name.
+    /// Creates a client of the models that the section `LLM` of `config` and the variables that it knows name.
     ///
     /// # Errors
     ///
-    /// Fails when they name none, or a setting cannot be used.
+    /// Returns an error if they name none, or a setting cannot be used.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         Self::from_settings(&LlmSettings::from_config(config)?)
     }
 
-    /// [`ChatTiers::from_config`], or the [`OfflineModel`] when nothing is set: it says with each answer what to set.
+    /// Creates a client as [`ChatTiers::from_config`] does, or of the [`OfflineModel`] if nothing is set.
     ///
     /// # Errors
     ///
-    /// Fails when something is set and cannot be used.
+    /// Returns an error if something is set and cannot be used.
     pub fn from_config_or_offline(config: &Config) -> Result<Self, LlmConfigError> {
         Self::or_offline(LlmSettings::from_config(config))
     }
 
-    /// The models that `settings` name.
+    /// Creates a client of the models that `settings` name.
     ///
     /// # Errors
     ///
-    /// Fails when a setting cannot be used.
+    /// Returns an error if a setting cannot be used.
     pub fn from_settings(settings: &LlmSettings) -> Result<Self, LlmConfigError> {
         let client = |tier: &Option<TierSettings>| tier.as_ref().map(OpenAiChat::from_settings).transpose();
         let mut tiers = Self::new(OpenAiChat::from_settings(&settings.balanced)?);
@@ -108,11 +108,11 @@ impl ChatTiers {
         Ok(tiers)
     }
 
-    /// [`ChatTiers::from_env`], or the [`OfflineModel`] when nothing is set: it says with each answer what to set.
+    /// Creates a client as [`ChatTiers::from_env`] does, or of the [`OfflineModel`] if nothing is set.
     ///
     /// # Errors
     ///
-    /// Fails when something is set and cannot be used.
+    /// Returns an error if something is set and cannot be used.
     pub fn from_env_or_offline() -> Result<Self, LlmConfigError> {
         Self::or_offline(LlmSettings::from_env())
     }

@@ -1,4 +1,4 @@
-//! The client: the one method that asks a model.
+//! The chat client: the trait that asks a model, its call, and the sink of streamed pieces.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,19 +8,43 @@ use async_trait::async_trait;
 use super::{ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier};
 use crate::{CallContext, CallId, ToolName};
 
-/// Asks a model.
+/// A client of chat models.
 ///
-/// Implemented by wire clients, by routers between them, and by scripted models in tests. The call resolves
-/// when the answer is complete; an implementation streams on the wire only when `call.deltas` is there.
+/// Wire clients implement it, routers and gateways around them, and scripted models in tests. The call resolves when the
+/// answer is complete; an implementation streams on the wire only if `call.deltas` is set, and sends each piece to it.
 ///
-/// An implementation never returns tool calls of an answer that did not finish: a cut stream is an error.
+/// A client must be cancellation-safe: a host drops the future of a call that is cancelled or out of time. It never returns
+/// tool calls of an answer that did not finish: a cut stream is an error.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
+///
+/// /// A client that counts calls, and forwards them.
+/// struct Counted<C> {
+///     client: C,
+///     calls: AtomicUsize,
+/// }
+///
+/// #[async_trait::async_trait]
+/// impl<C: ChatClient> ChatClient for Counted<C> {
+///     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+///         self.calls.fetch_add(1, Ordering::Relaxed);
+///         self.client.chat(call).await
+///     }
+///
+///     fn describe(&self, tier: ModelTier) -> ModelInfo {
+///         self.client.describe(tier)
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait ChatClient: Send + Sync + 'static {
-    /// Asks once and waits for the whole answer.
+    /// Asks the model, and waits for the whole answer.
     ///
     /// # Errors
     ///
-    /// Fails with a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
+    /// Returns a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError>;
 
     /// Returns what the client knows about the model that it asks for `tier`.
@@ -51,14 +75,14 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
     }
 }
 
-/// One call of a model: what tower layers on model calls see.
+/// A call of a model, as tower layers on model calls see it. Cheap to clone: a retry clones it.
 #[derive(Debug, Clone)]
 pub struct ChatCall {
-    /// What is asked.
+    /// Request: messages, tools and sampling parameters.
     pub request: Arc<ChatRequest>,
-    /// Who wants the answer piece by piece, if anybody.
+    /// Sink of the answer's pieces; `None` if the caller wants the whole answer only.
     pub deltas: Option<DeltaSink>,
-    /// For whom, until when.
+    /// Context of the call: session, deadline, cancellation and priority.
     pub cx: CallContext,
 }
 
@@ -77,21 +101,21 @@ pub enum ChatDelta<'a> {
         /// The tool's name.
         tool: &'a ToolName,
     },
-    /// Forget every piece of this answer so far: the call is tried again.
+    /// All pieces of this answer so far are void: the call is attempted again.
     Reset,
 }
 
-/// Receives the pieces of an answer, in order, as they arrive. Called from the client: must not block.
+/// A sink of the pieces of an answer, in order, as they arrive. The client calls it from its task, so it must not block.
 #[derive(Clone)]
 pub struct DeltaSink(Arc<dyn Fn(ChatDelta<'_>) + Send + Sync>);
 
 impl DeltaSink {
-    /// A sink that calls `receive` with each piece.
+    /// Creates a sink that calls `receive` with each piece.
     pub fn new(receive: impl Fn(ChatDelta<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(receive))
     }
 
-    /// Hands on one piece.
+    /// Sends one piece.
     pub fn send(&self, delta: ChatDelta<'_>) {
         (self.0)(delta);
     }

@@ -1,17 +1,31 @@
-//! Whether a model that failed is asked again: pure bookkeeping.
+//! A circuit breaker for one model and tier, as pure bookkeeping: closed, open, half-open.
+//!
+//! Time comes in as an argument and no lock is taken here, so every transition is tested without a clock.
 
 use std::time::Duration;
 
 use rockbot_core::chat::ChatErrorKind;
 use tokio::time::Instant;
 
-/// When a model is left alone, and for how long.
+/// The settings of a circuit breaker: when it opens, and for how long.
+///
+/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a row, and rejects calls for
+/// `open_for`. Then it is half-open: one call, the probe, goes to the model, and the others are still rejected. A probe that
+/// succeeds closes the breaker, one that fails opens it again.
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_llm::CircuitBreaker;
+///
+/// let eager = CircuitBreaker { failure_threshold: 1, ..CircuitBreaker::default() };
+/// assert_eq!(eager.open_for, Duration::from_secs(300));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitBreaker {
-    /// After so many failures in a row. 3 by default. A key that is refused, credit that is used up and a model that
-    /// is not there count at once.
+    /// Failures in a row after which the breaker opens. Default 3. It opens at once when a key is refused, credit is used
+    /// up, or the model does not exist: the next call would fail as well.
     pub failure_threshold: u32,
-    /// For so long; then one call finds out whether it works again. 5 minutes by default.
+    /// Time for which the breaker stays open before it admits a probe. Default 5 minutes.
     pub open_for: Duration,
 }
 
@@ -24,18 +38,21 @@ impl Default for CircuitBreaker {
     }
 }
 
-/// The state of one model.
+/// The state of the breaker of one model.
+///
+/// Closed while `open_until` is `None`, open until then, half-open afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BreakerState {
     failures: u32,
-    /// Until when the model is left alone, if it is.
+    /// End of the open state; `None` while the breaker is closed.
     open_until: Option<Instant>,
-    /// A call finds out whether it works again.
+    /// `true` while the probe of the half-open state is in flight.
     is_probe_in_flight: bool,
 }
 
 impl BreakerState {
-    /// Whether the model may be asked now. Once it has cooled down, one call may, until its verdict.
+    /// Returns `true` if the model may be asked now. In the half-open state this admits one probe, and no other call until
+    /// its outcome is recorded or the probe is released.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         match self.open_until {
             None => true,
@@ -47,37 +64,38 @@ impl BreakerState {
         }
     }
 
-    /// The model works.
+    /// Records that the model answered: the breaker closes, and the count of failures starts again.
     pub(super) fn record_success(&mut self) {
         *self = Self::default();
     }
 
-    /// The model failed.
+    /// Records that the model failed, and opens the breaker if that was one failure too many.
     pub(super) fn record_failure(&mut self, kind: ChatErrorKind, now: Instant, settings: CircuitBreaker) {
         self.failures = self.failures.saturating_add(1);
+        // One failed probe is enough: its model failed often enough to get here.
         if lasts(kind) || self.is_probe_in_flight || self.failures >= settings.failure_threshold {
             self.open_until = Some(now + settings.open_for);
         }
         self.is_probe_in_flight = false;
     }
 
-    /// The call ended without telling anything about the model.
+    /// Releases the probe of a call that ended without an outcome, so that the next call may probe.
     pub(super) fn release_probe(&mut self) {
         self.is_probe_in_flight = false;
     }
 
-    /// When the model may be asked again: the earlier, the better to ask it when all have to cool.
+    /// Returns the end of the open state. If all breakers are open, the model with the earliest one is asked.
     pub(super) fn open_until(&self) -> Option<Instant> {
         self.open_until
     }
 }
 
-/// Whether a failure is of the model, and not of the request or of its caller.
+/// Returns `true` if a failure counts against the model, and not against the request or its caller.
 pub(super) fn is_of_the_model(kind: ChatErrorKind) -> bool {
     kind.other_model_helps() && kind != ChatErrorKind::ContentFiltered
 }
 
-/// Whether the next call would fail as well.
+/// Returns `true` if the next call would fail as well.
 fn lasts(kind: ChatErrorKind) -> bool {
     matches!(
         kind,
@@ -96,7 +114,7 @@ mod tests {
         open_for: Duration::from_secs(10),
     };
 
-    /// Which of these seconds the breaker would admit a call at, after the failures at their seconds.
+    /// Checks whether the breaker would admit a call at, after the failures at their seconds.
     #[track_caller]
     fn check(failures: &[(u64, ChatErrorKind)], at: u64, expected: bool) {
         let (start, mut breaker) = (Instant::now(), BreakerState::default());
@@ -111,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_cools_down_after_failures_in_a_row() {
+    fn a_breaker_opens_after_failures_in_a_row() {
         check(&[(0, Overloaded)], 0, true);
         check(&[(0, Overloaded), (1, TimedOut)], 1, false);
         check(&[(0, Overloaded), (1, TimedOut)], 10, false);

@@ -1,4 +1,4 @@
-//! The gateway that a configuration says.
+//! Builds the gateway that a configuration describes.
 
 use rockbot_core::chat::Ledger;
 use rockbot_core::config::Config;
@@ -10,11 +10,11 @@ use crate::settings::{GatewaySettings, LlmSettings, TierSettings};
 use crate::tiers::ChatTiers;
 
 impl ModelGateway {
-    /// The models that the section `LLM` of `config` names, asked as it says. [`settings`](crate::settings) has all of it.
+    /// Creates a gateway to the models that the section `LLM` of `config` names, see [`settings`](crate::settings).
     ///
     /// # Errors
     ///
-    /// Fails when it names none, or a setting cannot be used.
+    /// Returns an error if it names no model, or a setting cannot be used.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         let models = LlmSettings::from_config(config)?;
         let fallback = fallback(&models.fallbacks)?;
@@ -25,12 +25,12 @@ impl ModelGateway {
         ))
     }
 
-    /// [`ModelGateway::from_config`], with the [`OfflineModel`](crate::OfflineModel) when no model is set: it says with
-    /// each answer what to set.
+    /// Creates a gateway as [`ModelGateway::from_config`] does, or to the [`OfflineModel`](crate::OfflineModel) if no model is
+    /// set: each of its answers names the settings to set.
     ///
     /// # Errors
     ///
-    /// Fails when something is set and cannot be used.
+    /// Returns an error if something is set and cannot be used.
     pub fn from_config_or_offline(config: &Config) -> Result<Self, LlmConfigError> {
         match Self::from_config(config) {
             Err(LlmConfigError::NothingConfigured) => {
@@ -55,7 +55,7 @@ fn configured(models: ChatTiers, fallback: Option<Fallback>, settings: GatewaySe
         .build()
 }
 
-/// The other models, each logged as the first one is.
+/// Builds the fallback models, each logged as the first one is.
 fn fallback(models: &[TierSettings]) -> Result<Option<Fallback>, LlmConfigError> {
     let mut fallback: Option<Fallback> = None;
     for model in models {

@@ -1,4 +1,4 @@
-//! Other models for when the first one fails.
+//! The fallback layer: other models when the first one fails, with a circuit breaker for each.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use super::circuit_breaker::{BreakerState, CircuitBreaker, is_of_the_model};
 use super::layer::{GatewayLayer, layer_of};
 use crate::retry::WatchedDeltas;
 
-/// Asks other models, in order, when the first one fails in a way that another model may not.
+/// A layer that asks other models, in order, when the first one fails in a way that another model may not.
 ///
-/// A model that keeps failing is left alone for a [`CircuitBreaker`], separately for each tier; when all of them are, the
-/// one that is ready first is asked all the same. Each failure is logged as a warning. When all fail, the error is that
+/// Each model has a [`CircuitBreaker`] for each tier; a model whose breaker is open is skipped. If all are open, the model
+/// whose breaker would admit a probe first is asked all the same, so a call never fails without a model being asked. Each failure is logged as a warning. When all fail, the error is that
 /// of the first one that was asked. Pieces of an answer that went out are taken back with a
 /// [`Reset`](rockbot_core::chat::ChatDelta::Reset). Copies share what they know of the models.
 ///
@@ -36,7 +36,7 @@ use crate::retry::WatchedDeltas;
 pub struct Fallback {
     others: Vec<Other>,
     circuit_breaker: CircuitBreaker,
-    /// The state of the first model and of the others, for each tier.
+    /// State of the breakers: of the first model and of the others, in order, for each tier.
     breakers: Arc<Mutex<Vec<[BreakerState; 3]>>>,
 }
 
@@ -47,7 +47,7 @@ struct Other {
 }
 
 impl Fallback {
-    /// After the first model `client`, which logs call `name`.
+    /// Creates a fallback from the first model to `client`, which logs name `name`.
     pub fn to(name: impl Into<Arc<str>>, client: impl ChatClient) -> Self {
         let none = Self {
             others: Vec::new(),
@@ -57,7 +57,7 @@ impl Fallback {
         none.then(name, client)
     }
 
-    /// After those so far `client`.
+    /// Adds `client` behind the models so far.
     #[must_use]
     pub fn then(mut self, name: impl Into<Arc<str>>, client: impl ChatClient) -> Self {
         self.others.push(Other {
@@ -68,14 +68,14 @@ impl Fallback {
         self
     }
 
-    /// With another rule for leaving models alone.
+    /// Sets when breakers open, and for how long. Default [`CircuitBreaker::default`].
     #[must_use]
     pub fn circuit_breaker(mut self, settings: CircuitBreaker) -> Self {
         self.circuit_breaker = settings;
         self
     }
 
-    /// With something around each of the other models.
+    /// Returns a copy whose other models are wrapped by `wrap`.
     pub(super) fn around_others(mut self, wrap: impl Fn(Arc<dyn ChatClient>) -> Arc<dyn ChatClient>) -> Self {
         for other in &mut self.others {
             other.client = wrap(other.client.clone());
@@ -90,7 +90,7 @@ impl Fallback {
         }
     }
 
-    /// The right to ask a model, if it need not be left alone.
+    /// Asks the breaker of a model for admission; `None` while it rejects calls.
     fn attempt(&self, number: usize, tier: ModelTier) -> Option<Attempt<'_>> {
         let admits = self.lock()[number][tier as usize].admits(Instant::now());
         admits.then_some(Attempt {
@@ -122,6 +122,7 @@ impl GatewayLayer for Fallback {
         let deltas = WatchedDeltas::watch(&mut call);
         let mut first_error = None;
         for number in 0..=self.others.len() {
+            // The lock is taken only for the admission, never across the call below.
             let Some(attempt) = self.attempt(number, tier) else {
                 continue;
             };
@@ -133,6 +134,7 @@ impl GatewayLayer for Fallback {
                 }
                 Err(error) => error,
             };
+            // Recorded before the next model is asked, so that concurrent calls skip this one at once.
             attempt.failed(error.kind());
             if !error.kind().other_model_helps() {
                 return Err(error);
@@ -151,7 +153,7 @@ impl GatewayLayer for Fallback {
 
 layer_of!(Fallback);
 
-/// One question to one model, and what it tells about the model.
+/// An admitted call of one model. Records its outcome in the model's breaker.
 struct Attempt<'a> {
     fallback: &'a Fallback,
     number: usize,
@@ -175,7 +177,7 @@ impl Attempt<'_> {
 }
 
 impl Drop for Attempt<'_> {
-    /// Also for a call that was dropped: the next one may find out.
+    /// Releases the half-open probe, also of a call that was dropped, so that a cancelled probe cannot block the model for ever.
     fn drop(&mut self) {
         self.breaker(BreakerState::release_probe);
     }
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_model_that_fails_for_good_is_left_alone_for_a_while() {
+    async fn a_model_that_fails_for_good_is_skipped_while_its_breaker_is_open() {
         let first = failing([Auth]).says("first").says("first");
         let second = (0..2).fold(ScriptedModel::new(), |second, _| second.says("second"));
         let gateway = gateway(&first, &second);
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn tiers_circuit_breaker_apart() {
+    async fn tiers_have_breakers_of_their_own() {
         let first = failing([Auth]).says("first");
         let second = ScriptedModel::new().says("second");
         let gateway = gateway(&first, &second);
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_filter_is_no_reason_to_leave_a_model_alone() {
+    async fn a_content_filter_opens_no_breaker() {
         let first = failing([ContentFiltered; 4]).says("first");
         let second = (0..4).fold(ScriptedModel::new(), |second, _| second.says("second"));
         let gateway = gateway(&first, &second);
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_all_are_left_alone_one_is_asked_all_the_same() {
+    async fn when_all_breakers_are_open_one_model_is_asked_all_the_same() {
         let (first, second) = (failing([Auth]).says("first"), failing([Auth]));
         let gateway = gateway(&first, &second);
         assert_eq!(said(&gateway).await, Err(Auth));
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_trial_that_is_dropped_does_not_block_the_next() {
+    async fn a_probe_that_is_dropped_does_not_block_the_next() {
         let first = failing([Auth]).hangs().says("first");
         let second = ScriptedModel::new().says("second");
         let gateway = gateway(&first, &second);
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn parts_after_the_fallback_hold_for_each_model() {
+    async fn layers_after_the_fallback_hold_for_each_model() {
         let (first, second) = (failing([Overloaded; 4]), failing([Overloaded; 2]).says("second"));
         let gateway = ModelGateway::builder(first.clone())
             .fallback(Fallback::to("second", second.clone()))

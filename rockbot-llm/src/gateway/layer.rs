@@ -1,4 +1,4 @@
-//! What stands around a model call, and how it becomes a tower layer.
+//! Layers of a gateway, and the adapters between them, chat clients and tower services.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,10 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use tower::{Service, ServiceExt};
 
-/// Something that is done around each model call: the short way to write a tower layer for them.
+/// A layer around model calls: the short way to write a tower layer for them.
+///
+/// A layer sees each call before the layers further in. It may change the call, ask `next` once, several times or not at
+/// all, and change the answer. A call may be dropped at each await: undo what must be undone in a `Drop`.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -43,22 +46,22 @@ use tower::{Service, ServiceExt};
 /// ```
 #[async_trait]
 pub trait GatewayLayer: Send + Sync + 'static {
-    /// Answers `call`, as a rule by asking `next`: once, several times, or not at all.
+    /// Answers `call`, as a rule by asking `next`.
     ///
     /// # Errors
     ///
-    /// Fails when there is no answer.
+    /// Returns an error if there is no answer.
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError>;
 }
 
-/// A part around a client, as a client.
+/// A layer around a client, as a client.
 pub(super) struct LayeredClient {
     pub(super) layer: Arc<dyn GatewayLayer>,
     pub(super) next: Arc<dyn ChatClient>,
 }
 
 impl ChatClient for LayeredClient {
-    // Written out, since `async_trait` would box the future of the part once more.
+    // Written out, since `async_trait` would box the future of the layer once more.
     fn chat<'a: 'b, 'b>(&'a self, call: ChatCall) -> Answer<'b>
     where
         Self: 'b,
@@ -73,7 +76,7 @@ impl ChatClient for LayeredClient {
 
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<ChatResponse, ChatError>> + Send + 'a>>;
 
-/// A part around a tower service of model calls.
+/// The tower service of a [`GatewayLayer`] around an inner service of model calls.
 #[derive(Debug, Clone)]
 pub struct GatewayLayerService<L, S> {
     layer: Arc<L>,
@@ -99,7 +102,8 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<ChatResponse, BoxError>> + Send>>;
 
-    /// Always ready: a part may ask more than once, so it waits for the inner service with each question.
+    /// Reports that the service is always ready. A layer may ask more than once, so each call waits for the readiness of the
+    /// inner service itself.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -142,7 +146,7 @@ where
     }
 }
 
-/// A stock time-out layer's error is a time-out.
+/// Converts the error of a tower layer; that of tower's time-out layer becomes a time-out.
 fn chat_error(error: BoxError) -> ChatError {
     match error.is::<tower::timeout::error::Elapsed>() {
         true => ChatError::new(
@@ -154,7 +158,7 @@ fn chat_error(error: BoxError) -> ChatError {
     }
 }
 
-/// A chat client as a tower service: what the layers of a gateway wrap.
+/// A chat client as a tower service: the innermost service of a gateway's tower layers.
 #[derive(Clone)]
 pub struct ChatService(pub(super) Arc<dyn ChatClient>);
 
@@ -179,7 +183,7 @@ impl fmt::Debug for ChatService {
     }
 }
 
-/// Makes a part that is cheap to clone a tower layer.
+/// Implements [`tower::Layer`] for a gateway layer that is cheap to clone.
 macro_rules! layer_of {
     ($layer:ty) => {
         impl<S> tower::Layer<S> for $layer {

@@ -1,4 +1,4 @@
-//! What is counted: calls, time, tokens and money.
+//! The metering layer: calls, time, tokens and cost.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,8 +10,7 @@ use tokio::time::Instant;
 
 use super::layer::{GatewayLayer, layer_of};
 
-/// Measures model calls under the seed's names, and enters what they cost in a [`Ledger`] if it has one. Copies share
-/// everything.
+/// A layer that measures model calls, and enters their cost in a [`Ledger`] if it has one. Copies share everything.
 ///
 /// | metric | kind | labels |
 /// |---|---|---|
@@ -47,12 +46,12 @@ const STATUSES: [&str; 4] = ["success", "error", "timeout", "cancelled"];
 const CANCELLED: usize = 3;
 
 impl Meter {
-    /// A meter without a ledger.
+    /// Creates a meter without a ledger.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A meter that enters answers in `ledger`.
+    /// Sets the ledger in which answers are entered.
     #[must_use]
     pub fn ledger(self, ledger: Ledger) -> Self {
         Self(Arc::new(Inner {
@@ -124,7 +123,7 @@ impl TierMeters {
     }
 }
 
-/// A call that is counted when it is dropped: cancelled, unless something else is known.
+/// A call that is counted when it is dropped: as cancelled, unless its outcome was set. So a cancelled call counts, too.
 struct Measured<'a> {
     meters: &'a TierMeters,
     began: Instant,

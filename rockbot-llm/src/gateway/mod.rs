@@ -1,4 +1,9 @@
-//! The one way to the models: who may ask when, how often and how long, and what is counted.
+//! The gateway in front of all models: permits, priorities, retries, fallback models, time limits and metrics.
+//!
+//! A [`ModelGateway`] is a stack of layers around a chat client. [`layer`] has the trait of a layer and the adapters to
+//! tower; each layer is a file: [`retry`], [`fallback`] (with [`circuit_breaker`]), [`permits`] (with [`queue`], which
+//! orders waiting calls), [`meter`] and [`time_limit`]. [`configured`] builds the gateway that a configuration describes.
+//! [`in_flight`] counts calls, for background work that waits until the models are idle.
 
 mod circuit_breaker;
 mod configured;
@@ -32,12 +37,13 @@ use self::in_flight::InFlight;
 use self::layer::{LayeredClient, ServiceClient};
 use crate::limits::{PermitLimits, TimeLimit};
 
-/// A [`ChatClient`] in front of all models, so that the limits hold for every call of an agent.
+/// A [`ChatClient`] in front of all models, so that its limits hold for every call of an agent.
 ///
 /// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order: a call that waits to be
 /// tried again holds no permit, and no time counts that a call waits for one. [`ModelGateway::builder`] takes others,
 /// in any order, and any tower layer; and each of them fits a stack of tower layers elsewhere, such as
-/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] takes what a configuration says. Copies share everything.
+/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] builds what a configuration describes. Copies share
+/// everything.
 ///
 /// ```
 /// use rockbot_core::chat::Ledger;
@@ -88,14 +94,14 @@ struct Inner {
 }
 
 impl ModelGateway {
-    /// The stock parts around `client`, with their defaults.
+    /// Creates a gateway with the default layers around `client`.
     pub fn new(client: impl ChatClient) -> Self {
         Self::builder(client)
             .default_layers(PermitLimits::default(), Meter::default())
             .build()
     }
 
-    /// Nothing around `client` yet.
+    /// Creates a builder without layers around `client`.
     pub fn builder(client: impl ChatClient) -> ModelGatewayBuilder {
         ModelGatewayBuilder {
             client: Arc::new(client),
@@ -103,12 +109,12 @@ impl ModelGateway {
         }
     }
 
-    /// Whether no call is under way: work that can wait may begin.
+    /// Returns `true` if no call is in flight, so that background work may begin.
     pub fn is_idle(&self) -> bool {
         self.0.calls.count() == 0
     }
 
-    /// Waits until no call is under way.
+    /// Waits until no call is in flight. Cancellation-safe.
     pub async fn idle(&self) {
         self.0.calls.none().await;
     }
@@ -126,6 +132,7 @@ impl ChatClient for ModelGateway {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let _under_way = self.0.calls.begin();
         let cx = call.cx.clone();
+        // Checked here too, not in layers alone: a call may wait for a permit or a retry when its caller loses interest.
         let late = async {
             match cx.deadline() {
                 Some(deadline) => sleep_until(deadline).await,
@@ -155,7 +162,7 @@ impl fmt::Debug for ModelGateway {
 
 type Wrap = Arc<dyn Fn(Arc<dyn ChatClient>) -> Arc<dyn ChatClient> + Send + Sync>;
 
-/// Builds a [`ModelGateway`]: the first that is added sees each call first.
+/// A builder of a [`ModelGateway`]. The layer that is added first sees each call first.
 #[must_use]
 pub struct ModelGatewayBuilder {
     client: Arc<dyn ChatClient>,
@@ -168,12 +175,12 @@ enum Item {
 }
 
 impl ModelGatewayBuilder {
-    /// One more part, inside of those so far.
+    /// Adds a layer, inside of those so far.
     pub fn layer(self, layer: impl GatewayLayer) -> Self {
         self.item(Item::Wrap(wrap_in(Arc::new(layer))))
     }
 
-    /// A tower layer, inside of the parts so far.
+    /// Adds a tower layer, inside of the layers so far. Costs two boxed futures a call more than [`layer`](Self::layer).
     pub fn tower_layer<L>(self, layer: L) -> Self
     where
         L: Layer<ChatService> + Send + Sync + 'static,
@@ -188,12 +195,13 @@ impl ModelGatewayBuilder {
         })))
     }
 
-    /// Other models for when the first one fails. What is added after it is done for each of the models.
+    /// Adds other models for when the first one fails. Layers that are added after it apply to each of the models.
     pub fn fallback(self, fallback: Fallback) -> Self {
         self.item(Item::Fallback(fallback))
     }
 
-    /// The parts that [`ModelGateway::new`] has, inside of those so far, with these limits and this meter.
+    /// Adds the layers of [`ModelGateway::new`], inside of those so far: [`Retry`], [`Permits`] with `limits`, `meter`,
+    /// and [`TimeLimit`].
     pub fn default_layers(self, limits: PermitLimits, meter: Meter) -> Self {
         self.layer(Retry::default())
             .layer(Permits::new(limits))
@@ -201,8 +209,9 @@ impl ModelGatewayBuilder {
             .layer(TimeLimit::default())
     }
 
-    /// The gateway.
+    /// Builds the gateway.
     pub fn build(self) -> ModelGateway {
+        // From the inside out. The other models of a fallback get copies of every layer inside of it.
         let (mut stack, mut inside) = (self.client, Vec::<Wrap>::new());
         for item in self.items.into_iter().rev() {
             let wrap: Wrap = match item {

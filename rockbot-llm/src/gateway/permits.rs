@@ -1,4 +1,7 @@
-//! Permits: so many calls at a time for each tier, users first.
+//! The permit layer: bounds concurrent calls for each tier, users first.
+//!
+//! [`queue`](super::queue) decides the order; here are the lock, the wake-ups and the guards. A permit is held for one
+//! attempt only, so a call that waits for a retry further out blocks no other call.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +18,8 @@ use super::layer::{GatewayLayer, layer_of};
 use super::queue::{PermitQueue, QueueFull, Ticket};
 use crate::limits::PermitLimits;
 
-/// Lets so many calls run at a time, as [`PermitLimits`] say. Copies share the permits.
+/// A layer that bounds concurrent calls by [`PermitLimits`]: a semaphore for each tier, with priorities. Copies share the
+/// permits.
 ///
 /// A call that is refused, or waited too long, fails with [`ChatErrorKind::Saturated`]. A call that is dropped gives
 /// its permit or its place back, wherever it is. How long calls wait is measured in milliseconds as
@@ -30,7 +34,7 @@ struct Shared {
 }
 
 impl Permits {
-    /// Permits within `limits`.
+    /// Creates permits within `limits`.
     pub fn new(limits: PermitLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -39,12 +43,12 @@ impl Permits {
         }))
     }
 
-    /// How many calls run.
+    /// Returns the number of calls that hold a permit.
     pub fn running(&self) -> usize {
         self.0.lock().running()
     }
 
-    /// How many calls wait.
+    /// Returns the number of calls that wait for a permit.
     pub fn waiting(&self) -> usize {
         self.0.lock().waiting()
     }
@@ -103,10 +107,11 @@ impl Shared {
         }))
     }
 
-    /// Hands free permits to those who wait. What reaches nobody any more is dropped, and so comes back here.
+    /// Hands free permits to waiting calls. A permit whose call was dropped meanwhile is dropped with the failed send, and so
+    /// comes back here.
     fn grant_free(self: &Arc<Self>) {
         loop {
-            // Not in a `while let`, which would hold the lock while permits are dropped.
+            // Not in a `while let`, which would hold the lock while permits are dropped: dropping one takes the lock again.
             let next = self.lock().next_admitted();
             let Some((tier, waiter)) = next else { return };
             let _ = waiter.send(self.permit(tier));
@@ -146,7 +151,7 @@ fn saturated(why: &str) -> ChatError {
     ChatError::new(ChatErrorKind::Saturated, message)
 }
 
-/// The right to ask a model, given back when it is dropped.
+/// A permit for one attempt, released when it is dropped.
 struct Permit {
     shared: Arc<Shared>,
     tier: ModelTier,
@@ -159,7 +164,7 @@ impl Drop for Permit {
     }
 }
 
-/// A place in line, given up when it is dropped.
+/// A call in the queue, withdrawn when it is dropped.
 struct QueuedCall {
     shared: Arc<Shared>,
     tier: ModelTier,
@@ -170,8 +175,10 @@ struct QueuedCall {
 impl QueuedCall {
     async fn permit(mut self) -> Result<Permit, ChatError> {
         let limit = self.shared.limits.max_wait;
+        // Cancel point: dropping this future withdraws the ticket, see `Drop`.
         match timeout(limit, &mut self.receiver).await {
             Ok(Ok(permit)) => Ok(permit),
+            // The queue dropped the sender: this call was the last in order when the queue overflowed.
             Ok(Err(_)) => Err(self.shared.queue_full()),
             Err(_) => Err(self.shared.waited_too_long(limit)),
         }
@@ -180,6 +187,8 @@ impl QueuedCall {
 
 impl Drop for QueuedCall {
     fn drop(&mut self) {
+        // Harmless after the permit was granted: then the ticket is in the queue no more. A permit that was sent but not
+        // received is dropped with the receiver, and released.
         self.shared.lock().withdraw(self.tier, self.ticket);
     }
 }

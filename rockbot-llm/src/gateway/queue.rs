@@ -1,4 +1,4 @@
-//! Who may ask a model now, and who next: pure bookkeeping.
+//! The queue of calls that wait for a permit, as pure bookkeeping: capacity, priority aging, fairness.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,19 @@ use tokio::time::Instant;
 
 use crate::limits::PermitLimits;
 
-/// A place in the order of those who wait.
+/// A ticket in a priority queue with aging: tickets are served in their order.
+///
+/// Priority is turned into time: each step below a user's priority delays the effective arrival by one head start. So the
+/// order is fixed when a call arrives, needs no re-sorting as calls age, and no call starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
-    /// When the call counts as having come.
+    /// Time of arrival, delayed by the head start of higher priorities.
     effective_arrival: Instant,
-    /// How many came before it.
+    /// Number of earlier tickets: calls of equal effective arrival are served first come, first served.
     sequence: u64,
 }
 
-/// The calls that run, counted, and those that wait, in order.
+/// Running calls, counted for each tier, and waiting calls, in order for each tier.
 #[derive(Debug)]
 pub(super) struct PermitQueue<W> {
     limits: PermitLimits,
@@ -26,7 +29,7 @@ pub(super) struct PermitQueue<W> {
     arrivals: u64,
 }
 
-/// The call cannot wait: too many do already.
+/// The call was rejected: the queue is full, and the call is the last in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct QueueFull;
 
@@ -40,14 +43,15 @@ impl<W> PermitQueue<W> {
         }
     }
 
-    /// Lets a call run if there is a permit for it. Then nobody waits who could have had it.
+    /// Acquires a permit if one is free. Waiting calls are not overtaken: a free permit means that no call waits for it,
+    /// because [`next_admitted`](Self::next_admitted) runs after each release.
     pub(super) fn try_acquire(&mut self, tier: ModelTier) -> bool {
         let has_room = self.has_room(tier);
         self.running[tier as usize] += usize::from(has_room);
         has_room
     }
 
-    /// Puts a call in line. When too many wait, the last in order loses its place, which may be this one.
+    /// Enqueues a call. If the queue overflows, the last in order is dropped, which may be this one.
     pub(super) fn enqueue(
         &mut self,
         tier: ModelTier,
@@ -72,12 +76,12 @@ impl<W> PermitQueue<W> {
         Ok(ticket)
     }
 
-    /// A call has ended. Follow with [`PermitQueue::admit`].
+    /// Releases the permit of a call that ended. Follow with [`PermitQueue::next_admitted`].
     pub(super) fn release(&mut self, tier: ModelTier) {
         self.running[tier as usize] -= 1;
     }
 
-    /// Lets the first one in order run that can, if any can.
+    /// Removes the first waiting call, in order, whose tier has a free permit, and counts it as running.
     pub(super) fn next_admitted(&mut self) -> Option<(ModelTier, W)> {
         let can_run = ModelTier::ALL.into_iter().filter(|tier| self.has_room(*tier));
         let first = can_run
@@ -89,7 +93,7 @@ impl<W> PermitQueue<W> {
         Some((tier, waiter))
     }
 
-    /// Somebody does not wait any more.
+    /// Removes a call that waits no more.
     pub(super) fn withdraw(&mut self, tier: ModelTier, ticket: Ticket) {
         self.waiting[tier as usize].remove(&ticket);
     }
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_long_enough_goes_before_a_user() {
+    fn a_call_that_waited_long_enough_goes_before_a_user() {
         use Priority::*;
         let calls = [
             (0, Dream),
@@ -282,7 +286,7 @@ mod tests {
                 let waiting = self.waiting.iter().filter(|(_, other, _)| *other == tier).count();
                 assert!(running <= self.limits.of(tier));
                 let is_free = running < self.limits.of(tier) && self.running.len() < self.limits.total;
-                assert!(!is_free || waiting == 0, "nobody waits for a permit that is free");
+                assert!(!is_free || waiting == 0, "no call waits for a permit that is free");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Asking again: when it helps, as late as the server asks, never past the deadline, and in one place only.
+//! The retry layer: attempts failed calls again, never past the deadline, and in one place only.
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
@@ -6,16 +6,16 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
 use super::layer::{GatewayLayer, layer_of};
 use crate::retry::{Retried, RetryPolicy, retrying};
 
-/// Tries failed calls again: the kinds of failures that may pass, and those of which the server says so.
+/// A layer that attempts failed calls again: transient failures, and those for which the server advises it.
 ///
 /// Pieces of an answer that went out are taken back with a [`Reset`](rockbot_core::chat::ChatDelta::Reset). Inside of
-/// it nobody else retries: not another `Retry`, nor [`OpenAiChat`](crate::OpenAiChat), so attempts never multiply. A
-/// call that waits to be tried again holds no permit when the [`Permits`](crate::Permits) are further in.
+/// it there are no other retries: not of another `Retry`, nor of [`OpenAiChat`](crate::OpenAiChat), so attempts never
+/// multiply. A call that waits for its next attempt holds no permit if the [`Permits`](crate::Permits) are further in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retry(RetryPolicy);
 
 impl Retry {
-    /// Retries by this policy.
+    /// Creates a layer that retries by `policy`.
     pub fn new(policy: RetryPolicy) -> Self {
         Self(policy)
     }

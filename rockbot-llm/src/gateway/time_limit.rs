@@ -1,4 +1,4 @@
-//! How long a call may take, and how long it may be silent.
+//! The time limit layer: how long a call may take, and how long its stream may pause.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,8 @@ use super::layer::{GatewayLayer, layer_of};
 use crate::limits::TimeLimit;
 
 impl TimeLimit {
-    /// What is wrong at `time` after the beginning of a call whose last piece came at `last_piece`, if anything is.
+    /// Returns the error of the limit that is exceeded at `time` after the beginning of a call whose last piece came at
+    /// `last_piece`.
     fn exceeded(&self, time: Duration, last_piece: Option<Duration>) -> Option<ChatError> {
         let is_over = |time: Duration, limit: Duration| !limit.is_zero() && time >= limit;
         if is_over(time, self.call) {
@@ -28,8 +29,8 @@ impl TimeLimit {
         }
     }
 
-    /// When to look next, from the beginning of the call.
-    fn next_look(&self, time: Duration, last_piece: Option<Duration>) -> Option<Duration> {
+    /// Returns the time of the next check, from the beginning of the call; `None` if no limit is left.
+    fn next_check(&self, time: Duration, last_piece: Option<Duration>) -> Option<Duration> {
         // Without a piece so far, one may come right now.
         let pause = last_piece.unwrap_or(time).saturating_add(self.pause);
         let looks = [(self.call, self.call), (self.first, self.first), (self.pause, pause)];
@@ -58,7 +59,8 @@ impl GatewayLayer for TimeLimit {
                 if let Some(error) = limit.exceeded(time, last) {
                     return error;
                 }
-                match limit.next_look(time, last).and_then(|look| began.checked_add(look)) {
+                // A piece does not move the timer: the timer fires where the last check put it, and is set again from there.
+                match limit.next_check(time, last).and_then(|look| began.checked_add(look)) {
                     Some(at) => sleep_until(at).await,
                     None => std::future::pending().await,
                 }
@@ -80,6 +82,7 @@ impl Pieces {
             let last = last.clone();
             DeltaSink::new(move |delta| {
                 let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                // Relaxed: only this one value is shared, and a check that misses the newest piece is repeated in time.
                 last.store(micros.max(1), Ordering::Relaxed);
                 sink.send(delta);
             })

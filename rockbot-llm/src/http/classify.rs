@@ -7,7 +7,7 @@ use super::overflow::{is_overflow, is_rate, sizes};
 /// The facts in an error body that decide its kind, whatever the dialect it was written in.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ErrorFacts {
-    /// The words.
+    /// Message.
     pub(crate) text: String,
     /// `code`, in lower case.
     pub(crate) code: String,
@@ -15,16 +15,18 @@ pub(crate) struct ErrorFacts {
     pub(crate) kind: String,
     /// A code that is an HTTP status, as OpenRouter's are.
     pub(crate) status: Option<u16>,
-    /// The body says what was flagged: a content filter speaks.
+    /// `true` if the body names what was flagged: the error is a content filter's.
     pub(crate) is_flagged: bool,
-    /// The limit is of requests in flight, not of money: OpenRouter answers 402 for both.
+    /// `true` if the limit is on requests in flight, not on credit: OpenRouter answers 402 for both.
     pub(crate) is_in_flight_limit: bool,
     /// The sizes of the window and of the request, as llama.cpp names them.
     pub(crate) sizes: Overflow,
 }
 
 impl ErrorFacts {
-    /// The kind of this error, answered with `status` if the server answered with one.
+    /// Returns the kind of this error, which the server sent with `status`, if it sent one.
+    ///
+    /// An overflow is looked for first, because servers report it with many codes; then the code decides, then the status.
     pub(crate) fn kind(&self, status: Option<u16>) -> ChatErrorKind {
         let text = self.text.to_lowercase();
         let codes = [self.code.as_str(), self.kind.as_str()];
@@ -46,7 +48,7 @@ impl ErrorFacts {
         })
     }
 
-    /// What an overflow tells about the context window.
+    /// Returns the sizes of the context window and of the request, as far as an overflow reports them.
     pub(crate) fn overflow(&self) -> Overflow {
         let said = sizes(&self.text.to_lowercase());
         Overflow {
@@ -55,7 +57,7 @@ impl ErrorFacts {
         }
     }
 
-    /// Cerebras answers an overflow with a bare status.
+    /// Returns `true` for a bare status without a body, as Cerebras reports an overflow.
     fn is_bare(&self, status: Option<u16>) -> bool {
         matches!(status, Some(400 | 413)) && self.text.is_empty() && self.code.is_empty() && self.kind.is_empty()
     }

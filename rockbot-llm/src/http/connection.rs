@@ -1,4 +1,4 @@
-//! What all clients have in common: a server, how it is asked, and when that is given up.
+//! The connection to one model of one server: requests, refusals, and bounds in size and time.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::report::Reporter;
 use super::retry_after::RetryAdvice;
 use crate::retry::RetryPolicy;
 
-/// A server, and how one model of it is asked.
+/// A connection to one model of one server. Connections are pooled inside of the HTTP client.
 pub(crate) struct Connection {
     pub(crate) http: reqwest::Client,
     pub(crate) base: Url,
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     pub(crate) report: Reporter,
 }
 
-/// How long and how large things may become.
+/// Bounds of a call in time, and of its answer in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) call: Duration,
@@ -46,14 +46,14 @@ impl Default for Limits {
     }
 }
 
-/// As much of an error's body is read.
+/// Maximum number of bytes that are read of an error's body.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// A limit beyond this is none; without a bound the clock would overflow.
 const MAX_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Connection {
-    /// Where `path` is, such as `chat/completions`.
+    /// Returns the URL of `path`, such as `chat/completions`, below the base URL.
     pub(crate) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let path = format!("{}/{path}", url.path().trim_end_matches('/'));
@@ -61,14 +61,14 @@ impl Connection {
         url
     }
 
-    /// Sends a request that nobody has to answer well.
+    /// Sends `request` with this connection's headers, and returns the response whatever its status.
     pub(crate) async fn send(&self, mut request: Request) -> Result<Response, ChatError> {
         *request.headers_mut() = self.headers.clone();
         let sent = self.http.execute(request).await;
         sent.map_err(|error| self.report.unreachable(error))
     }
 
-    /// The answer to `body`, unless it is a refusal.
+    /// Posts `body`, and returns the response if its status is a success.
     pub(crate) async fn post(&self, url: &Url, body: Bytes) -> Result<Response, ChatError> {
         let mut request = Request::new(Method::POST, url.clone());
         *request.body_mut() = Some(body.into());
@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// The error of an answer that cannot be used.
+    /// Returns the error of an answer with `fault`.
     pub(crate) fn unusable(&self, fault: &Fault) -> ChatError {
         let error = self.report.unusable(fault);
         match fault {
@@ -134,13 +134,13 @@ impl Connection {
         }
     }
 
-    /// When a call ends at the latest: at its deadline, or after this client's limit.
+    /// Returns the latest end of a call: its deadline, or the end of this client's time limit.
     pub(crate) fn deadline(&self, cx: &CallContext) -> Instant {
         let own = Instant::now() + self.limits.call.min(MAX_CALL);
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
 
-    /// What `work` comes to, unless it is `deadline` or cancelled first.
+    /// Runs `work` until it ends, the deadline passes or the call is cancelled. A stopped call closes its connection.
     pub(crate) async fn until<T, E: From<ChatError>>(
         &self,
         cx: &CallContext,

@@ -20,7 +20,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The kind of error that this fault is; the server's own errors are classified by their body instead.
+    /// Returns the kind of error that this fault is. The server's own errors are classified by their body instead.
     pub(crate) fn kind(&self) -> ChatErrorKind {
         match self {
             Self::InBand(_) => ChatErrorKind::Overloaded,

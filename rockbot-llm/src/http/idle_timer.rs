@@ -1,4 +1,4 @@
-//! How long a stream may stand still, at the cost of one timer for the whole stream.
+//! A limit on the pauses of a stream, at the cost of one timer for the whole stream.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Notices when nothing has come for a while.
+/// A timer that ends a stream that pauses too long.
 ///
-/// Setting a timer for each piece costs more than reading a small one. So the timer is left to run, and when it
-/// fires it is set again to where the last piece would have it.
+/// Setting a timer for each piece costs more than reading a small piece. So the timer runs on, and when it fires too
+/// early, because a piece arrived meanwhile, it is set again from the last piece.
 pub(crate) struct IdleTimer {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// Nothing came in time.
+/// The error of a stream that paused too long.
 #[derive(Debug)]
 pub(crate) struct Idle;
 
 impl IdleTimer {
-    /// A timer that fires `limit` after the last piece.
+    /// Creates a timer that fires `limit` after the last piece.
     pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, timer: None }
     }

@@ -27,7 +27,7 @@ pub(crate) struct ConnectionOptions {
     pub(crate) connect_timeout: Duration,
     /// Bounds of an answer in time and size.
     pub(crate) limits: Limits,
-    /// How often a call is attempted. By default twice.
+    /// Retry policy. By default two attempts.
     pub(crate) retry: RetryPolicy,
     /// Names of the settings, for error messages.
     pub(crate) names: SettingNames,

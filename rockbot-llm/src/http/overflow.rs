@@ -1,9 +1,9 @@
-//! How providers say that a request is larger than the context window. There is no common code, so the words
-//! are data here; rate limits, which also speak of tokens, are told apart.
+//! Recognition of context overflows. Providers have no common code for a request that is larger than the context window,
+//! so their wordings are data here; rate limits, which mention tokens too, are told apart.
 
 use rockbot_core::chat::Overflow;
 
-/// Codes and types that mean it.
+/// Codes and types of overflows.
 const CODES: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -11,7 +11,7 @@ const CODES: &[&str] = &[
     "model_context_window_exceeded",
 ];
 
-/// Wordings that mean it: all parts of a row stand in the text.
+/// Wordings of overflows. All parts of a row must occur in the text.
 const WORDINGS: &[&[&str]] = &[
     // OpenAI, Azure, OpenRouter, vLLM, Mistral.
     &["maximum context length"],
@@ -47,7 +47,7 @@ const WORDINGS: &[&[&str]] = &[
     &["exceeded model token limit"],
 ];
 
-/// Words of those who only limit how much is asked in a while.
+/// Wordings of rate limits, which look alike.
 const LOOK_ALIKES: &[&str] = &[
     "rate limit",
     "rate_limit",
@@ -90,7 +90,7 @@ const ASKED_AFTER: &[&str] = &[
     "prompt token count of",
 ];
 
-/// The sizes that the words (in lower case) of an overflow tell.
+/// Reads the sizes of window and request from the lower-case `text` of an overflow.
 pub(super) fn sizes(text: &str) -> Overflow {
     let after = |words: &[&str]| words.iter().find_map(|words| number_after(text, words));
     Overflow {
@@ -99,7 +99,7 @@ pub(super) fn sizes(text: &str) -> Overflow {
     }
 }
 
-/// The number that follows `words`, with nothing but blanks and a bracket between them.
+/// Reads the number that follows `words`, with nothing but blanks and a bracket between them.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.split_once(words)?;
     let rest = rest.trim_start_matches([' ', '(']);
@@ -107,7 +107,7 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
     rest[..end].parse().ok()
 }
 
-/// Whether an error with these words (in lower case) and this code or type is an overflow.
+/// Returns `true` if an error with this lower-case text and these codes is an overflow.
 pub(super) fn is_overflow(text: &str, codes: [&str; 2]) -> bool {
     if codes.iter().any(|code| CODES.contains(code)) {
         return true;
@@ -116,7 +116,7 @@ pub(super) fn is_overflow(text: &str, codes: [&str; 2]) -> bool {
     WORDINGS.iter().any(is_said) && !is_rate(text, codes)
 }
 
-/// Whether the words (in lower case) speak of a rate.
+/// Returns `true` if the lower-case text or the codes are those of a rate limit.
 pub(super) fn is_rate(text: &str, codes: [&str; 2]) -> bool {
     LOOK_ALIKES
         .iter()

@@ -1,4 +1,4 @@
-//! Asks a server which models it has, to find out whether the settings of a tier are right.
+//! The server probe: asks a server for its models, to check the settings of a tier.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use super::connection::{Connection, has_type};
 use crate::error::LlmConfigError;
 
-/// How long the server may take to answer.
+/// Time limit of the probe.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// A longer list of models is not read.
 const MAX_LIST_BYTES: usize = 8 << 20;
 
-/// What a model server says about the settings of a tier.
+/// The result of probing a model server with the settings of a tier.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerCheck {
@@ -28,9 +28,9 @@ pub enum ServerCheck {
     ModelNotListed {
         /// The model that is set.
         model: String,
-        /// Where it is set.
+        /// Name of its setting.
         setting: String,
-        /// How many models are listed.
+        /// Number of models that are listed.
         listed: usize,
     },
     /// It answers, and has no list of models that could be read.
@@ -42,12 +42,12 @@ pub enum ServerCheck {
 }
 
 impl ServerCheck {
-    /// Whether no model call can succeed like this.
+    /// Returns `true` if no model call can succeed with these settings.
     pub fn is_problem(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Unusable(_))
     }
 
-    /// Whether model calls may fail like this.
+    /// Returns `true` if model calls may fail with these settings.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::ModelNotListed { .. } | Self::NoList)
     }
@@ -87,13 +87,13 @@ pub(crate) async fn check_server(connection: &Connection) -> ServerCheck {
     }
 }
 
-/// Ollama lists `llama3.2:latest` and answers to `llama3.2`.
+/// Returns `true` if the names mean the same model: Ollama lists `llama3.2:latest` and answers to `llama3.2`.
 fn is_same(listed: &str, model: &str) -> bool {
     listed == model || listed.strip_suffix(":latest") == Some(model)
 }
 
 impl Connection {
-    /// The models that the server lists, if it has such a list.
+    /// Returns the models that the server lists, if it has such a list.
     async fn models(&self) -> Result<Option<Vec<String>>, ChatError> {
         let response = self.send(Request::new(Method::GET, self.url("models"))).await?;
         match response.status().as_u16() {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_hangs_is_given_up() {
+    async fn a_server_that_hangs_times_out() {
         let mut server = Server::start([Reply::Hang(Vec::new())]).await;
         let endpoint = server.endpoint();
         let checked = tokio::spawn(async move { check(&endpoint).await });

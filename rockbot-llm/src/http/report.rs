@@ -1,4 +1,4 @@
-//! Errors in words: which server, what it said, which setting to look at; one line, and never a key.
+//! Error messages: the server, its text and the setting to check, on one line, and never a key.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -11,20 +11,20 @@ use rockbot_core::{ExposeSecret, Secret};
 
 use super::{Dialect, Fault};
 
-/// As much of a server's text is shown.
+/// Maximum number of characters that are shown of a server's text.
 const MAX_TEXT_CHARS: usize = 300;
 
 /// Keys shorter than this are dummies for servers without keys; blanking them out would blank out words.
 const MIN_KEY_CHARS: usize = 4;
 
-/// The names of a client's settings, for messages that say what to set.
+/// The names of a client's settings, for error messages that name the setting to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingNames {
-    /// Where the endpoint is set, such as `OPENAI_BASE_URL`.
+    /// Name of the setting of the endpoint, such as `OPENAI_BASE_URL`.
     pub endpoint: Cow<'static, str>,
-    /// Where the key is set, such as `OPENAI_API_KEY`.
+    /// Name of the setting of the key, such as `OPENAI_API_KEY`.
     pub api_key: Cow<'static, str>,
-    /// Where the model is set, such as `OPENAI_MODEL`.
+    /// Name of the setting of the model, such as `OPENAI_MODEL`.
     pub model: Cow<'static, str>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// The server answered an error, with `status` unless it did so inside an answer.
+    /// Returns the error that a server sent with `status`, or inside an answer if there is no status.
     pub(super) fn refused(&self, status: Option<u16>, body: &[u8]) -> ChatError {
         let body = (self.dialect.read_error)(body);
         let status = status.or(body.status);
@@ -65,7 +65,7 @@ impl Reporter {
         }
     }
 
-    /// The answer cannot be used.
+    /// Returns the error of an answer with `fault`.
     pub(super) fn unusable(&self, fault: &Fault) -> ChatError {
         let kind = fault.kind();
         let text = match fault {
@@ -79,7 +79,7 @@ impl Reporter {
         ChatError::new(kind, self.message(kind, None, &text))
     }
 
-    /// There is no connection, or none any more.
+    /// Returns the error of a connection that could not be made, or that broke.
     pub(super) fn unreachable(&self, error: reqwest::Error) -> ChatError {
         let kind = match error.is_connect() {
             true => ChatErrorKind::Unreachable,
@@ -92,7 +92,7 @@ impl Reporter {
         ChatError::new(kind, self.message(kind, None, &text)).with_source(error.without_url())
     }
 
-    /// There was no complete answer in time: within the client's `limit`, or before the work's deadline.
+    /// Returns the error of an answer that was not complete within the client's `limit`, or before the work's deadline.
     pub(super) fn timed_out(&self, limit: Option<Duration>) -> ChatError {
         let text = match limit {
             Some(limit) => format!("none within the client's time limit of {limit:?}"),
@@ -102,7 +102,7 @@ impl Reporter {
         ChatError::new(kind, self.message(kind, None, &text))
     }
 
-    /// The caller lost interest.
+    /// Returns the error of a cancelled call.
     pub(super) fn cancelled(&self) -> ChatError {
         let message = format!("the call of `{}` was cancelled", self.model);
         ChatError::new(ChatErrorKind::Cancelled, message)
@@ -164,7 +164,8 @@ impl Reporter {
         }
     }
 
-    /// A server's text as it can be shown: without keys, on one line, bounded.
+    /// Sanitizes a server's text: without keys, on one line, bounded. Keys are removed before the text is truncated, so no
+    /// part of one survives.
     fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets {

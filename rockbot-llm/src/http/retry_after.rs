@@ -1,16 +1,16 @@
-//! What a server says about trying again.
+//! A server's advice on retrying, from its headers.
 
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use rockbot_core::Timestamp;
 
-/// What the server advises in its headers.
+/// A server's advice on retrying.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryAdvice {
-    /// Whether to try again at all.
+    /// `x-should-retry`: `false` if a retry cannot help, `None` if the server gives no advice.
     pub(super) should_retry: Option<bool>,
-    /// When.
+    /// Time to wait before a retry.
     pub(super) after: Option<Duration>,
 }
 

@@ -1,7 +1,7 @@
 //! Server-sent events: bytes in, the data of whole events out.
 //!
-//! Our own hundred lines because an event must be bounded, which no published parser offers, and because the
-//! data can then be read where it was received: nothing is copied out of the buffer.
+//! A parser of its own, because an event must be bounded in size, which no published parser offers, and because data is
+//! read in place: nothing is copied out of the buffer.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     buffer: Vec<u8>,
-    /// Where the unfinished line starts.
+    /// Start of the unfinished line.
     line: usize,
-    /// Up to where that line was searched for its end.
+    /// End of the part of that line that was searched for a line end.
     searched: usize,
     /// The data of the unfinished event.
     data: Option<Range<usize>>,
@@ -27,7 +27,7 @@ pub(crate) struct SseDecoder {
 pub(crate) struct EventTooLong;
 
 impl SseDecoder {
-    /// A decoder of events of at most `limit` bytes.
+    /// Creates a decoder of events of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -51,7 +51,7 @@ impl SseDecoder {
         self.feed(b"\n\n");
     }
 
-    /// The data of the next whole event, if there is one.
+    /// Returns the data of the next whole event, if there is one.
     pub(crate) fn next_event(&mut self) -> Result<Option<&[u8]>, EventTooLong> {
         while let Some(line) = self.next_line() {
             if !line.is_empty() {
@@ -119,7 +119,7 @@ impl SseDecoder {
         data.start..end
     }
 
-    /// Where the bytes start that are still needed.
+    /// Returns the start of the bytes that are still needed.
     fn unread(&self) -> usize {
         self.data.as_ref().map_or(self.line, |data| data.start)
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value};
 
 use super::words;
 
-/// What kind of thing was found in the question.
+/// The kind of evidence that an argument found in the question is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evidence {
     /// An arithmetic expression for an argument that wants one.
@@ -14,8 +14,8 @@ pub(super) enum Evidence {
     Other,
 }
 
-/// The required arguments of `tool` as JSON text, all of them taken from `question`; else the first that is
-/// not there.
+/// Takes the required arguments of `tool` from `question`, as JSON text; returns the name of the first that is missing as
+/// the error.
 pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, Evidence), String> {
     let required = tool.parameters_schema["required"].as_array();
     let mut source = Source::new(question, tool);
@@ -76,7 +76,7 @@ impl<'a> Source<'a> {
         values.iter().find(is_said).cloned()
     }
 
-    /// A text that fits what its name and description hint at.
+    /// Takes a text of the kind that the argument's name and description hint at.
     fn text(&mut self, hints: &[String]) -> Option<String> {
         let hints_at = |kinds: &[&str]| hints.iter().any(|hint| kinds.contains(&hint.as_str()));
         if hints_at(&["expression", "arithmetic", "formula", "calculation", "math", "maths"]) {
@@ -127,7 +127,7 @@ fn is_file_name(word: &str) -> bool {
     has_extension || (word.len() > 1 && word.contains('/') && !word.contains("//"))
 }
 
-/// The numbers that words begin with, as in `20-sided` and `2.5km`; dates are none.
+/// Returns the numbers that words begin with, as in `20-sided` and `2.5km`; dates are none.
 fn numbers(text: &str) -> Vec<Number> {
     let is_digit = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
     let words = text.split(|c: char| !is_digit(c) && !c.is_alphanumeric());
@@ -159,7 +159,7 @@ fn quotes(text: &str) -> Vec<&str> {
     found
 }
 
-/// The longest stretch of digits, operators and brackets that holds both a digit and an operator.
+/// Finds the longest stretch of digits, operators and brackets that holds both a digit and an operator.
 fn expression(text: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_digit() || "+-*/^%(). ×÷".contains(c);
     let stretches = text
@@ -175,7 +175,7 @@ fn expression(text: &str) -> Option<String> {
     Some(longest.trim().replace('×', "*").replace('÷', "/"))
 }
 
-/// `weather in Paris tomorrow?` is about `Paris`: what follows the tool's word, or a run of capitals in it.
+/// Takes the object of the tool's verb, or a run of capitals in it: `weather in Paris tomorrow?` is about `Paris`.
 fn after_the_verb(question: &str, tool: &ToolRegistration) -> Option<String> {
     const LINKS: &[&str] = &[
         "in", "for", "of", "at", "on", "about", "to", "the", "a", "an", "is", "like", "that", "me", "with", "like",

@@ -1,4 +1,4 @@
-//! Which tool a question means, if it clearly means one.
+//! The choice of the tool that a question clearly means.
 
 use rockbot_core::ToolName;
 use rockbot_core::chat::ToolChoice;
@@ -7,7 +7,7 @@ use rockbot_core::tool::{ToolRegistration, ToolView};
 use super::arguments::{Evidence, fill};
 use super::words;
 
-/// What comes of a question.
+/// The choice that a question leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice<'a> {
     /// Call this tool with these arguments.
@@ -63,7 +63,7 @@ impl<'a> Best<'a> {
     }
 }
 
-/// How much the question's words speak for the tool: those of its name count three times.
+/// Returns the score of the question's words for the tool: words of its name count three times.
 fn named(question: &str, tool: &ToolRegistration) -> usize {
     let mut asked = words::telling(question);
     asked.sort();
@@ -77,7 +77,7 @@ fn named(question: &str, tool: &ToolRegistration) -> usize {
     asked.iter().map(score).sum()
 }
 
-/// An expression is as good as a word of the name: nobody writes `2 + 3` without wanting it worked out. A file
+/// Returns the score of the evidence. An expression is as good as a word of the name, because it asks to be computed; a file
 /// or a link does not tell what to do with it.
 fn weight(evidence: Evidence) -> usize {
     match evidence {

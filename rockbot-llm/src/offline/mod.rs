@@ -32,7 +32,7 @@ const WAY_OUT: &str = "For a real model set OPENAI_API_KEY (and OPENAI_MODEL), o
                        and ROCKBOT_LLM__BALANCED__MODELID for a local server.";
 
 impl OfflineModel {
-    /// The offline model.
+    /// Creates the offline model.
     pub fn new() -> Self {
         Self
     }
@@ -96,7 +96,7 @@ fn answer(request: &ChatRequest) -> ChatResponse {
     }
 }
 
-/// The results at the conversation's end that nobody has answered yet.
+/// Returns the tool results at the conversation's end, which have no answer yet.
 fn results(request: &ChatRequest) -> Vec<&ChatMessage> {
     let latest = request
         .messages
@@ -138,7 +138,7 @@ fn abilities(request: &ChatRequest) -> String {
     text
 }
 
-/// An id that no call of the conversation has.
+/// Returns an id that no call of the conversation has.
 fn next_id(request: &ChatRequest) -> CallId {
     let calls = || request.messages.iter().flat_map(|message| &message.tool_calls);
     let mut number = calls().count();

@@ -7,18 +7,18 @@ const COMMON: &[&str] = &[
     "into", "one", "all", "any", "has", "have", "does", "not", "there", "name", "text", "value", "string",
 ];
 
-/// The words of `text` that tell something, in lower case and the singular. Names are split at `_`, `-` and
+/// Returns the telling words of `text`, in lower case and the singular. Names are split at `_`, `-` and
 /// capitals.
 pub(super) fn telling(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|word| is_telling(word)).collect()
 }
 
-/// Whether the word tells something.
+/// Returns `true` if the word tells something about what is wanted.
 pub(super) fn is_telling(word: &str) -> bool {
     word.len() >= 3 && !COMMON.contains(&word)
 }
 
-/// All words of `text`, in lower case and the singular.
+/// Returns all words of `text`, in lower case and the singular.
 pub(super) fn all(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -36,7 +36,7 @@ pub(super) fn all(text: &str) -> Vec<String> {
     words
 }
 
-/// One word as it is compared: `Files` as `file`, `what's` as `what`.
+/// Normalizes one word for comparison: `Files` as `file`, `what's` as `what`.
 pub(super) fn normal(word: &str) -> String {
     let word = word.to_lowercase();
     let word = word.trim_matches('\'');

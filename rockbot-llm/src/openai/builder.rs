@@ -31,32 +31,31 @@ impl<O> OpenAiBuilder<O> {
         Self { connection, options }
     }
 
-    /// Sends this key as `Authorization: Bearer …`. Without one no such header is sent.
+    /// Sets the key, sent as `Authorization: Bearer …`. Without one no such header is sent.
     pub fn api_key(mut self, key: Secret) -> Self {
         self.connection.api_key = Some(key);
         self
     }
 
-    /// Sends this header with each request, such as OpenRouter's `X-Title`.
+    /// Adds a header that is sent with each request, such as OpenRouter's `X-Title`.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.add_header(name.into(), value.into().into(), false);
         self
     }
 
-    /// Sends this header with each request and never shows its value, such as Azure's `api-key`.
+    /// Adds a header that is sent with each request and whose value no error message or log shows, such as Azure's `api-key`.
     pub fn secret_header(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.add_header(name.into(), value, true);
         self
     }
 
-    /// How long a call may take in all, its retries included. Unless set, 10 minutes for an answer, and 1 minute for
-    /// embeddings.
+    /// Sets the time limit of a whole call, its retries included. Default 10 minutes for a chat, 1 minute for embeddings.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.connection.limits.call = limit;
         self
     }
 
-    /// How long connecting may take. 5 seconds unless set.
+    /// Sets the time limit for connecting. Default 5 seconds.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connection.connect_timeout = limit;
         self
@@ -78,7 +77,7 @@ impl<O> OpenAiBuilder<O> {
         self
     }
 
-    /// How errors call the settings of this client, so that they can say what to set.
+    /// Sets the names of this client's settings, so that error messages can name the setting to change.
     pub fn setting_names(mut self, names: SettingNames) -> Self {
         self.connection.names = names;
         self

@@ -1,7 +1,6 @@
-//! Tool calls put together from the pieces of a stream, however sloppily the server labels them.
+//! Assembles tool calls from the pieces of a stream, however sloppily the server labels them.
 //!
-//! The rule above all others: the arguments of two calls never end up in one. A piece that cannot be told
-//! apart is an error.
+//! Above all, the arguments of two calls never end up in one: a piece that cannot be assigned for certain is an error.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ const MAX_CALLS: usize = 1024;
 /// An id longer than this is not one.
 const MAX_ID_BYTES: usize = 128;
 
-/// One piece of a tool call; what the server left out is empty.
+/// A piece of a tool call. Members that the server left out are empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CallPiece<'a> {
     pub(super) index: Option<u64>,
@@ -34,17 +33,17 @@ pub(super) struct CallAssembler<'a> {
 #[derive(Default)]
 struct PartialCall {
     index: Option<u64>,
-    /// Where the call stands among the others: its index, or behind all that were known when it began.
+    /// Position of the call among the others: its index, or behind all that were known when it began.
     order: u64,
     id: String,
     name: String,
     arguments: String,
-    /// The final id, once somebody was told of the call.
+    /// Final id, once the call was announced to the sink.
     known_as: Option<CallId>,
 }
 
 impl<'a> CallAssembler<'a> {
-    /// For an answer to `messages`, whose calls get ids that stand nowhere in them.
+    /// Creates the assembler of an answer to `messages`, whose calls get ids that occur nowhere in them.
     pub(super) fn new(ids: &'a dyn IdSource, messages: &'a [Arc<ChatMessage>]) -> Self {
         Self {
             calls: Vec::new(),
@@ -83,7 +82,7 @@ impl<'a> CallAssembler<'a> {
         Ok(())
     }
 
-    /// The calls, in the server's order.
+    /// Returns the calls, in the server's order.
     pub(super) fn finish(mut self) -> Result<Vec<ToolCall>, Fault> {
         self.calls.sort_by_key(|call| call.order);
         let calls = std::mem::take(&mut self.calls);
@@ -106,7 +105,7 @@ impl<'a> CallAssembler<'a> {
         })
     }
 
-    /// The call that `piece` seems to belong to; `None` when it begins one.
+    /// Finds the call that `piece` seems to belong to; `None` if it begins one.
     fn find(&self, piece: CallPiece<'_>) -> Result<Option<usize>, Fault> {
         let last = |is: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(is);
         if let Some(index) = piece.index {
@@ -142,7 +141,7 @@ impl<'a> CallAssembler<'a> {
 }
 
 impl PartialCall {
-    /// Whether `piece` is more of this call: servers reuse an index, or an id, for the next call.
+    /// Returns `true` if `piece` continues this call: servers reuse an index, or an id, for the next call.
     fn continues_with(&self, piece: CallPiece<'_>) -> bool {
         let same_id = piece.id.is_empty() || self.id.is_empty() || piece.id == self.id;
         // Some servers make up a new id for each piece; only a name begins a call.
@@ -176,7 +175,7 @@ struct CallIds<'a> {
 }
 
 impl CallIds<'_> {
-    /// The server's id, or one of ours when that is no id or taken.
+    /// Returns the server's id, or a generated one if that is no id or taken.
     fn choose(&mut self, wanted: &str) -> CallId {
         let id = match is_id(wanted) && !self.is_taken(wanted) {
             true => CallId::from(wanted),

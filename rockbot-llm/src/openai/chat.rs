@@ -32,9 +32,9 @@ pub struct ChatOptions {
 
 /// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama.
 ///
-/// It streams on the wire only when the call has a delta sink. A call that failed in a way that may pass is
-/// tried once more, unless a [`Retry`](crate::Retry) around it tries again itself; see [`OpenAiChatBuilder`] for the limits. A call that is cancelled, dropped or out of time
-/// closes its connection.
+/// It streams on the wire only if the call has a delta sink. A call that fails in a way that may pass is attempted a second
+/// time, unless a [`Retry`](crate::Retry) layer around it retries; see [`OpenAiChatBuilder`] for the limits. A call that is
+/// cancelled, dropped or out of time closes its connection.
 ///
 /// ```no_run
 /// use rockbot_core::CallContext;
@@ -58,11 +58,11 @@ pub struct OpenAiChat {
     provider: Arc<str>,
 }
 
-/// How long the rest of a finished stream is awaited, so that its connection can be used again.
+/// Time for which the rest of a finished stream is awaited, so that its connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl OpenAiChat {
-    /// A client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
+    /// Creates the builder of a client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
     pub fn builder(endpoint: impl Into<String>, model: impl Into<String>) -> OpenAiChatBuilder {
         OpenAiChatBuilder::new(endpoint.into(), model.into())
     }
@@ -174,24 +174,24 @@ impl OpenAiChatBuilder {
         Self::with(endpoint, model, ChatOptions { ids })
     }
 
-    /// How long a streamed answer may pause between two pieces. 2 minutes unless set. The first piece may take
-    /// as long as the call: some models think before they speak.
+    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first piece may take as long
+    /// as the call, because reasoning models pause first.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.connection.limits.idle = limit;
         self
     }
 
-    /// Where tool calls get their ids when the server gives them none.
+    /// Sets the source of ids for tool calls that the server sends without one. Random by default.
     pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.options.ids = ids;
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
     ///
-    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    /// Returns an error if the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
     pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
         let connection = self.connection.connect(&OPENAI)?;
         Ok(OpenAiChat {

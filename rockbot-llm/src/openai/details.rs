@@ -19,7 +19,7 @@ impl DetailAssembler {
         }
     }
 
-    /// All entries as one list: the server's own text when it came in one piece.
+    /// Returns all entries as one list: the server's own text if it came in one piece.
     pub(super) fn finish(mut self) -> Option<Arc<RawValue>> {
         if self.pieces.len() <= 1 {
             return self.pieces.pop().map(Arc::from);

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::http::ErrorFacts;
 
-/// As much of an answer that is none is looked at for a message.
+/// Maximum number of bytes of a body that are searched for a message to quote.
 const MAX_QUOTED_BYTES: usize = 4096;
 
 /// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these, HTML, text.
@@ -21,7 +21,7 @@ pub(super) fn read_error(body: &[u8]) -> ErrorFacts {
     }
 }
 
-/// What the server sent instead, as far as it fits into a message.
+/// Quotes the body that the server sent instead of an answer, as far as it fits into a message.
 pub(super) fn quoted(body: &[u8]) -> String {
     let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
     match read_error(body).text {
@@ -30,7 +30,7 @@ pub(super) fn quoted(body: &[u8]) -> String {
     }
 }
 
-/// Some servers send an empty `error` with each answer.
+/// Returns `true` if the member `error` holds an error: some servers send an empty one with each answer.
 pub(super) fn is_error(raw: &RawValue) -> bool {
     !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
 }
@@ -77,7 +77,7 @@ fn words(body: &Value, error: &Value) -> String {
     text
 }
 
-/// The title of a page; a text as it is.
+/// Returns the title of a web page, or another text as it is.
 fn plain_text(text: &str) -> String {
     if !text.trim_start().starts_with('<') {
         return text.trim().to_owned();

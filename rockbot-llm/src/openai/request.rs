@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http::push_text;
 
-/// The body that asks `model` for an answer to `request`, streamed or whole. What is unset is left out.
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole. Unset members are left out.
 ///
 /// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
 pub(super) fn body(model: &str, request: &ChatRequest, is_streamed: bool) -> Result<Vec<u8>, serde_json::Error> {
@@ -104,7 +104,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// The provider's own form says it all; the plain text is for those who have no other.
+/// Appends the reasoning: the provider's own form if there is one, else the plain text.
 fn push_reasoning(body: &mut Vec<u8>, reasoning: &Reasoning) {
     if let Some(details) = &reasoning.details {
         body.extend_from_slice(b",\"reasoning_details\":");
@@ -132,7 +132,8 @@ fn push_calls(body: &mut Vec<u8>, calls: &[ToolCall]) {
     body.push(b']');
 }
 
-/// A model may make up a name that its own provider refuses to read back: then no later request would succeed.
+/// Returns a name that providers accept. A model may invent one that its own provider rejects in the next request, and then
+/// no later request of the conversation would succeed.
 fn sendable_name(name: &ToolName) -> Cow<'_, str> {
     if name.is_valid() {
         return Cow::Borrowed(name.as_str());
@@ -143,7 +144,7 @@ fn sendable_name(name: &ToolName) -> Cow<'_, str> {
     Cow::Owned(if name.is_empty() { "_".into() } else { name })
 }
 
-/// Servers that parse the arguments of earlier calls fail on malformed ones: the model sees its text quoted.
+/// Returns arguments that are JSON: servers that parse those of earlier calls fail on malformed text, so it is quoted.
 fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<IgnoredAny>(arguments) {
         Ok(_) => Cow::Borrowed(arguments),
@@ -151,7 +152,8 @@ fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
     }
 }
 
-/// `None` is the default of every server; naming it makes some of them ask for more settings.
+/// Returns the member `tool_choice`. `Auto` is left out: it is every server's default, and some servers reject it unless
+/// configured for it.
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
         ToolChoice::Auto => None,

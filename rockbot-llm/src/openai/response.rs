@@ -1,4 +1,4 @@
-//! The answer put together: a whole one is a stream of one piece.
+//! Assembles an answer: a whole one is a stream of one piece.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::usage::read_usage;
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText};
 use crate::http::Fault;
 
-/// Where the pieces of an answer go, if anybody wants them.
+/// The sink of an answer's pieces, if the caller listens.
 #[derive(Debug)]
 pub(super) struct Outlet(pub(super) Option<DeltaSink>);
 
@@ -27,7 +27,7 @@ impl Outlet {
 
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {
-    said: Said<'a>,
+    answer: AnswerText<'a>,
     splitter: ThinkSplitter,
     details: DetailAssembler,
     calls: CallAssembler<'a>,
@@ -38,15 +38,15 @@ pub(super) struct Assembler<'a> {
     id: Option<Arc<str>>,
 }
 
-/// What was said so far, and who is told.
-struct Said<'a> {
+/// The text so far, and the sink that gets its pieces.
+struct AnswerText<'a> {
     outlet: &'a Outlet,
     text: String,
     reasoning: String,
 }
 
-impl Said<'_> {
-    fn say(&mut self, piece: Piece<'_>) {
+impl AnswerText<'_> {
+    fn push(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Answer(text) => {
                 self.text.push_str(text);
@@ -61,10 +61,10 @@ impl Said<'_> {
 }
 
 impl<'a> Assembler<'a> {
-    /// For an answer to `messages`. Calls without a usable id get one from `ids`.
+    /// Creates the assembler of an answer to `messages`. Calls without a usable id get one from `ids`.
     pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a Outlet) -> Self {
         Self {
-            said: Said {
+            answer: AnswerText {
                 outlet,
                 text: String::new(),
                 reasoning: String::new(),
@@ -103,7 +103,7 @@ impl<'a> Assembler<'a> {
         let message = choice.delta.or(choice.message).unwrap_or_default();
         self.words(&message);
         for call in message.tool_calls.iter().flatten() {
-            let outlet = self.said.outlet;
+            let outlet = self.answer.outlet;
             with_piece(call, |piece| {
                 self.calls
                     .push(piece, |call, tool| outlet.send(ChatDelta::ToolCall { call, tool }))
@@ -112,19 +112,19 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Whether the server said why it stopped, as it does at the end of an answer.
+    /// Returns `true` if the server sent a finish reason, as it does at the end of an answer.
     pub(super) fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The complete answer.
+    /// Returns the complete answer.
     pub(super) fn finish(mut self) -> Result<ChatResponse, Fault> {
-        self.splitter.finish(&mut |piece| self.said.say(piece));
+        self.splitter.finish(&mut |piece| self.answer.push(piece));
         let finish = self.finish.unwrap_or(FinishReason::Other);
         // Calls of an answer that was cut may be cut themselves.
         let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
         let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
-        if finish == FinishReason::ContentFilter && self.said.text.is_empty() {
+        if finish == FinishReason::ContentFilter && self.answer.text.is_empty() {
             return Err(Fault::Filtered);
         }
         Ok(ChatResponse {
@@ -133,9 +133,9 @@ impl<'a> Assembler<'a> {
                 (_, false) => FinishReason::ToolCalls,
                 (finish, true) => finish,
             },
-            text: self.said.text,
+            text: self.answer.text,
             tool_calls,
-            reasoning: reasoning(self.said.reasoning, self.details),
+            reasoning: reasoning(self.answer.reasoning, self.details),
             usage: self.usage,
             cost: self.cost,
             model: self.model,
@@ -176,13 +176,13 @@ impl<'a> Assembler<'a> {
             .into_iter()
             .find_map(non_empty);
         if let Some(thought) = thought {
-            self.said.say(Piece::Reasoning(thought));
+            self.answer.push(Piece::Reasoning(thought));
         }
         if let Some(details) = message.reasoning_details {
             self.details.push(details);
         }
         for text in [&message.content, &message.refusal].into_iter().filter_map(non_empty) {
-            self.splitter.push(text, &mut |piece| self.said.say(piece));
+            self.splitter.push(text, &mut |piece| self.answer.push(piece));
         }
     }
 }

@@ -30,12 +30,12 @@ impl<'a> StreamFold<'a> {
         self.read_events()
     }
 
-    /// Whether the server said that nothing follows.
+    /// Returns `true` if the server sent the end of the stream.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// The answer, once there are no more bytes.
+    /// Returns the answer, once there are no more bytes.
     pub(super) fn finish(mut self) -> Result<ChatResponse, Fault> {
         if !self.is_done {
             self.decoder.finish();

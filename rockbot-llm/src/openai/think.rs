@@ -10,13 +10,13 @@ const MAX_HELD_BYTES: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct ThinkSplitter {
     stage: Stage,
-    /// What may be the start of a tag and so belongs to nobody yet.
+    /// Text that may be the start of a tag, held back until it is certain.
     held: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing but blanks and a possible start of the opening tag so far.
+    /// Before the block: only blanks and a possible start of the opening tag so far.
     #[default]
     Start,
     /// Inside the block.
@@ -27,7 +27,7 @@ enum Stage {
     Answer,
 }
 
-/// What a piece of text turned out to be.
+/// A piece of text, assigned to reasoning or answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Reasoning(&'a str),
@@ -61,7 +61,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Does one step; returns what is left for the next one.
+    /// Takes one step; returns the rest of the text for the next one.
     fn step<'a>(&mut self, text: &'a str, emit: &mut impl FnMut(Piece<'_>)) -> Option<&'a str> {
         match self.stage {
             Stage::Start => {
@@ -106,7 +106,7 @@ impl ThinkSplitter {
     }
 }
 
-/// How many bytes at the end of `text` may be the start of the closing tag.
+/// Returns the number of bytes at the end of `text` that may be the start of the closing tag.
 fn tag_start(text: &str) -> usize {
     (1..CLOSE.len())
         .rev()

@@ -1,11 +1,11 @@
-//! What an answer cost, in tokens and money, in the words of different providers.
+//! Usage of an answer in tokens and cost, in the spellings of different providers.
 
 use rockbot_core::chat::{MicroUsd, Usage};
 use serde_json::value::RawValue;
 
 use super::wire::{WireCost, WireUsage};
 
-/// What cannot be read of the usage is not worth an answer.
+/// Reads the usage and the cost; `None` if they are malformed, which is no reason to reject the answer.
 pub(super) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
     let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let cost = usage.money();
@@ -39,15 +39,15 @@ pub(super) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
 }
 
 impl WireUsage {
-    /// The input as Anthropic counts it leaves out what was read from a cache or put there.
+    /// Returns the whole input. Anthropic's count leaves out tokens that were read from a cache or written to it.
     fn input(&self) -> u64 {
         let cache = [self.cache_read_input_tokens, self.cache_creation_input_tokens];
         let cache = cache.into_iter().flatten().fold(0, u64::saturating_add);
         self.input_tokens.unwrap_or(0).saturating_add(cache)
     }
 
-    /// The price that the provider names, rounded up. With a key of one's own for the provider behind it, what is paid
-    /// there comes on top.
+    /// Returns the cost that the provider reports, rounded up. With a user's own key for the provider behind it (BYOK), the
+    /// cost there is added.
     fn money(&self) -> Option<MicroUsd> {
         let dollars = match self.cost.as_ref()? {
             WireCost::Total(dollars) | WireCost::Parts { total_cost: dollars } => *dollars,

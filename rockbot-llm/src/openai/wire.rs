@@ -101,7 +101,7 @@ pub(super) struct WireFunction<'a> {
 }
 
 impl<'a> WireFunction<'a> {
-    /// The arguments as JSON text: servers send a string that holds it, or the object itself.
+    /// Returns the arguments as JSON text: servers send a string that holds it, or the object itself.
     pub(super) fn arguments(&self) -> Result<Cow<'a, str>, serde_json::Error> {
         let Some(raw) = self.arguments else {
             return Ok(Cow::Borrowed(""));
@@ -139,7 +139,7 @@ pub(super) struct WireUsage {
     pub(super) is_byok: Option<bool>,
 }
 
-/// A price in dollars. Who writes something else says nothing about the price.
+/// A cost in dollars; any other shape is ignored.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum WireCost {

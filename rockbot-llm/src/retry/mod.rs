@@ -15,10 +15,21 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use self::deltas::WatchedDeltas;
 
-/// How often and how late a call is tried again.
+/// The policy of retries: how many attempts a call gets, and how long it waits between them.
 ///
-/// The wait before a retry is what the server asks for, up to a longest; else a random part of a back-off that doubles
-/// with each retry.
+/// The wait before a further attempt is what the server asks for, up to `max_retry_after`; else exponential back-off with
+/// full jitter, which spreads the load of many clients that failed together.
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_core::chat::{ChatError, ChatErrorKind};
+/// use rockbot_llm::RetryPolicy;
+///
+/// let policy = RetryPolicy { max_attempts: 2, random: || 1.0, ..RetryPolicy::default() };
+/// let busy = ChatError::new(ChatErrorKind::Overloaded, "busy");
+/// assert_eq!(policy.delay_after(&busy, 1, None), Some(Duration::from_millis(500)));
+/// assert_eq!(policy.delay_after(&busy, 2, None), None);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
     /// Maximum number of attempts of a call, the first included. Default 4; 0 counts as 1.
@@ -27,9 +38,9 @@ pub struct RetryPolicy {
     pub first_delay: Duration,
     /// Upper bound of the doubled wait. Default 16 seconds.
     pub max_delay: Duration,
-    /// The longest wait that a server may ask for. 30 seconds by default.
+    /// Upper bound of the wait that a server may ask for. Default 30 seconds.
     pub max_retry_after: Duration,
-    /// Numbers from 0 to 1 that spread the waits of many clients. Random by default.
+    /// Source of jitter, from 0 to 1. Random by default; a constant in tests.
     pub random: fn() -> f64,
 }
 
@@ -66,10 +77,10 @@ impl RetryPolicy {
     }
 }
 
-/// Marks the calls inside of a [`Retry`].
+/// The mark of calls inside of a [`Retry`](crate::Retry) layer.
 pub(crate) struct Retried;
 
-/// Attempts `call` until it succeeds, nothing helps or nothing is left, unless somebody further out does.
+/// Attempts `call` until it succeeds, no retry helps or no attempt is left; once, if a layer further out retries.
 pub(crate) async fn retrying<F, Attempt>(
     policy: &RetryPolicy,
     mut call: ChatCall,
@@ -87,8 +98,7 @@ where
     trying(policy, deadline, || attempt(call.clone()), || deltas.reset()).await
 }
 
-/// Makes an `attempt` until one succeeds, nothing helps or nothing is left: the one loop that does. Before another one
-/// `again` is called.
+/// Makes attempts until one succeeds, no retry helps or no attempt is left. Calls `again` before each further attempt.
 pub(crate) async fn trying<T, Attempt>(
     policy: &RetryPolicy,
     deadline: Option<Instant>,
@@ -110,13 +120,14 @@ where
         };
         tracing::debug!(error = %loggable(&error.to_string()), ?wait, "trying a model call again");
         metrics::counter!("rockbot.llm.retries").increment(1);
+        // Before the wait, so that a listener sees the reset at once.
         again();
         sleep(wait).await;
         attempts += 1;
     }
 }
 
-/// Randomness that the standard library gathered for its hash maps: enough to spread waits.
+/// Returns a random number from the standard library's hash seeds: good enough for jitter, and no dependency.
 fn random() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1u64 << 53) as f64

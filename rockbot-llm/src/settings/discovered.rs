@@ -1,4 +1,4 @@
-//! All settings of tiers that were found, and which of them count.
+//! Discovers the settings of all models, in files and variables, and resolves which of them win.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, GatewaySettings, TierSettings};
 use crate::error::LlmConfigError;
 use crate::http::{SettingNames, base_url, is_key, is_loopback};
 
-/// Where a setting was found; the later wins.
+/// The origin of a setting; the later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     File,
@@ -20,7 +20,7 @@ enum Origin {
 }
 
 struct Setting {
-    /// How messages call it.
+    /// Name in error messages.
     name: String,
     value: Secret,
 }
@@ -31,11 +31,11 @@ impl Setting {
     }
 }
 
-/// All settings that were found, before it is decided which count.
+/// All settings that were discovered, before precedence is resolved.
 #[derive(Default)]
 pub(super) struct DiscoveredSettings {
     settings: BTreeMap<(ModelKey, Field, Origin), Setting>,
-    /// The names of models for when others fail, in order.
+    /// Names of the fallback models, in order.
     fallbacks: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl DiscoveredSettings {
         Ok(())
     }
 
-    /// Whether no model is named that answers.
+    /// Returns `true` if no chat model is set.
     pub(super) fn is_empty(&self) -> bool {
         self.settings
             .keys()
@@ -114,7 +114,7 @@ impl DiscoveredSettings {
         Ok(())
     }
 
-    /// The setting that counts, among the origins that `is_allowed`.
+    /// Returns the setting that wins, among the origins that `is_allowed`.
     fn find(
         &self,
         model_key: &ModelKey,
@@ -143,7 +143,7 @@ impl DiscoveredSettings {
         self.model(model_key, text, [endpoint, key, model].map(setting), default_model)
     }
 
-    /// A tier beside Balanced: nothing when nothing is set, else what it lacks is Balanced's.
+    /// Resolves a tier beside Balanced: `None` if nothing is set for it; members that it lacks are Balanced's.
     pub(super) fn beside(
         &self,
         tier: ModelTier,
@@ -152,14 +152,14 @@ impl DiscoveredSettings {
         self.beside_balanced(&ModelKey::Tier(tier), balanced)
     }
 
-    /// The models for when others fail, in the order of their names: what they lack is Balanced's.
+    /// Resolves the fallback models, in the order of their names; members that they lack are Balanced's.
     pub(super) fn fallbacks(&self, balanced: &TierSettings) -> Result<Vec<TierSettings>, LlmConfigError> {
         let keys = self.fallbacks.iter().cloned().map(ModelKey::Fallback);
         let models = keys.filter_map(|model_key| self.beside_balanced(&model_key, balanced).transpose());
         models.collect()
     }
 
-    /// The model that makes vectors of texts, if there is one: what it lacks is Balanced's.
+    /// Resolves the embedding model, if there is one; members that it lacks are Balanced's.
     pub(super) fn embeddings(&self) -> Result<Option<TierSettings>, LlmConfigError> {
         let model_key = &ModelKey::Embeddings;
         let settings = Field::ALL.map(|field| setting(self.find(model_key, field, |_| true)));
@@ -190,8 +190,8 @@ impl DiscoveredSettings {
         self.model(model_key, text, [endpoint, key, model], None).map(Some)
     }
 
-    /// The checked settings of a model, from `settings` in the order of [`Field::ALL`]. `endpoint` is what its
-    /// endpoint comes down to, whoever set it.
+    /// Checks the settings of a model, given in the order of [`Field::ALL`]. `endpoint` is its resolved endpoint, whatever its
+    /// origin.
     fn model(
         &self,
         model_key: &ModelKey,
@@ -211,7 +211,7 @@ impl DiscoveredSettings {
         let setting = name(Field::ApiKey);
         match key {
             Some(key) if !is_key(key.text()) => return Err(LlmConfigError::InvalidKey { setting }),
-            // Servers without keys stand in one's own network, where nobody bothers with certificates.
+            // A server without keys runs in the user's own network, usually without TLS; an https server needs a key.
             None if url.scheme() == "https" && !is_loopback(&url) => return Err(LlmConfigError::NoKey { setting }),
             _ => {}
         }
@@ -231,7 +231,7 @@ impl DiscoveredSettings {
         })
     }
 
-    /// What to tell people to set: the family of variables that they use already.
+    /// Returns the name of the variable to set, from the family of variables that the user uses already.
     fn to_set(&self, model_key: &ModelKey, field: Field) -> String {
         let uses_openai = self.settings.keys().all(|(_, _, origin)| *origin == Origin::OpenAi);
         match *model_key == ModelKey::BALANCED && uses_openai {
@@ -241,7 +241,7 @@ impl DiscoveredSettings {
     }
 }
 
-/// What is set for Balanced: in its own section, or right in the section `LLM`, whichever was set later.
+/// Returns the setting for Balanced: from its own section, or from the section `LLM` itself, whichever was set later.
 fn balanced<'a>(own: &Section<'a>, flat: &Section<'a>, field: Field) -> Option<&'a config::Setting> {
     let endpoint = own.setting(Field::Endpoint.name());
     let (own, flat) = (own.setting(field.name()), flat.setting(field.name()));

@@ -1,4 +1,4 @@
-//! How models are asked: limits, times, prices.
+//! Settings of the gateway: limits, times, prices.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::limits::{PermitLimits, TimeLimit};
 use crate::pricing::{Price, PriceTable};
 use crate::retry::RetryPolicy;
 
-/// How models are asked, whichever they are: `LLM.Gateway`, `LLM.Prices` and `LLM.PriceFile`.
+/// The settings of the gateway to all models: `LLM.Gateway`, `LLM.Prices` and `LLM.PriceFile`.
 ///
 /// ```
 /// use rockbot_core::config::Config;
@@ -29,22 +29,22 @@ use crate::retry::RetryPolicy;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GatewaySettings {
-    /// How many calls may run, and how many may wait how long.
+    /// Limits on running and waiting calls.
     pub permits: PermitLimits,
-    /// How often a call is tried again.
+    /// Retry policy. The setting `Retries` counts the attempts after the first.
     pub retry: RetryPolicy,
-    /// How long a call may take.
+    /// Time limits of a call.
     pub time_limit: TimeLimit,
-    /// What models cost.
+    /// Prices of models.
     pub prices: PriceTable,
 }
 
 impl GatewaySettings {
-    /// The settings in the section `LLM` of `config`.
+    /// Reads the settings in the section `LLM` of `config`.
     ///
     /// # Errors
     ///
-    /// Fails when one of them is not what it must be, and when the file of prices cannot be read.
+    /// Returns an error if a setting has another type or range, or if the file of prices cannot be read.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         Self::read(&config.section("LLM")?)
     }
@@ -64,18 +64,17 @@ impl GatewaySettings {
 }
 
 impl PriceTable {
-    /// The built-in table, with the prices that the section `LLM` of `config` names. [`settings`](crate::settings) says
-    /// how.
+    /// Creates the built-in table with the prices of the section `LLM` of `config`, see [`settings`](crate::settings).
     ///
     /// # Errors
     ///
-    /// Fails when a setting is no price, and when the file of prices cannot be used.
+    /// Returns an error if a setting is no price, or if the file of prices cannot be used.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         Ok(GatewaySettings::from_config(config)?.prices)
     }
 }
 
-/// The setting counts the attempts after the first.
+/// Reads `Retries`, which counts the attempts after the first.
 fn max_attempts(gateway: &Section<'_>) -> Result<u32, ConfigError> {
     let default = RetryPolicy::default().max_attempts;
     let retries = gateway.get::<u32>("Retries")?;
@@ -120,7 +119,7 @@ fn prices(llm: &Section<'_>) -> Result<PriceTable, LlmConfigError> {
     Ok(prices)
 }
 
-/// Without `Cached`, cached tokens cost what others do.
+/// Reads a price. Without `Cached`, cached tokens cost what others do.
 fn price(section: &Section<'_>) -> Result<Price, LlmConfigError> {
     let needed = |name: &'static str| {
         let amount: Option<MicroUsd> = section.get(name)?;

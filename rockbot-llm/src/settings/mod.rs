@@ -18,7 +18,7 @@
 //! `LLM.Fallbacks.{name}` holds `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another one fails, in
 //! the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the same of a model that makes vectors of
 //! texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go to its endpoint, so without
-//! this section nobody is asked. How models are asked stands beside the tiers, see
+//! this section no server is asked. The settings of the gateway stand beside the tiers, see
 //! [`GatewaySettings`]:
 //!
 //! | setting | default |
@@ -62,9 +62,9 @@ use rockbot_core::chat::ModelTier;
 use rockbot_core::config::Config;
 
 pub use self::gateway::GatewaySettings;
+pub use crate::error::LlmConfigError;
 
 use self::discovered::DiscoveredSettings;
-use crate::error::LlmConfigError;
 use crate::http::SettingNames;
 
 /// The endpoint when only a key is set.
@@ -116,7 +116,7 @@ impl LlmSettings {
     ///
     /// # Errors
     ///
-    /// Fails when there are none, or one cannot be used.
+    /// Returns an error if there are none, or one cannot be used.
     pub fn from_env() -> Result<Self, LlmConfigError> {
         Self::load(None)
     }
@@ -125,7 +125,7 @@ impl LlmSettings {
     ///
     /// # Errors
     ///
-    /// Fails when there are none, one cannot be used, or the file cannot be read.
+    /// Returns an error if there are none, one cannot be used, or the file cannot be read.
     pub fn load(path: Option<&Path>) -> Result<Self, LlmConfigError> {
         Self::read(path, std::env::vars_os())
     }
@@ -141,7 +141,7 @@ impl LlmSettings {
     ///
     /// # Errors
     ///
-    /// Fails as [`LlmSettings::load`] does.
+    /// Returns an error as [`LlmSettings::load`] does.
     pub fn read<K, V>(path: Option<&Path>, variables: impl IntoIterator<Item = (K, V)>) -> Result<Self, LlmConfigError>
     where
         K: Into<OsString>,
@@ -155,7 +155,7 @@ impl LlmSettings {
     ///
     /// # Errors
     ///
-    /// Fails when there are none, one cannot be used, or a variable `ROCKBOT_LLM__…` is no setting.
+    /// Returns an error if there are none, one cannot be used, or a variable `ROCKBOT_LLM__…` is no setting.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         let found = DiscoveredSettings::read(config)?;
         if found.is_empty() {
@@ -176,7 +176,7 @@ impl TierSettings {
     ///
     /// # Errors
     ///
-    /// Fails when something in the section `LLM` cannot be used.
+    /// Returns an error if something in the section `LLM` cannot be used.
     pub fn of_embeddings(config: &Config) -> Result<Option<Self>, LlmConfigError> {
         DiscoveredSettings::read(config)?.embeddings()
     }

@@ -1,15 +1,15 @@
-//! Which settings of a model there are, and for which models.
+//! The keys of model settings: the model, and the field of it.
 
 use rockbot_core::chat::ModelTier;
 
 /// The section of the model that makes vectors of texts.
 pub(super) const EMBEDDINGS: &str = "Embeddings";
 
-/// Which model something is set for.
+/// The model that a setting configures.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ModelKey {
     Tier(ModelTier),
-    /// A model for when others fail, under this name.
+    /// A fallback model, with its name.
     Fallback(String),
     /// The model that makes vectors of texts.
     Embeddings,
@@ -18,7 +18,7 @@ pub(super) enum ModelKey {
 impl ModelKey {
     pub(super) const BALANCED: Self = Self::Tier(ModelTier::Balanced);
 
-    /// The names of its section in `LLM`, as variables have them.
+    /// Returns the path of its section in `LLM`, as variables spell it.
     pub(super) fn variables(&self) -> String {
         match self {
             Self::Tier(tier) => tier.name().to_owned(),
@@ -28,7 +28,7 @@ impl ModelKey {
     }
 }
 
-/// What is set for a model.
+/// A field of a model's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Field {
     Endpoint,

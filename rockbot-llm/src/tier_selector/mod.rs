@@ -51,21 +51,21 @@ enum Source {
 }
 
 impl KeywordTierSelector {
-    /// A selector with fixed `rules`. The default one has [`TierRules::default`], and reads no file.
+    /// Creates a selector with fixed `rules`. The default selector has [`TierRules::default`], and reads no file.
     pub fn new(rules: TierRules) -> Self {
         Self(Source::Fixed(Arc::new(rules)))
     }
 
-    /// A selector with the rules of a file such as `tier-selector.json`, as [`TierRules::from_json`] reads them.
+    /// Creates a selector with the rules of a file such as `tier-selector.json`, as [`TierRules::from_json`] reads them.
     ///
-    /// A file that is missing means the default rules. The file is looked at again when a decision is asked for 60
-    /// seconds or more after the last look; it is at most 256 KiB, and read where the decision is made. When it cannot
+    /// A file that is missing means the default rules. The file is read again when a decision is asked for 60
+    /// seconds or more after the last read; it is at most 256 KiB, and read where the decision is made. When it cannot
     /// be used, the rules stay as they were, and one warning says which file and what is wrong with it.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File(RulesFile::new(path.into())))
     }
 
-    /// With another clock for the looks at the file. The system's unless set.
+    /// Sets the clock that decides when the file is read again. The system's by default.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         match self.0 {
@@ -74,7 +74,7 @@ impl KeywordTierSelector {
         }
     }
 
-    /// The rules that hold now.
+    /// Returns the rules that hold now.
     pub fn rules(&self) -> Arc<TierRules> {
         match &self.0 {
             Source::Fixed(rules) => rules.clone(),

@@ -29,7 +29,7 @@ pub enum TierRulesError {
     /// The text is no JSON object.
     #[error("it is no JSON object ({reason}): correct it, or remove it for the default rules")]
     NotAnObject {
-        /// What is wrong.
+        /// Cause.
         reason: String,
     },
     /// A member has a value that cannot be used.
@@ -37,7 +37,7 @@ pub enum TierRulesError {
     InvalidMember {
         /// The member.
         member: &'static str,
-        /// What is wrong with its value, and what would be right.
+        /// Problem of its value, and the range that is allowed.
         problem: String,
     },
 }
@@ -51,11 +51,11 @@ impl TierRules {
     /// `{"lowCeiling": 0.15, "balancedCeiling": 0.46, "highSignalKeywords": ["analyze"], "lowSignalKeywords": []}`.
     ///
     /// A member that is missing or null has its default; an empty list means no keywords. Members that are not known,
-    /// such as `version` and `notes`, are left to whoever wrote them.
+    /// such as `version` and `notes`, are ignored.
     ///
     /// # Errors
     ///
-    /// Fails when `json` is no object, a ceiling is not between 0 and 1, the low one is above the balanced one, or a
+    /// Returns an error if `json` is no object, a ceiling is not between 0 and 1, the low one is above the balanced one, or a
     /// list has more than 1000 keywords, or one that is empty or longer than 100 characters. The error names the member.
     pub fn from_json(json: &str) -> Result<Self, TierRulesError> {
         let not_an_object = |reason: String| TierRulesError::NotAnObject { reason };

@@ -11,7 +11,7 @@ use rockbot_core::{Clock, Digest, SystemClock, Timestamp};
 
 use super::TierRules;
 
-/// How long a look at the file holds.
+/// Time for which the rules that were read last are used without reading the file again.
 const FRESH: Duration = Duration::from_secs(60);
 
 const MAX_BYTES: u64 = 256 << 10;
@@ -28,7 +28,7 @@ pub(super) struct RulesFile {
 struct CachedRules {
     rules: Arc<TierRules>,
     looked: Option<Timestamp>,
-    /// What the file held at the last look, so that a bad file is reported once.
+    /// Digest of the file's content at the last read, so that a bad file is reported once.
     seen: Option<Digest>,
 }
 
@@ -45,7 +45,8 @@ impl RulesFile {
         Self { clock, ..self }
     }
 
-    /// The rules that hold, after a look at the file if the last one is too old. Meanwhile others get what held before.
+    /// Returns the rules that hold, after reading the file if the last read is too old. Concurrent callers get the rules that
+    /// held before.
     pub(super) fn rules(&self) -> Arc<TierRules> {
         if self.lock().is_due(self.clock.now()) {
             self.look();
@@ -72,7 +73,7 @@ impl RulesFile {
         }
     }
 
-    /// The text of the file, if there is one.
+    /// Reads the text of the file, if there is one.
     fn read(&self) -> io::Result<Option<String>> {
         let file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -93,7 +94,7 @@ impl RulesFile {
 }
 
 impl CachedRules {
-    /// Whether somebody has to look; it is noted that somebody does.
+    /// Returns `true` if the file is due to be read, and marks it as read: one of concurrent callers reads it.
     fn is_due(&mut self, now: Timestamp) -> bool {
         // A clock that was set back must not keep the file from being read.
         let is_fresh = self

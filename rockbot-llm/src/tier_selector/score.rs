@@ -7,7 +7,7 @@ use super::TierRules;
 /// As much of a text is looked at for keywords and structure.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The tier that `text` deserves, with the parts of its score as reasons.
+/// Decides the tier of `text`, with the parts of its score as reasons.
 pub(super) fn decide(text: &str, rules: &TierRules) -> TierDecision {
     let words = text.split_whitespace().take(201).count();
     let text = text[..text.floor_char_boundary(MAX_BYTES)].to_lowercase();
@@ -87,7 +87,7 @@ fn found<'r>(text: &str, pairs: &Pairs, keywords: &'r [String]) -> Vec<&'r str> 
         .collect()
 }
 
-/// Which pairs of neighbouring bytes a text may have. A short text lacks a pair of nearly every keyword, which then need
+/// A bloom filter of the pairs of neighbouring bytes of a text. A short text lacks a pair of nearly every keyword, which then need
 /// not be looked for.
 struct Pairs([u64; 64]);
 
@@ -112,7 +112,7 @@ impl Pairs {
     }
 }
 
-/// What the lower-case text is made of besides words, with the points for it.
+/// Returns the structures of the lower-case text besides words, with the points for each.
 fn marks(text: &str) -> Vec<(&'static str, u32)> {
     let words = text
         .split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -141,14 +141,14 @@ fn marks(text: &str) -> Vec<(&'static str, u32)> {
         .collect()
 }
 
-/// A fence, or something between two backticks.
+/// Returns `true` for a fence, or text between two backticks.
 fn has_code_span(text: &str) -> bool {
     let pieces: Vec<_> = text.split('`').collect();
     let inside = pieces.get(1..pieces.len() - 1).unwrap_or_default();
     text.contains("```") || inside.iter().any(|piece| !piece.is_empty())
 }
 
-/// An operator between two digits, or a sign of higher mathematics.
+/// Returns `true` for an operator between two digits, or a sign of higher mathematics.
 fn has_formula(text: &str) -> bool {
     let mut after_digit = false;
     let mut after_operator = false;
@@ -165,7 +165,7 @@ fn has_formula(text: &str) -> bool {
     false
 }
 
-/// A line such as `1. Open the door` or `2) Go in`.
+/// Returns `true` for a line such as `1. Open the file` or `2) Read it`.
 fn has_numbered_line(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();

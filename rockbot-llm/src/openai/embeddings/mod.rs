@@ -65,17 +65,17 @@ pub struct OpenAiEmbeddings {
 }
 
 impl OpenAiEmbeddings {
-    /// A client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
+    /// Creates the builder of a client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
     pub fn builder(endpoint: impl Into<String>, model: impl Into<String>) -> OpenAiEmbeddingsBuilder {
         OpenAiEmbeddingsBuilder::new(endpoint.into(), model.into())
     }
 
-    /// The client of the model that `LLM.Embeddings` in `config` names, see [`settings`](crate::settings); `None` when it
+    /// Creates the client of the model that `LLM.Embeddings` in `config` names, see [`settings`](crate::settings); `None` when it
     /// names none.
     ///
     /// # Errors
     ///
-    /// Fails when something is set and cannot be used.
+    /// Returns an error if something is set and cannot be used.
     pub fn from_config(config: &Config) -> Result<Option<Self>, LlmConfigError> {
         let settings = TierSettings::of_embeddings(config)?;
         settings.as_ref().map(Self::from_settings).transpose()
@@ -117,7 +117,7 @@ impl OpenAiEmbeddings {
         read.map_err(|fault| self.connection.unusable(&fault))
     }
 
-    /// The vectors in the order of the `asked` texts.
+    /// Returns the vectors in the order of the texts; `asked` is their number.
     fn vectors(&self, answer: Vec<WireEmbedding>, asked: usize) -> Result<Vec<Embedding>, EmbeddingError> {
         let (model, answered) = (self.model().to_owned(), answer.len());
         let mut places: Vec<Option<Vec<f32>>> = vec![None; asked];
@@ -160,17 +160,17 @@ impl OpenAiEmbeddingsBuilder {
         builder.timeout(Duration::from_secs(60))
     }
 
-    /// How many texts are sent in one request at most. 32 unless set, which small servers take, too.
+    /// Sets the maximum number of texts in one request. Default 32, which small servers accept, too.
     pub fn batch(mut self, texts: NonZeroUsize) -> Self {
         self.options.batch = texts.get();
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
     ///
-    /// Fails when the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    /// Returns an error if the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
     pub fn build(self) -> Result<OpenAiEmbeddings, LlmConfigError> {
         let connection = self.connection.connect(&OPENAI)?;
         Ok(OpenAiEmbeddings {
@@ -233,7 +233,7 @@ struct WireEmbedding {
 }
 
 impl WireEmbedding {
-    /// JSON has no word for what is no number: servers write `null`.
+    /// Converts to numbers. JSON has no NaN, so servers write `null`.
     fn numbers(self) -> Vec<f32> {
         let number = |number: Option<f32>| number.unwrap_or(f32::NAN);
         self.embedding.into_iter().map(number).collect()

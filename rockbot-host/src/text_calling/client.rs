@@ -27,7 +27,7 @@ use super::deltas::FilteredDeltas;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rockbot_core::chat::ChatError> {
 /// use rockbot_core::CallContext;
-/// /// use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest};
+/// use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest};
 /// use rockbot_core::testing::ScriptedModel;
 /// use rockbot_host::text_calling::TextCallingClient;
 ///

@@ -36,7 +36,12 @@ use crate::turn::CallFacts;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let tools = ToolDispatcher::new(Arc::new(InMemoryToolRegistry::new()), ToolLimits::default());
-/// let request = ToolInvokeRequest::new("call-1", "weather", "{}", "session-1");
+/// let request = ToolInvokeRequest {
+///     tool_call_id: "call-1".into(),
+///     tool_name: "weather".into(),
+///     arguments: "{}".into(),
+///     session_id: "session-1".into(),
+/// };
 /// let response = tools.call(request, &CallContext::new("session-1")).await;
 /// assert_eq!(response.code, Some(ToolErrorCode::ToolNotFound));
 /// # }

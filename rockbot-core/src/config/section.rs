@@ -11,7 +11,7 @@ use super::{Config, ConfigError, FromSetting, Route, Setting, UnknownKey, Value,
 /// ```
 /// use rockbot_core::config::Config;
 ///
-/// let config = Config::new().with_text("agent.json", r#"{ "Mail": { "Port": 25, "Prot": 26 } }"#)?;
+/// let config = Config::new().with_text("agent.json", r#"{ "Mail": { "Port": 25, "Ports": 26 } }"#)?;
 /// let mail = config.section("Mail")?;
 /// assert_eq!(mail.get_or("Port", 587_u16)?, 25);
 /// assert_eq!(mail.unknown()[0].meant.as_deref(), Some("Port"));

@@ -14,10 +14,10 @@ use crate::turn::TurnObserver;
 
 /// The collector that every subsystem of a host declares to, one after the other.
 ///
-/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare): [`provide`](Self::provide) for the
-/// parts that other subsystems use, [`require`](Self::require) for those that it cannot do without, and one method for
-/// each kind of thing that the host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle). Requirements are
-/// checked after the last declaration, so the order of subsystems does not matter.
+/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare): [`provide`](Self::provide) for
+/// the parts that other subsystems use, [`require`](Self::require) for those that it cannot do without, and one method
+/// for each kind of extension that the host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle).
+/// Requirements are checked after the last declaration, so the order of subsystems does not matter.
 ///
 /// A test of a subsystem creates one itself:
 ///
@@ -64,7 +64,8 @@ pub struct MissingPart {
 }
 
 impl Declarations {
-    /// Creates a collector without declarations. The host has `parts` already, such as those that its builder was given.
+    /// Creates a collector without declarations. The host has `parts` already, such as those that its builder was
+    /// given.
     pub fn new(parts: Parts) -> Self {
         Self {
             parts,

@@ -27,6 +27,6 @@ pub use rockbot_core::subsystem::*;
 #[doc(inline)]
 pub use rockbot_host::answer::*;
 pub use rockbot_host::{
-    Agent, AgentHost, AgentHostBuilder, BuildError, HostState, NotReady, StartError, TurnStream, UserOptions, profile,
-    telemetry,
+    Agent, AgentHost, AgentHostBuilder, BuildError, HostState, MessageOptions, NotReady, StartError, Stores,
+    TurnStream, UserOptions, profile, telemetry,
 };

@@ -19,4 +19,4 @@
 pub use rockbot_core::turn::*;
 #[doc(inline)]
 pub use rockbot_host::turn::*;
-pub use rockbot_host::{Briefing, ContextBudget, Resumed, TurnCall, TurnError, TurnService};
+pub use rockbot_host::{Briefing, ContextBudget, Resumed, TurnCall, TurnError, TurnPolicies, TurnService};

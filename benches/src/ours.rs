@@ -11,7 +11,7 @@ use rockbot_core::turn::TurnProgress;
 use rockbot_core::{Principal, Secret, SessionId};
 use rockbot_host::behavior::{ModelBehavior, ModelBehaviors};
 use rockbot_host::turn::Nudges;
-use rockbot_host::{Agent, AgentHost, AgentHostBuilder, Briefing};
+use rockbot_host::{Agent, AgentHost, AgentHostBuilder, Briefing, Stores, TurnPolicies};
 use rockbot_llm::{KeywordTierSelector, Meter, ModelGateway, OpenAiChat, PermitLimits};
 
 use crate::{Args, description, instructions, whole, work};
@@ -62,7 +62,9 @@ pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost 
     let mut builder = AgentHost::builder("bench");
     builder = match extras.whole {
         true => whole::add(builder, data),
-        false => builder.instructions(instructions()).conversation_memory(NoMemory),
+        false => builder
+            .instructions(instructions())
+            .stores(Stores::new().with_conversation_memory(NoMemory)),
     };
     builder = match extras.gateway {
         true => builder.chat(gateway(chat)),
@@ -112,10 +114,12 @@ fn with_policies(builder: AgentHostBuilder) -> AgentHostBuilder {
     };
     builder
         .briefing(Briefing::full())
-        .nudges(nudges)
+        .policies(TurnPolicies::new().with_nudges(nudges))
         .tier_selector(KeywordTierSelector::default())
-        .model_behaviors(ModelBehaviors::new().with("mock", ModelBehavior::default()))
-        .working_memory(InMemoryWorkingMemory::new())
+        .policies(
+            TurnPolicies::new().with_model_behaviors(ModelBehaviors::new().with("mock", ModelBehavior::default())),
+        )
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
 }
 
 /// Asks the agent one message, and returns its last answer.

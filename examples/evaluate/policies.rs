@@ -1,10 +1,10 @@
 //! The policies under test, and the configurations that are compared.
 
-use rockbot::agent::AgentHostBuilder;
+use rockbot::agent::{AgentHostBuilder, Stores};
 use rockbot::chat::{KeywordTierSelector, ModelBehavior, ModelBehaviors};
 use rockbot::store::InMemoryWorkingMemory;
 use rockbot::tool::LargeResultPolicy;
-use rockbot::turn::{Briefing, ContextEconomy, Evaluation, Nudges};
+use rockbot::turn::{Briefing, ContextEconomy, Evaluation, Nudges, TurnPolicies};
 
 /// A policy that a host can switch on for its model.
 #[derive(Debug)]
@@ -37,31 +37,31 @@ pub(crate) static POLICIES: [Policy; 10] = [
     Policy {
         name: "nudges",
         about: "the nudges that a host gives by default",
-        add: |host| host.nudges(Nudges::default()),
+        add: |host| host.policies(TurnPolicies::new().with_nudges(Nudges::default())),
     },
     Policy {
         name: "all-nudges",
         about: "every nudge",
-        add: |host| host.nudges(nudges(true)),
+        add: |host| host.policies(TurnPolicies::new().with_nudges(nudges(true))),
     },
     Policy {
         name: "completion",
         about: "a judge sends incomplete answers back, at most twice",
         add: |host| {
-            host.evaluation(Evaluation {
+            host.policies(TurnPolicies::new().with_evaluation(Evaluation {
                 max_completion_reprompts: 2,
                 ..Evaluation::OFF
-            })
+            }))
         },
     },
     Policy {
         name: "follow-up",
         about: "a judge asks for one thing more after an answer",
         add: |host| {
-            host.evaluation(Evaluation {
+            host.policies(TurnPolicies::new().with_evaluation(Evaluation {
                 max_follow_up_passes: 1,
                 ..Evaluation::OFF
-            })
+            }))
         },
     },
     Policy {
@@ -72,7 +72,8 @@ pub(crate) static POLICIES: [Policy; 10] = [
                 threshold: 4_000,
                 ..LargeResultPolicy::default()
             };
-            host.large_results(policy).working_memory(InMemoryWorkingMemory::new())
+            host.policies(TurnPolicies::new().with_large_results(policy))
+                .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         },
     },
     Policy {
@@ -82,8 +83,8 @@ pub(crate) static POLICIES: [Policy; 10] = [
             let economy = ContextEconomy::default()
                 .with_max_result_len(8_000)
                 .with_watermark(6_000);
-            host.context_economy(economy)
-                .working_memory(InMemoryWorkingMemory::new())
+            host.policies(TurnPolicies::new().with_context_economy(economy))
+                .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         },
     },
     Policy {
@@ -92,7 +93,7 @@ pub(crate) static POLICIES: [Policy; 10] = [
         add: |host| {
             let mut behavior = ModelBehavior::default();
             behavior.text_based_tool_calling = true;
-            host.model_behaviors(ModelBehaviors::new().with("", behavior))
+            host.policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::new().with("", behavior)))
         },
     },
     Policy {
@@ -143,7 +144,7 @@ impl Configuration {
     }
 
     pub(crate) fn apply(&self, host: AgentHostBuilder) -> AgentHostBuilder {
-        let host = host.nudges(nudges(false));
+        let host = host.policies(TurnPolicies::new().with_nudges(nudges(false)));
         self.policies.iter().fold(host, |host, policy| (policy.add)(host))
     }
 }

@@ -19,8 +19,8 @@ use std::time::Duration;
 use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
-use rockbot::agent::SafeLinks;
 use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
+use rockbot::agent::{SafeLinks, Stores};
 use rockbot::chat::{KeywordTierSelector, PriceTable};
 use rockbot::config::Config;
 use rockbot::prelude::*;
@@ -75,7 +75,7 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
         // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
         .answer_filter(SafeLinks::new())
         .add(Heartbeat::new(Duration::from_secs(5)))
-        .feedback(InMemoryFeedbackStore::new())
+        .stores(Stores::new().with_feedback(InMemoryFeedbackStore::new()))
         // Users write to the agent, and other programs call its tools, over the bus.
         .bus(bus.clone())
         .serve_users()

@@ -12,7 +12,7 @@ use rockbot_core::testing::{ScriptedModel, SequentialIds, mock_tool};
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{Budget, BudgetLimit, TurnFailure, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_core::{Principal, SessionId};
-use rockbot_host::{AgentHost, TurnError};
+use rockbot_host::{AgentHost, Stores, TurnError};
 use serde_json::json;
 
 use crate::support::{calls, collect, ending, host_of, noting_tool, results, settle, transcript, unanswered};
@@ -621,7 +621,7 @@ impl ConversationMemory for BrokenMemory {
 async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
     let memory = BrokenMemory { reads: false };
     let host = host_of(&ScriptedModel::new())
-        .conversation_memory(memory)
+        .stores(Stores::new().with_conversation_memory(memory))
         .build()
         .unwrap();
     let outcome = unanswered(host.agent().ask("s", "hi").await);
@@ -638,7 +638,7 @@ async fn a_memory_that_cannot_be_read_is_an_honest_reply() {
 async fn an_answer_goes_out_although_it_cannot_be_remembered() {
     let model = ScriptedModel::new().says("one").says("two");
     let host = host_of(&model)
-        .conversation_memory(BrokenMemory { reads: true })
+        .stores(Stores::new().with_conversation_memory(BrokenMemory { reads: true }))
         .build()
         .unwrap();
     assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "one");

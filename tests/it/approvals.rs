@@ -8,7 +8,7 @@ use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
-use rockbot_host::{Agent, AgentHost, AgentHostBuilder, TurnError};
+use rockbot_host::{Agent, AgentHost, AgentHostBuilder, TurnError, TurnPolicies};
 use serde_json::json;
 
 use crate::support::{Notes, collect, ending, host_of, noting_tool, results, settle};
@@ -185,7 +185,11 @@ async fn a_question_that_nobody_answers_expires() {
     let clock = ManualClock::default();
     let model = paying().says("nobody answered");
     let (host, paid) = paying_host(&model);
-    let host = host.clock(clock.clone()).approval_expiry(DAY).build().unwrap();
+    let host = host
+        .clock(clock.clone())
+        .policies(TurnPolicies::new().with_approval_expiry(DAY))
+        .build()
+        .unwrap();
     let (parked, _) = park(host.agent()).await;
     clock.advance(DAY - Duration::from_secs(1));
     tokio::time::sleep(Duration::from_secs(120)).await;
@@ -282,7 +286,10 @@ async fn the_same_message_while_its_turn_is_parked_says_so_again() {
 /// A host that keeps its turns in `folder`.
 fn kept_host(folder: &Path, clock: &ManualClock, model: &ScriptedModel) -> (AgentHost, Notes) {
     let (host, paid) = paying_host(model);
-    let host = host.data_dir(folder).clock(clock.clone()).approval_expiry(DAY);
+    let host = host
+        .data_dir(folder)
+        .clock(clock.clone())
+        .policies(TurnPolicies::new().with_approval_expiry(DAY));
     (host.build().unwrap(), paid)
 }
 

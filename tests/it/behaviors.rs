@@ -5,8 +5,8 @@ use rockbot_core::config::Config;
 use rockbot_core::context::Origin;
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
-use rockbot_host::AgentHost;
 use rockbot_host::behavior::ModelBehaviors;
+use rockbot_host::{AgentHost, TurnPolicies};
 
 use crate::support::{Anything, transcript};
 
@@ -26,7 +26,7 @@ async fn asked(id: &str) -> Vec<Vec<String>> {
     let host = AgentHost::in_memory()
         .chat(model.clone())
         .tool(mock_tool("create").0)
-        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
         .unwrap();
     host.agent().ask("s", "Create it.").await.unwrap();
@@ -71,7 +71,7 @@ async fn asked_in_text(model: &ScriptedModel) -> TurnOutcome {
     let host = AgentHost::in_memory()
         .chat(model.clone())
         .tool(look)
-        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
         .unwrap();
     host.agent().ask("s", "Is it there?").await.unwrap()
@@ -130,7 +130,7 @@ async fn told_besides(mode: &str, origin: Origin) -> Vec<String> {
     let model = ScriptedModel::new().with_id("gpt-4.1").says("All is well.");
     let host = AgentHost::in_memory()
         .chat(model.clone())
-        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
         .unwrap();
     let request = TurnRequest {

@@ -11,7 +11,7 @@ use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_core::turn::{Budget, BudgetLimit, BusyPolicy, InMemoryTurnJournal, TurnRequest, TurnStatus};
-use rockbot_host::{AgentHost, Resumed, TurnError};
+use rockbot_host::{AgentHost, Resumed, Stores, TurnError};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -133,7 +133,9 @@ async fn a_turn_that_is_cancelled_while_it_begins_to_wait_for_a_person_ends() {
         let journal = Counting::new(InMemoryTurnJournal::default(), SlowDisk(written.clone()));
         let (pay, paid) = noting_tool("pay");
         let model = ScriptedModel::new().calls("pay", json!({"n": 1}));
-        let host = host_of(&model).journal(journal).tool(pay.needs_approval());
+        let host = host_of(&model)
+            .stores(Stores::new().with_journal(journal))
+            .tool(pay.needs_approval());
         let host = host.build().unwrap();
         let request = TurnRequest::new("s", "m", "pay");
         call_off(&host, request.clone(), way, settle()).await;
@@ -228,7 +230,10 @@ async fn a_superseding_message_ends_a_turn_of_its_session_that_waits_for_a_perso
 #[tokio::test]
 async fn a_message_whose_acceptance_the_host_does_not_wait_for_tells_its_caller() {
     let journal = Counting::new(InMemoryTurnJournal::default(), SlowDisk(Arc::new(Semaphore::new(0))));
-    let host = host_of(&ScriptedModel::new()).journal(journal).build().unwrap();
+    let host = host_of(&ScriptedModel::new())
+        .stores(Stores::new().with_journal(journal))
+        .build()
+        .unwrap();
     let agent = host.agent().clone();
     let asking = tokio::spawn(async move { agent.ask("s", "hi").await });
     settle().await;

@@ -19,7 +19,7 @@ use rockbot_core::tool::{
 };
 use rockbot_core::turn::{BusyPolicy, JournalError, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_host::journal::FileTurnJournal;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::{Value, json};
 
 use crate::support::journal::{Around, Counting};
@@ -169,7 +169,7 @@ async fn child() {
     let journal = FileTurnJournal::open(world.0.join("turns")).unwrap();
     let host = AgentHost::in_memory()
         .chat(Planner)
-        .journal(Counting::new(journal, stop));
+        .stores(Stores::new().with_journal(Counting::new(journal, stop)));
     let host = world
         .tools(var("RECOVERS") == "true")
         .fold(host, AgentHostBuilder::tool)

@@ -187,7 +187,7 @@ async fn a_data_folder_that_cannot_be_used_is_a_problem() {
     let shown = folder.path().display();
     check(
         &examine_all(None, &[], Some(folder.path())).await,
-        &format!("problem  data folder: another process works in `{shown}`: stop that one, or choose another folder"),
+        &format!("problem  data folder: another process uses `{shown}`: stop that process, or choose another folder"),
     );
     let lock = folder.path().join("turns").join("lock");
     check(
@@ -202,7 +202,7 @@ async fn a_data_folder_that_cannot_be_used_is_a_problem() {
 async fn a_data_folder_that_cannot_be_written_is_a_problem() {
     let (has_problem, text) = examine_all(None, &[], Some(Path::new("/proc/self"))).await;
     assert!(
-        has_problem && text.contains("problem  data folder: nothing can be written in `/proc/self`: "),
+        has_problem && text.contains("problem  data folder: `/proc/self` is not writable: "),
         "{text}"
     );
 }

@@ -6,7 +6,7 @@ use rockbot_core::store::InMemoryWorkingMemory;
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 use rockbot_host::turn::ContextEconomy;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores, TurnPolicies};
 use serde_json::json;
 
 use crate::support::Anything;
@@ -27,7 +27,7 @@ fn host(model: &ScriptedModel) -> AgentHostBuilder {
     AgentHost::in_memory()
         .chat(model.clone())
         .tool(dump())
-        .working_memory(InMemoryWorkingMemory::new())
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
 }
 
 fn overflow(limit: Option<u64>) -> ChatError {
@@ -54,7 +54,10 @@ async fn the_middle_of_an_old_result_is_kept_in_working_memory() {
         .calls("get_from_working_memory", json!({ "key": "stash/s/call_1" }))
         .says("Under the oak.");
     let economy = ContextEconomy::default().with_watermark(4_000);
-    let host = host(&model).context_economy(economy).build().unwrap();
+    let host = host(&model)
+        .policies(TurnPolicies::new().with_context_economy(economy))
+        .build()
+        .unwrap();
     host.agent().ask("s", "Where is the gold?").await.unwrap();
 
     let requests = model.requests();
@@ -84,7 +87,7 @@ async fn a_result_can_have_a_longest_length() {
     let model = ScriptedModel::new().calls("dump", json!({})).says("Nothing.");
     let economy = ContextEconomy::default().with_max_result_len(1_000);
     host(&model)
-        .context_economy(economy)
+        .policies(TurnPolicies::new().with_context_economy(economy))
         .build()
         .unwrap()
         .agent()
@@ -176,7 +179,7 @@ async fn without_working_memory_the_model_sees_that_something_is_missing() {
     let host = AgentHost::in_memory()
         .chat(model.clone())
         .tool(dump())
-        .context_economy(ContextEconomy::default().with_max_result_len(1_000))
+        .policies(TurnPolicies::new().with_context_economy(ContextEconomy::default().with_max_result_len(1_000)))
         .build()
         .unwrap();
     host.agent().ask("s", "Look!").await.unwrap();

@@ -20,7 +20,7 @@ use rockbot_host::answer::SafeLinks;
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::text_calling::TextCallingClient;
 use rockbot_host::turn::Evaluation;
-use rockbot_host::{AgentHost, AgentHostBuilder, Stack};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stack, TurnPolicies};
 use serde_json::json;
 use tokio::time::Instant;
 use tower::{ServiceExt, service_fn};
@@ -117,7 +117,7 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
             .tool(breaking("open"))
             .tool(noting_tool("look").0)
             .budget(budget)
-            .evaluation(JUDGED)
+            .policies(TurnPolicies::new().with_evaluation(JUDGED))
             .build()
             .unwrap();
         let (outcome, counts) = counted(host.agent().ask("s", "Open the door.")).await;
@@ -141,7 +141,7 @@ async fn r_17(model: ScriptedModel, expected: &[(String, u64)]) {
     };
     let host = host_of(&model)
         .tool(noting_tool("look").0)
-        .evaluation(judged)
+        .policies(TurnPolicies::new().with_evaluation(judged))
         .build()
         .unwrap();
     let began = Instant::now();
@@ -190,7 +190,7 @@ async fn r_17_a_reason_of_ten_megabytes_is_cut() {
     };
     let host = host_of(&model)
         .tool(noting_tool("look").0)
-        .evaluation(judged)
+        .policies(TurnPolicies::new().with_evaluation(judged))
         .build()
         .unwrap();
     let outcome = host.agent().ask("s", "Find the keys.").await.unwrap();

@@ -12,7 +12,7 @@ use rockbot_core::tool::{
 };
 use rockbot_core::turn::{StoredRun, TurnRequest};
 use rockbot_host::turn::{AcceptedTurn, Evaluation, RecordedEvent, Turn, TurnEvent, TurnStep};
-use rockbot_host::{AgentHost, Briefing};
+use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use rockbot_llm::{ModelGateway, Retry};
 use serde_json::json;
 
@@ -171,10 +171,10 @@ fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
         .tool(tool("send", Effect::Mutating))
         .briefing(Briefing::full().with_time_zone("UTC"))
         .clock(ManualClock::default())
-        .evaluation(Evaluation {
+        .policies(TurnPolicies::new().with_evaluation(Evaluation {
             max_completion_reprompts: 1,
             max_follow_up_passes: 1,
-        })
+        }))
         .data_dir(journal)
         .build()
         .unwrap()

@@ -17,7 +17,7 @@ use rockbot_core::turn::TurnRequest;
 use rockbot_core::user::UserMessage;
 use rockbot_core::{BoxError, CallContext};
 use rockbot_host::bus::InProcessBus;
-use rockbot_host::{AgentHost, AgentHostBuilder, BuildError, HostState, StartError};
+use rockbot_host::{AgentHost, AgentHostBuilder, BuildError, HostState, MessageOptions, StartError, Stores};
 use rockbot_llm::ModelGateway;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -178,7 +178,7 @@ impl Subsystem for Tutor {
 
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         needs.provide::<dyn RulesStore>(Arc::new(InMemoryRulesStore::new()));
-        needs.require::<dyn FeedbackStore>("call `.feedback(…)`");
+        needs.require::<dyn FeedbackStore>("call `.stores(…)` with a `Stores::with_feedback`");
         needs.handle(|_: Job, _: MessageContext| async {});
         needs.subscribe_to("work.job", SubscribeOptions::new());
         Ok(())
@@ -213,8 +213,20 @@ impl Subsystem for Broken {
 async fn what_a_subsystem_needs_may_be_added_before_or_after_it() {
     let feedback = InMemoryFeedbackStore::new;
     let bus = InProcessBus::new;
-    let before = started(host().bus(bus()).feedback(feedback()).add(Tutor)).await;
-    let after = started(host().add(Tutor).feedback(feedback()).bus(bus())).await;
+    let before = started(
+        host()
+            .bus(bus())
+            .stores(Stores::new().with_feedback(feedback()))
+            .add(Tutor),
+    )
+    .await;
+    let after = started(
+        host()
+            .add(Tutor)
+            .stores(Stores::new().with_feedback(feedback()))
+            .bus(bus()),
+    )
+    .await;
     for host in [before, after] {
         assert!(host.parts().get::<dyn RulesStore>().is_some());
         assert!(host.parts().get::<dyn Bus>().is_some());
@@ -239,14 +251,17 @@ async fn an_error_of_the_builder_says_what_to_add() {
             "a part twice",
             host()
                 .bus(bus())
-                .feedback(feedback())
+                .stores(Stores::new().with_feedback(feedback()))
                 .add(Tutor)
-                .rules(InMemoryRulesStore::new())
+                .stores(Stores::new().with_rules(InMemoryRulesStore::new()))
                 .build(),
         ),
         (
             "a part twice by the builder",
-            host().feedback(feedback()).feedback(feedback()).build(),
+            host()
+                .stores(Stores::new().with_feedback(feedback()))
+                .stores(Stores::new().with_feedback(feedback()))
+                .build(),
         ),
         ("a subsystem that cannot", host().add(Broken).build()),
         (
@@ -293,7 +308,7 @@ async fn an_error_of_the_builder_says_what_to_add() {
             worker(&bus())
                 .subscribe_to("a..b")
                 .handle(job())
-                .reply_topics(["x*"])
+                .message_options(MessageOptions::new().with_reply_topics(["x*"]))
                 .build(),
         ),
         (
@@ -761,7 +776,7 @@ async fn a_host_that_only_handles_messages_needs_no_model() {
         .build()
         .unwrap();
     let error = host.agent().ask("s", "hi").await.unwrap_err().to_string();
-    assert!(error.contains("it has no model to ask"), "{error}");
+    assert!(error.contains("the host has no model to ask"), "{error}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use rockbot_core::tool::{
 use rockbot_host::large_result::LargeResultPolicy;
 use rockbot_host::text_calling::TextCallingClient;
 use rockbot_host::turn::{ContextEconomy, Evaluation};
-use rockbot_host::{AgentHost, Briefing};
+use rockbot_host::{AgentHost, Briefing, Stores, TurnPolicies};
 use serde_json::json;
 
 /// Stands in each line of what is injected: no other text has it.
@@ -85,14 +85,17 @@ async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize,
     let host = AgentHost::in_memory()
         .chat(client)
         .tool(page(text, fails))
-        .working_memory(InMemoryWorkingMemory::new())
-        .large_results(large)
-        .context_economy(economy)
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
+        .policies(
+            TurnPolicies::new()
+                .with_large_results(large)
+                .with_context_economy(economy),
+        )
         .briefing(Briefing::full())
-        .evaluation(Evaluation {
+        .policies(TurnPolicies::new().with_evaluation(Evaluation {
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
-        })
+        }))
         .build()
         .unwrap();
     host.agent()

@@ -11,7 +11,7 @@ use rockbot_core::turn::{
     Acceptance, Claim, InMemoryTurnJournal, RunState, TurnFailure, TurnJournal, TurnRequest, TurnStatus,
 };
 use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
-use rockbot_host::{AgentHost, Resumed, TurnError};
+use rockbot_host::{AgentHost, Resumed, Stores, TurnError};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -327,7 +327,7 @@ async fn a_disk_that_fills_up_at_any_write_gives_one_honest_reply() {
         let journal = InMemoryTurnJournal::default();
         let host = host_of(&model)
             .tool(send)
-            .journal(Counting::new(journal, DiskFull(full_from, 100)))
+            .stores(Stores::new().with_journal(Counting::new(journal, DiskFull(full_from, 100))))
             .build()
             .unwrap();
         let answering = tokio::spawn(async move {
@@ -366,7 +366,10 @@ async fn a_session_goes_on_after_a_write_that_failed() {
     for fails in 1..=4 {
         let model = ScriptedModel::new().says("first").says("second").says("third");
         let journal = Counting::new(InMemoryTurnJournal::default(), DiskFull(fails, 1));
-        let host = host_of(&model).journal(journal).build().unwrap();
+        let host = host_of(&model)
+            .stores(Stores::new().with_journal(journal))
+            .build()
+            .unwrap();
         let _ = host.agent().run(TurnRequest::new("s", "m1", "one")).await;
         assert!(host.agent().ask("s", "two").await.is_ok(), "write {fails} failed");
     }
@@ -375,7 +378,13 @@ async fn a_session_goes_on_after_a_write_that_failed() {
 fn slow_host(model: &ScriptedModel) -> (AgentHost, Arc<tokio::sync::Semaphore>) {
     let written = Arc::new(tokio::sync::Semaphore::new(0));
     let journal = Counting::new(InMemoryTurnJournal::default(), SlowDisk(written.clone()));
-    (host_of(model).journal(journal).build().unwrap(), written)
+    (
+        host_of(model)
+            .stores(Stores::new().with_journal(journal))
+            .build()
+            .unwrap(),
+        written,
+    )
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use rockbot_core::config::Config;
 use rockbot_core::store::InMemoryWorkingMemory;
 use rockbot_core::tool::{Tool, tool};
 use rockbot_host::behavior::ModelBehaviors;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores, TurnPolicies};
 use serde_json::json;
 
 use crate::support::Anything;
@@ -43,7 +43,7 @@ async fn a_fact_in_a_long_result_is_found_by_searching_it() {
         .calls("search_tool_output", json!({ "query": "where is the gold" }))
         .says("Under the oak.");
     let host = host(&model)
-        .working_memory(InMemoryWorkingMemory::new())
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         .build()
         .unwrap();
     host.agent().ask("s", "Where is the gold?").await.unwrap();
@@ -87,7 +87,10 @@ async fn a_behavior_sets_the_length_for_its_model() {
     let text = r#"{ "ModelBehaviors": { "Models": { "tiny": { "ToolResultChunkingThreshold": 1000 } } } }"#;
     let config = Config::new().with_text("agent.json", text).unwrap();
     let behaviors = ModelBehaviors::read(&config).unwrap();
-    let host = host(&model).model_behaviors(behaviors).build().unwrap();
+    let host = host(&model)
+        .policies(TurnPolicies::new().with_model_behaviors(behaviors))
+        .build()
+        .unwrap();
     host.agent().ask("s", "Where is the gold?").await.unwrap();
     assert!(read(&model).chars().count() < 1_100);
 }

@@ -11,8 +11,8 @@ use rockbot_core::chat::{ChatCall, ChatRequest};
 use rockbot_core::config::Config;
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{Budget, TurnOutcome, TurnProgress};
-use rockbot_host::AgentHost;
 use rockbot_host::behavior::ModelBehaviors;
+use rockbot_host::{AgentHost, TurnPolicies};
 use tower::util::MapRequestLayer;
 
 use crate::support::{Notes, collect};
@@ -65,7 +65,7 @@ fn host(notes: &Notes) -> Option<AgentHost> {
     let builder = AgentHost::in_memory()
         .chat(OpenAiChat::builder(endpoint, "local").build().unwrap())
         .chat_layer(careful)
-        .model_behaviors(ModelBehaviors::read(&config).unwrap())
+        .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .budget(Budget {
             max_model_calls: 4,
             ..Budget::default()

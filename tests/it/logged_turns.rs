@@ -16,7 +16,7 @@ use rockbot_core::turn::{BusyPolicy, TurnOutcome, TurnRequest};
 use rockbot_core::user::{UserMessage, UserProxy};
 use rockbot_core::{Principal, SessionId};
 use rockbot_host::bus::InProcessBus;
-use rockbot_host::{AgentHost, AgentHostBuilder, TurnError};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores, TurnError};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -151,7 +151,10 @@ impl ConversationMemory for Full {
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_cannot_be_written_is_still_logged() {
     let model = ScriptedModel::new().says("one");
-    let (builder, log) = logging(AgentHost::in_memory().conversation_memory(Full), &model);
+    let (builder, log) = logging(
+        AgentHost::in_memory().stores(Stores::new().with_conversation_memory(Full)),
+        &model,
+    );
     let host = builder.build().unwrap();
     host.agent().ask("s", "first").await.unwrap();
     assert_eq!(

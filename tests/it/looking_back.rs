@@ -16,7 +16,7 @@ use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 use rockbot_core::tool::{ToolError, tool};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use rockbot_core::{BoxError, Principal, Timestamp};
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::json;
 
 use crate::support::{Anything, Notes, host_of, settle};
@@ -95,7 +95,12 @@ async fn a_slow_store_delays_no_turn() {
     let model = (0..1_100).fold(ScriptedModel::new().says("It rains."), |model, _| {
         model.says("It snows.")
     });
-    let host = started(host_of(&model).feedback(Stuck).add(FeedbackSignals::new())).await;
+    let host = started(
+        host_of(&model)
+            .stores(Stores::new().with_feedback(Stuck))
+            .add(FeedbackSignals::new()),
+    )
+    .await;
     for _ in 0..1_101 {
         host.agent().ask("s", "That's wrong.").await.unwrap();
     }
@@ -109,7 +114,13 @@ async fn who_writes_feedback_needs_a_store() {
         .add(FeedbackSignals::new())
         .add(SessionEvaluation::default());
     let error = builder.build().unwrap_err().to_string();
-    assert_eq!(error.matches("call `.feedback(…)` with a store").count(), 2, "{error}");
+    assert_eq!(
+        error
+            .matches("call `.stores(…)` with a `Stores::with_feedback`")
+            .count(),
+        2,
+        "{error}"
+    );
 }
 
 /// Notes what it is told, and panics when it is told to.

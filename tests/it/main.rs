@@ -33,6 +33,7 @@ mod memory_tools;
 mod nudges;
 mod parallel;
 mod pipeline;
+mod profile;
 mod recall;
 mod remote_tools;
 mod restart;

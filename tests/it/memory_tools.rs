@@ -12,7 +12,7 @@ use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, R
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::tool::tool;
 use rockbot_core::{Principal, Timestamp};
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_memory::{FileLongTermMemory, Memory};
 use serde_json::{Value, json};
 use tower::util::MapRequestLayer;
@@ -598,7 +598,10 @@ async fn a_store_that_the_host_has_is_used() {
     let memory = InMemoryLongTermMemory::new();
     let entry = MemoryEntry::new("m1", "Ann likes tea", Timestamp::default(), Provenance::USER);
     memory.save(&Principal::default(), entry).await.unwrap();
-    let host = host(&model).long_term_memory(memory).build().unwrap();
+    let host = host(&model)
+        .stores(Stores::new().with_long_term_memory(memory))
+        .build()
+        .unwrap();
     assert!(
         call(&host, &model, "search_memory", json!({"query": "tea"}))
             .await

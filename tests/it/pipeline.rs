@@ -18,7 +18,7 @@ use rockbot_core::messaging::{
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::{BoxError, MessageId};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
-use rockbot_host::{AgentHost, AgentHostBuilder, Stack};
+use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions, Stack};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep};
@@ -318,7 +318,12 @@ async fn a_handler_that_takes_too_long_is_stopped_and_the_next_message_is_handle
             std::future::pending::<()>().await;
         }
     };
-    let _host = started(clerk(&bus).handle(handler).handler_time_limit(SECOND)).await;
+    let _host = started(
+        clerk(&bus)
+            .handle(handler)
+            .message_options(MessageOptions::new().with_handler_time_limit(SECOND)),
+    )
+    .await;
     let began = Instant::now();
     publish(&bus, order("stuck", 0)).await;
     publish(&bus, order("good", 1)).await;
@@ -357,7 +362,7 @@ async fn the_wait_in_a_layer_is_not_the_handlers_time() {
         .subscribe_with("shop.#", SubscribeOptions::new().with_concurrency(3))
         .handle(handler)
         .layer(ConcurrencyLimitLayer::new(1))
-        .handler_time_limit(SECOND);
+        .message_options(MessageOptions::new().with_handler_time_limit(SECOND));
     let _host = started(host).await;
     for n in 1..=3 {
         publish(&bus, order(&n.to_string(), n)).await;
@@ -594,7 +599,7 @@ async fn a_duplicate_of_a_stuck_message_gets_its_own_time() {
         .bus(bus.clone())
         .subscribe_with("shop.#", SubscribeOptions::new().with_concurrency(2))
         .handle(handler)
-        .handler_time_limit(SECOND);
+        .message_options(MessageOptions::new().with_handler_time_limit(SECOND));
     let _host = started(host).await;
     publish(&bus, order("1", 7)).await;
     publish(&bus, order("1", 7)).await;
@@ -670,7 +675,9 @@ async fn the_channel_says_whom_to_trust_and_the_message_does_not() {
 async fn an_answer_goes_only_where_answers_may_go() {
     let bus = InProcessBus::new();
     let (handler, notes) = noting();
-    let host = clerk(&bus).handle(handler).reply_topics(["desk.*", "shop.*"]);
+    let host = clerk(&bus)
+        .handle(handler)
+        .message_options(MessageOptions::new().with_reply_topics(["desk.*", "shop.*"]));
     let _host = started(host).await;
     let long = format!("desk.{}", "x".repeat(300));
     let topics = [

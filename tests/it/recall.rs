@@ -9,7 +9,7 @@ use rockbot_core::chat::{ChatRequest, ContextReason, Provenance, Role};
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::turn::TurnRequest;
 use rockbot_host::turn::{Evaluation, RecordedEvent, Turn, TurnEvent};
-use rockbot_host::{AgentHost, AgentHostBuilder, ContextBudget};
+use rockbot_host::{AgentHost, AgentHostBuilder, ContextBudget, TurnPolicies};
 use serde_json::json;
 
 use crate::support::{Anything, Notes};
@@ -154,7 +154,7 @@ async fn there_is_room_for_as_much_as_the_budget_says_and_the_trace_tells_the_re
         .data_dir(folder.path())
         .chat(model.clone())
         .context_source(known)
-        .context_budget(ContextBudget::default().with_max_tokens(7))
+        .policies(TurnPolicies::new().with_context_budget(ContextBudget::default().with_max_tokens(7)))
         .build()
         .unwrap();
     let request: TurnRequest = host.agent().request("s", "Where is the gold, and where is the silver?");
@@ -192,7 +192,12 @@ async fn an_incomplete_answer_is_sent_back_with_what_is_known_about_what_is_miss
         ..Evaluation::OFF
     };
     let look = rockbot_core::tool::tool("look", |_: Anything| async { "nothing" }).pure();
-    let host = host(&model).0.tool(look).evaluation(evaluation).build().unwrap();
+    let host = host(&model)
+        .0
+        .tool(look)
+        .policies(TurnPolicies::new().with_evaluation(evaluation))
+        .build()
+        .unwrap();
     host.agent()
         .ask("s", "Find all the treasures, will you?")
         .await
@@ -244,7 +249,7 @@ async fn a_follow_up_knows_what_fits_it_the_message_and_the_answer() {
         .data_dir(folder.path())
         .chat(model.clone())
         .tool(rockbot_core::tool::tool("look", |_: Anything| async { "nothing" }).pure())
-        .evaluation(evaluation)
+        .policies(TurnPolicies::new().with_evaluation(evaluation))
         .context_source(Skills(notes.clone()))
         .build()
         .unwrap();

@@ -7,7 +7,7 @@ use rockbot_core::chat::{ChatErrorKind, ModelTier};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::TurnOutcome;
 use rockbot_host::turn::Evaluation;
-use rockbot_host::{AgentHost, Briefing};
+use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use serde_json::json;
 
 /// Sends a mail.
@@ -45,7 +45,7 @@ async fn check(model: ScriptedModel, evaluation: Evaluation, expected: &str, cou
         .chat(model.clone())
         .tool(mail())
         .tool(hand_over())
-        .evaluation(evaluation)
+        .policies(TurnPolicies::new().with_evaluation(evaluation))
         .build()
         .unwrap();
     let outcome = host.agent().ask("s", "Send the report to Ada.").await.unwrap();
@@ -170,7 +170,7 @@ async fn verdicts_are_no_part_of_the_conversation() {
     let host = AgentHost::in_memory()
         .chat(model.clone())
         .tool(mail())
-        .evaluation(JUDGED)
+        .policies(TurnPolicies::new().with_evaluation(JUDGED))
         .build()
         .unwrap();
     host.agent().ask("s", "Send the report to Ada.").await.unwrap();
@@ -197,7 +197,7 @@ async fn the_models_own_notes_are_no_work() {
     let host = AgentHost::in_memory()
         .chat(model)
         .tool(mail())
-        .evaluation(JUDGED)
+        .policies(TurnPolicies::new().with_evaluation(JUDGED))
         .briefing(Briefing::full())
         .build()
         .unwrap();
@@ -211,7 +211,7 @@ async fn the_models_own_notes_are_no_work() {
     let host = AgentHost::in_memory()
         .chat(model.clone())
         .tool(remember)
-        .evaluation(JUDGED);
+        .policies(TurnPolicies::new().with_evaluation(JUDGED));
     host.build().unwrap().agent().ask("s", "What is new?").await.unwrap();
     model.assert_complete();
 }

@@ -17,7 +17,7 @@ use rockbot_core::tool::{
 use rockbot_core::{CallContext, CallId};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use rockbot_host::tool::ToolLimits;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions, TurnPolicies};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -333,7 +333,9 @@ async fn a_call_that_takes_longer_than_handlers_may_runs_once() {
     let bus = InProcessBus::new();
     let answers = Answers::of(&bus, "answers").await;
     let (work, mut handle) = mock_tool("work");
-    let host = workshop(&bus).tool(work.time_limit(LONG)).handler_time_limit(SECOND);
+    let host = workshop(&bus)
+        .tool(work.time_limit(LONG))
+        .message_options(MessageOptions::new().with_handler_time_limit(SECOND));
     let _workshop = started(host).await;
     answers.ask("m", &request("1", "work", "{}")).await;
     let running = handle.next_call().await;
@@ -391,7 +393,9 @@ async fn the_callers_time_and_the_hosts_limits_hold() {
         max_concurrency: 1,
         ..ToolLimits::default()
     };
-    let host = workshop(&bus).tool(work.pure().time_limit(LONG)).tool_limits(limits);
+    let host = workshop(&bus)
+        .tool(work.pure().time_limit(LONG))
+        .policies(TurnPolicies::new().with_tool_limits(limits));
     let _workshop = started(host).await;
     let hasty = asking("1", &request("1", "work", "{}")).with_header(headers::TIMEOUT_MS, "1500");
     answers.send(hasty).await;

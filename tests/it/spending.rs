@@ -4,6 +4,7 @@ use rockbot::chat::PriceTable;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, Spent, Usage};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnRequest, TurnStatus};
+use rockbot_host::TurnPolicies;
 use rockbot_host::turn::Evaluation;
 
 use crate::support::log::Log;
@@ -73,7 +74,7 @@ async fn questions_aside_count_on_their_own_tier() {
     };
     let host = host_of(&model)
         .tool(look)
-        .evaluation(evaluation)
+        .policies(TurnPolicies::new().with_evaluation(evaluation))
         .prices(prices())
         .build()
         .unwrap();
@@ -94,10 +95,10 @@ async fn a_judge_is_not_asked_with_money_that_is_spent() {
     let (look, _) = noting_tool("look");
     let host = host_of(&model)
         .tool(look)
-        .evaluation(Evaluation {
+        .policies(TurnPolicies::new().with_evaluation(Evaluation {
             max_completion_reprompts: 1,
             max_follow_up_passes: 1,
-        })
+        }))
         .prices(prices())
         .budget(Budget {
             max_cost: Some(MicroUsd(3_000)),
@@ -145,7 +146,7 @@ async fn a_host_with_a_limit_in_money_needs_to_know_its_prices() {
     };
     limited("vendor/known").unwrap();
     let error = limited("dear").unwrap_err();
-    let expected = "nobody knows what the model `dear` of the tier Balanced costs: give its price with `.prices(…)`";
+    let expected = "the price of the model `dear` of the tier Balanced is unknown: give its price with `.prices(…)`";
     assert!(error.contains(expected), "{error}");
     host_of(&ScriptedModel::new().with_id("dear")).build().unwrap();
 }

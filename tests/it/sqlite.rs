@@ -14,6 +14,7 @@ use rockbot_core::store::{
 };
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::{Clock, Principal, Timestamp};
+use rockbot_host::Stores;
 use rockbot_host::conversation::FileConversationMemory;
 use rockbot_memory::sqlite::SqliteError;
 use rockbot_memory::{
@@ -370,7 +371,7 @@ async fn a_conversation_goes_on_in_the_next_process() {
         let model = ScriptedModel::new().says("Noted.");
         let memory = open(folder.path());
         let host = host_of(&model)
-            .conversation_memory(memory.conversations)
+            .stores(Stores::new().with_conversation_memory(memory.conversations))
             .build()
             .unwrap();
         host.agent().ask("s", text).await.unwrap();
@@ -396,7 +397,7 @@ async fn the_tools_of_a_model_write_to_it() {
         .rules(stores.rules)
         .feedback(stores.feedback);
     let host = host_of(&model)
-        .conversation_memory(stores.conversations)
+        .stores(Stores::new().with_conversation_memory(stores.conversations))
         .add(memory)
         .build()
         .unwrap();

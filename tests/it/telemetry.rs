@@ -25,7 +25,7 @@ use rockbot_host::bus::InProcessBus;
 use rockbot_host::telemetry::describe_metrics;
 use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 use rockbot_host::turn::Evaluation;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, TurnPolicies};
 use rockbot_memory::{SemanticMemory, SemanticMemoryOptions};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -354,10 +354,10 @@ async fn everything() {
     let host = AgentHost::builder("clerk")
         .chat(gateway)
         .tool(tool("send", |_: Anything| async { "sent" }))
-        .evaluation(Evaluation {
+        .policies(TurnPolicies::new().with_evaluation(Evaluation {
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
-        })
+        }))
         .bus(bus.clone())
         .serve_users()
         .handle(|_: Ping, _: MessageContext| async {})

@@ -13,7 +13,7 @@ use rockbot_core::tool::{Effect, ToolError, tool};
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_host::routing::{RoutingEntry, RoutingLog, RoutingResult};
 use rockbot_host::turn::Turn;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::json;
 
 use crate::support::log::Log;
@@ -269,7 +269,7 @@ async fn a_log_of_ones_own_takes_the_place_of_the_file() {
     let model = calling(&[]);
     let host = host(&model)
         .tier_selector(Always(ModelTier::High))
-        .routing_log(RoutingLog::in_memory().without_previews())
+        .stores(Stores::new().with_routing_log(RoutingLog::in_memory().without_previews()))
         .data_dir(folder.path())
         .build()
         .unwrap();

@@ -22,7 +22,7 @@ use rockbot_core::user::{
 use rockbot_core::{BoxError, Principal, Timestamp};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use rockbot_host::journal::{FileTurnJournal, JournalOptions};
-use rockbot_host::{AgentHost, AgentHostBuilder, Stack, TurnCall, UserOptions};
+use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions, Stack, Stores, TurnCall, UserOptions};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::timeout::TimeoutLayer;
@@ -388,7 +388,10 @@ async fn check_busy(busy: BusyPolicy, expected: &[&str]) {
     let inbox = Inbox::of(&bus, "desk").await;
     let (work, mut handle) = mock_tool("work");
     let options = UserOptions::default().with_busy(busy);
-    let host = serving(&model, &bus).serve_users_with(options).tool(work.pure());
+    let host = serving(&model, &bus)
+        .serve_users()
+        .message_options(MessageOptions::new().with_users(options))
+        .tool(work.pure());
     let _host = started(host).await;
     inbox.send(message("1", "one")).await;
     let call = handle.next_call().await;
@@ -781,7 +784,7 @@ async fn a_message_that_the_journal_does_not_take_is_tried_again_and_then_refuse
         let folder = tempfile::tempdir().unwrap();
         let journal = FileTurnJournal::open_with(folder.path(), JournalOptions::default()).unwrap();
         let full = Counting::new(journal, DiskFull(1, failures));
-        let _host = started(serving(&model, &bus).journal(full)).await;
+        let _host = started(serving(&model, &bus).stores(Stores::new().with_journal(full))).await;
         inbox.send(message("1", "Hi!")).await;
         sleep(LONG).await;
         let replies = inbox.replies();
@@ -831,14 +834,19 @@ async fn a_crash_between_the_reply_and_the_end_of_its_turn_sends_the_same_messag
     // Writes: the acceptance, then records; the end fails for ever.
     let model = ScriptedModel::new().says("Hello.");
     let journal = Counting::new(open(), DiskFull(4, 100));
-    let host = started(serving(&model, &bus).shared_bus(Arc::new(bus.clone())).journal(journal)).await;
+    let host = started(
+        serving(&model, &bus)
+            .shared_bus(Arc::new(bus.clone()))
+            .stores(Stores::new().with_journal(journal)),
+    )
+    .await;
     inbox.send(message("1", "Hi!")).await;
     sleep(SECOND).await;
     assert_eq!(inbox.replies(), ["about 1: Hello."]);
     drop(host);
     settle().await;
 
-    let host = started(serving(&ScriptedModel::new(), &bus).journal(open())).await;
+    let host = started(serving(&ScriptedModel::new(), &bus).stores(Stores::new().with_journal(open()))).await;
     sleep(SECOND).await;
     assert_eq!(inbox.replies()[1..], ["about 1: Hello."]);
     let ids = inbox.ids();

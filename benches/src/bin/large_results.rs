@@ -14,7 +14,7 @@ use rockbot_benches::process_usage;
 use rockbot_core::store::InMemoryWorkingMemory;
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::tool;
-use rockbot_host::AgentHost;
+use rockbot_host::{AgentHost, Stores};
 use serde_json::json;
 
 const FACT: &str = "The gold lies under the old oak of Lindenau.";
@@ -94,7 +94,7 @@ async fn main() {
     let host = AgentHost::builder("bench")
         .chat(model.clone())
         .tool(tool("dump", move |_: Nothing| std::future::ready(text(bytes, &tool_form))).pure())
-        .working_memory(InMemoryWorkingMemory::new())
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         .data_dir(data.path())
         .build()
         .expect("the host is complete");

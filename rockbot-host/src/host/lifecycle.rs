@@ -1,4 +1,4 @@
-//! Starting and stopping a host: subsystems in the order of their stages, subscriptions last, and back again.
+//! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in reverse.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -18,65 +18,66 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::engine::{Resumed, TurnError, TurnService};
 use crate::isolate::panic_message;
 
-/// How long a host that cannot start may take to stop what had started.
+/// Time in which a host that cannot start stops the parts that had started.
 const UNDO: Duration = Duration::from_secs(10);
 
-/// How long handlers that were cancelled may take to notice.
-const NOTICE: Duration = Duration::from_millis(100);
+/// Time in which cancelled handlers are polled once more, so that they can end.
+const CANCEL_GRACE: Duration = Duration::from_millis(100);
 
-/// Where a host is in its life.
+/// The state of a host. It only advances, in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HostState {
-    /// It answers [`Agent`](crate::Agent) calls; its subsystems and subscriptions have not begun.
+    /// The host answers [`Agent`](crate::Agent) calls; its subsystems and subscriptions have not begun.
     Built,
-    /// Its subsystems are beginning.
+    /// The subsystems are starting.
     Starting,
-    /// Everything works.
+    /// Subsystems and subscriptions are running.
     Started,
-    /// It takes no new work.
+    /// The host accepts no new work.
     Stopping,
-    /// It has ended, for good.
+    /// The host has ended and cannot be started again.
     Stopped,
 }
 
-/// A host that did not start. What had started was stopped again; build a new one.
+/// The error of [`AgentHost::start`](super::AgentHost::start). The parts that had started were stopped again; build a new
+/// host to try again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A subsystem failed.
+    /// A subsystem failed to start.
     #[error("`{name}` did not start: {source}")]
     Subsystem {
-        /// Which one.
+        /// The name of the subsystem.
         name: String,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// Interrupted turns cannot be read.
+    /// The journal with the interrupted turns cannot be read.
     #[error("interrupted turns cannot be resumed: {0}")]
     Resume(#[from] TurnError),
     /// The bus refused a subscription.
     #[error("the subscription to `{pattern}` failed: {source}")]
     Subscription {
-        /// To what.
+        /// The pattern of the subscription.
         pattern: String,
-        /// Why.
+        /// The cause.
         source: BusError,
     },
-    /// It was started before, or has ended.
+    /// The host was started before, or has ended.
     #[error("the host was started before: build a new one to start again")]
     Again,
 }
 
-/// Why a host is not ready.
+/// The error of [`AgentHost::readiness`](super::AgentHost::readiness).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the host is not ready: {}", .reasons.join("; "))]
 pub struct NotReady {
-    /// Each thing that is wrong.
+    /// The reasons, at least one.
     pub reasons: Vec<String>,
 }
 
-/// One subscription of a host.
+/// A subscription of a host, before it begins.
 #[derive(Debug)]
 pub(super) struct Intake {
     pub(super) pattern: TopicPattern,
@@ -84,28 +85,28 @@ pub(super) struct Intake {
     pub(super) options: SubscribeOptions,
 }
 
-/// What of a host starts and stops.
+/// The parts of a host that start and stop.
 pub(super) struct Lifecycle {
     state: watch::Sender<HostState>,
     parts: Parts,
     turns: TurnService,
     bus: Option<BusSide>,
     waiting: Mutex<Vec<Box<dyn Subsystem>>>,
-    works: Mutex<Works>,
+    started: Mutex<StartedParts>,
 }
 
-/// The bus of a host, and what the host takes from it.
+/// The bus of a host, its subscriptions, and the pipeline behind them.
 pub(super) struct BusSide {
     pub(super) bus: Arc<dyn Bus>,
-    /// Whether others use it, too: then it does not end with the host.
+    /// `true` when other components use the bus, too: then it stays open.
     pub(super) is_shared: bool,
     pub(super) handler: Arc<dyn DeliveryHandler>,
     pub(super) intakes: Vec<Intake>,
 }
 
-/// What has started, in the order in which it did.
+/// The parts that have started, in the order of their start.
 #[derive(Default)]
-struct Works {
+struct StartedParts {
     subsystems: Vec<(String, Arc<dyn Running>)>,
     subscriptions: Vec<Subscription>,
 }
@@ -136,7 +137,7 @@ impl Lifecycle {
             turns,
             bus,
             waiting: Mutex::new(subsystems),
-            works: Mutex::default(),
+            started: Mutex::default(),
         }
     }
 
@@ -156,16 +157,16 @@ impl Lifecycle {
         if !self.advance(HostState::Starting, |state| state == HostState::Built) {
             return Err(StartError::Again);
         }
-        let undone = Instant::now() + UNDO;
+        let deadline = Instant::now() + UNDO;
         match self.begin().await {
             Ok(resumed) if self.advance(HostState::Started, |state| state == HostState::Starting) => Ok(resumed),
-            // It was stopped meanwhile, and did not know yet of all that had begun.
+            // `stop` ran meanwhile, and could not see the parts that started after it: end them here.
             Ok(_) => {
-                self.end(undone).await;
+                self.end(deadline).await;
                 Err(StartError::Again)
             }
             Err(error) => {
-                self.stop(undone).await;
+                self.stop(deadline).await;
                 Err(error)
             }
         }
@@ -180,7 +181,7 @@ impl Lifecycle {
             let started =
                 started.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)).into()));
             match started {
-                Ok(running) => lock(&self.works).subsystems.push((name, running.into())),
+                Ok(running) => lock(&self.started).subsystems.push((name, running.into())),
                 Err(source) => return Err(StartError::Subsystem { name, source }),
             }
         }
@@ -188,14 +189,14 @@ impl Lifecycle {
         if let Some(side) = &self.bus {
             for intake in &side.intakes {
                 let subscription = side.subscribe(intake).await?;
-                lock(&self.works).subscriptions.push(subscription);
+                lock(&self.started).subscriptions.push(subscription);
             }
         }
         Ok(resumed)
     }
 
-    /// Stops in reverse: no more messages first, then turns reach a journal point, then subsystems write down what
-    /// they hold, and the bus goes last, since all of them have things to say.
+    /// Stops in reverse order: subscriptions first, then turns reach a journal point, then subsystems flush, and the bus
+    /// closes last, since all of them may still publish.
     pub(super) async fn stop(&self, deadline: Instant) {
         if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) {
             return self.stopped(deadline).await;
@@ -206,45 +207,50 @@ impl Lifecycle {
             if left.unfinished > 0 {
                 tracing::warn!(
                     messages = left.unfinished,
-                    "messages were not dealt with when the host stopped"
+                    "messages were still unhandled when the bus closed"
                 );
             }
         }
         self.state.send_replace(HostState::Stopped);
     }
 
-    /// Ends what has begun.
+    /// Ends the parts that have started, within `deadline`.
     async fn end(&self, deadline: Instant) {
-        let works = std::mem::take(&mut *lock(&self.works));
-        // Work that is stuck leaves the others time to write down what they hold.
+        let started = std::mem::take(&mut *lock(&self.started));
+        // Three quarters for handlers and turns: a stuck one leaves the subsystems a quarter to flush.
         let drained = half_of(half_of(Instant::now(), deadline), deadline);
-        self.drain(works.subscriptions, drained).await;
-        for (name, subsystem) in works.subsystems.into_iter().rev() {
+        self.drain(started.subscriptions, drained).await;
+        for (name, subsystem) in started.subsystems.into_iter().rev() {
             let stopping = AssertUnwindSafe(subsystem.stop()).catch_unwind();
             match timeout_at(half_of(Instant::now(), deadline), stopping).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => tracing::error!(subsystem = name, "a subsystem panicked when it was stopped"),
-                Err(_) => tracing::warn!(subsystem = name, "a subsystem did not stop in time"),
+                Ok(Err(_)) => tracing::error!(subsystem = name, "a subsystem panicked while stopping"),
+                Err(_) => tracing::warn!(
+                    subsystem = name,
+                    "a subsystem did not stop in time; continuing without it"
+                ),
             }
         }
         let flushing = self.turns.engine().memory.flush();
         match timeout_at(half_of(Instant::now(), deadline), flushing).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "conversations could not be written when the host stopped"),
+            Ok(Err(error)) => tracing::error!(%error, "conversations could not be flushed while the host stopped"),
             Err(_) => {
-                tracing::warn!("conversations were not all folded when the host stopped; nothing of them is lost")
+                tracing::warn!("not all conversations were compacted before the deadline; none is lost")
             }
         }
     }
 
-    /// Takes no more messages, and lets handlers and then turns come to their ends; what is left then is cancelled.
+    /// Unsubscribes, and lets handlers and then turns come to their ends; the rest is cancelled at `deadline`.
     async fn drain(&self, subscriptions: Vec<Subscription>, deadline: Instant) {
         let engine = self.turns.engine();
-        // All of them stop at once, and are then waited for.
+        // Joined rather than one after the other: all of them unsubscribe at once, and are then waited for.
         let mut handlers = pin!(join_all(subscriptions.into_iter().map(Subscription::close)));
         let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
             .await
             .is_ok();
+        // Until here turns could still end with their answers. Now they end at their next journal point, which also ends
+        // the handlers that wait for them.
         engine.halt.cancel();
         engine.tasks.close();
         let _ = timeout_at(deadline, engine.tasks.wait()).await;
@@ -253,11 +259,13 @@ impl Lifecycle {
         }
         engine.abort_all();
         if !ended {
-            let _ = timeout(NOTICE, handlers).await;
+            let _ = timeout(CANCEL_GRACE, handlers).await;
         }
     }
 
-    /// Changes the state if the present one allows it; returns whether it did.
+    /// Advances the state if `allowed` accepts the present one. Returns `true` if it did.
+    ///
+    /// Compare and set are one operation under the lock of the channel, so of two concurrent calls one succeeds.
     fn advance(&self, next: HostState, allowed: impl Fn(HostState) -> bool) -> bool {
         self.state.send_if_modified(|state| {
             let is_allowed = allowed(*state);
@@ -268,24 +276,26 @@ impl Lifecycle {
         })
     }
 
+    /// Waits for another call of `stop`.
     async fn stopped(&self, deadline: Instant) {
         let mut state = self.state.subscribe();
         let _ = timeout_at(deadline, state.wait_for(|state| *state == HostState::Stopped)).await;
     }
 
+    /// Returns every reason why the host is not ready.
     pub(super) fn check(&self) -> Result<(), NotReady> {
         let mut reasons = Vec::new();
         let state = self.state();
         if state != HostState::Started {
             reasons.push(format!("its state is {state:?}"));
         }
-        let works = lock(&self.works);
+        let started = lock(&self.started);
         let wrong = |(name, subsystem): &(String, Arc<dyn Running>)| {
             let problem = subsystem.check().err()?;
             Some(format!("`{name}`: {problem}"))
         };
-        reasons.extend(works.subsystems.iter().filter_map(wrong));
-        let ended = works
+        reasons.extend(started.subsystems.iter().filter_map(wrong));
+        let ended = started
             .subscriptions
             .iter()
             .filter(|subscription| !subscription.is_active());
@@ -297,13 +307,13 @@ impl Lifecycle {
     }
 }
 
-/// The moment in the middle between two.
+/// Returns the moment halfway between two.
 fn half_of(from: Instant, to: Instant) -> Instant {
     from + to.saturating_duration_since(from) / 2
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What stands under these locks is whole at every moment, whoever panics.
+    // The values under these locks are valid at every moment, so a panic elsewhere cannot leave them half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

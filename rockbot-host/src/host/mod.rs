@@ -1,4 +1,6 @@
-//! The agent host: everything together, in one process.
+//! The agent host: an agent and everything that it needs, in one process.
+//!
+//! `builder` assembles the host, `lifecycle` starts and stops it; this file is its surface.
 
 mod builder;
 mod lifecycle;
@@ -14,7 +16,7 @@ use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
 use rockbot_core::{ToolName, TurnId};
 use tokio::time::Instant;
 
-pub use builder::{AgentHostBuilder, BuildError};
+pub use builder::{AgentHostBuilder, BuildError, MessageOptions, Stores, TurnPolicies};
 pub use lifecycle::{HostState, NotReady, StartError};
 
 use crate::agent::Agent;
@@ -23,17 +25,37 @@ use crate::profile::{AgentProfile, ProfileError, SystemPrompt};
 use crate::routing::RoutingLog;
 use lifecycle::Lifecycle;
 
-/// How long [`AgentHost::run_until`] lets running turns reach a journal point.
+/// Time that [`AgentHost::run_until`] gives running turns to reach a journal point.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// An agent and everything that it needs.
+/// An agent and everything that it needs: its model, tools, stores, bus and background work.
 ///
-/// A host lives in whatever tokio runtime builds and uses it; two hosts can live in one process.
+/// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one process. Dropping it
+/// ends all of its tasks; [`shutdown`](Self::shutdown) lets them reach a journal point first.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use std::time::Duration;
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_host::{AgentHost, HostState};
+///
+/// let host = AgentHost::builder("clerk").chat(ScriptedModel::new().says("Hello.")).build()?;
+/// host.start().await?;
+/// assert_eq!(host.agent().ask("session", "Hi!").await?.text, "Hello.");
+///
+/// host.shutdown(Duration::from_secs(10)).await;
+/// assert_eq!(host.state(), HostState::Stopped);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct AgentHost {
     agent: Agent,
     registry: Arc<dyn ToolRegistry>,
-    /// Whose the tools are that this host was given.
+    /// The owner under which this host registers its tools.
     tool_owner: Owner,
     journal: Arc<dyn TurnJournal>,
     prompt: Arc<SystemPrompt>,
@@ -41,119 +63,127 @@ pub struct AgentHost {
 }
 
 impl AgentHost {
-    /// Begins a host whose agent is called `name`.
+    /// Creates a builder of a host whose agent is called `name`.
     pub fn builder(name: &str) -> AgentHostBuilder {
         AgentHostBuilder::new(name)
     }
 
-    /// Begins a host that keeps nothing on disk: its turns and conversations end with the process.
+    /// Creates a builder of a host for tests and experiments, whose agent is called `agent`.
+    ///
+    /// It is the same as [`AgentHost::builder`]: without a [data folder](AgentHostBuilder::data_dir) turns and
+    /// conversations are kept in memory, and end with the process.
     pub fn in_memory() -> AgentHostBuilder {
         AgentHostBuilder::new("agent")
     }
 
-    /// The agent.
+    /// Returns the agent.
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Adds a tool while the host runs. The model sees it from its next call on, also within a turn.
+    /// Adds a tool while the host runs. The model sees it from its next request on, also within a turn.
     ///
     /// # Errors
     ///
-    /// Fails when the name is taken or not valid, the description is empty, or the schema cannot be used.
+    /// Returns an error if the name is taken or invalid, the description is empty, or the schema cannot be used.
     pub fn add_tool(&self, tool: Tool) -> Result<(), RegistryError> {
         self.registry.register(&self.tool_owner, tool)
     }
 
-    /// Removes a tool that was given to this host, by its builder or by [`AgentHost::add_tool`]. Returns whether
-    /// there was one.
+    /// Removes a tool that was added by the builder or by [`AgentHost::add_tool`]. Returns `true` if there was one.
     ///
-    /// Calls that run go on to their end; further ones are answered that there is no such tool. A running turn shows
-    /// it to the model until its end, so that the provider's prompt cache stays valid; later turns do not.
+    /// Running calls continue to their end; further calls get an error result. A running turn shows the tool to the model
+    /// until its end, so that the provider's prompt cache stays valid; later turns do not.
     ///
     /// # Errors
     ///
-    /// Fails when the tool belongs to somebody else, who registered it in a registry of their own.
+    /// Returns an error if the tool has another owner, which registered it in a shared registry.
     pub fn remove_tool(&self, name: &ToolName) -> Result<bool, RegistryError> {
         self.registry.unregister(&self.tool_owner, name)
     }
 
-    /// The tools.
+    /// Returns the registry of tools.
     pub fn tools(&self) -> &Arc<dyn ToolRegistry> {
         &self.registry
     }
 
-    /// Turns as a tower service, for those who want to put it behind a server of their own.
+    /// Returns the turns as a tower service, to put behind a server of your own.
     pub fn turns(&self) -> &TurnService {
         self.lifecycle.turns()
     }
 
-    /// Goes on with the turns that the end of an earlier process interrupted, and waits on with those that wait for
-    /// a person.
+    /// Resumes the turns that the end of an earlier process interrupted, and those that wait for a user's decision.
+    ///
+    /// [`AgentHost::start`] does so, too; a host that is not started calls this itself.
     ///
     /// # Errors
     ///
-    /// Fails when the journal cannot be read.
+    /// Returns an error if the journal cannot be read.
     pub async fn resume(&self) -> Result<Resumed, TurnError> {
         self.turns().engine().resume_all(|_| ProgressSink::none()).await
     }
 
-    /// What the journal tells of a turn.
+    /// Returns the journal's records of a turn; `None` when it has none, or none any more.
     ///
     /// # Errors
     ///
-    /// Fails when the journal cannot be read.
+    /// Returns an error if the journal cannot be read.
     pub async fn trace(&self, turn: &TurnId) -> Result<Option<StoredRun>, JournalError> {
         self.journal.read(turn).await
     }
 
-    /// Reads the files of the agent's profile again; returns whether its instructions have changed. Turns that run
-    /// keep the old ones.
+    /// Reads the files of the agent's profile again. Returns `true` if the instructions have changed.
+    ///
+    /// Later turns use the new instructions; running turns keep the old ones. Call it after an edit of the files; nothing
+    /// watches them. A host with fixed instructions returns `false`.
     ///
     /// # Errors
     ///
-    /// Fails when the files cannot be used; the agent then goes on with what it has.
+    /// Returns an error if the files cannot be used; the agent then keeps its instructions.
     pub fn reload_profile(&self) -> Result<bool, ProfileError> {
         self.prompt.reload()
     }
 
-    /// The agent's profile, if it has one.
+    /// Returns the agent's profile; `None` for a host with fixed instructions.
     pub fn profile(&self) -> Option<Arc<AgentProfile>> {
         self.prompt.profile()
     }
 
-    /// What the answers that turns of this process got cost, in tokens and money: in all, and by tier, session and turn.
+    /// Returns the ledger of what the turns of this process cost, in tokens and money: in total, and by tier, session and
+    /// turn.
     pub fn spending(&self) -> &Ledger {
         &self.turns().engine().ledger
     }
 
-    /// The newest decisions about tiers and what came of them, if somebody selects them.
+    /// Returns the newest decisions about tiers and their outcomes; `None` without a
+    /// [selector](AgentHostBuilder::tier_selector).
     pub fn routing_log(&self) -> Option<&RoutingLog> {
         let router = self.turns().engine().router.as_ref();
         router.map(|router| router.log())
     }
 
-    /// What the host has: its stores, its bus, everything that its subsystems gave.
+    /// Returns the shared parts of the host: its stores, its bus, and everything that its subsystems provide.
     pub fn parts(&self) -> &Parts {
         self.lifecycle.parts()
     }
 
-    /// Starts the subsystems in the order of their stages, goes on with interrupted turns, and then begins to take
-    /// messages. A host that is only asked through its [`Agent`] need not be started, but then calls
-    /// [`AgentHost::resume`] itself to go on with interrupted turns.
+    /// Starts the subsystems in the order of their stages, resumes interrupted turns, and subscribes to messages last.
+    ///
+    /// A host that is only asked through its [`Agent`] need not be started, but must then call [`AgentHost::resume`]
+    /// itself to resume interrupted turns.
     ///
     /// # Errors
     ///
-    /// Fails when something cannot start; what had started is stopped again.
+    /// Returns an error if a part cannot start; the parts that had started are stopped again.
     pub async fn start(&self) -> Result<Resumed, StartError> {
         self.lifecycle.start().await
     }
 
-    /// Starts, runs until `stop` resolves, and shuts down.
+    /// Starts the host, waits until `stop` resolves, and shuts down within 10 seconds.
     ///
     /// # Errors
     ///
-    /// Fails as [`AgentHost::start`] does.
+    /// Returns an error if [`AgentHost::start`] does.
     pub async fn run_until(&self, stop: impl Future) -> Result<(), StartError> {
         self.start().await?;
         stop.await;
@@ -161,24 +191,25 @@ impl AgentHost {
         Ok(())
     }
 
-    /// Stops within `deadline`: takes no more messages, lets running turns reach a journal point, from where the next
-    /// process goes on with them, and lets subsystems write down what they hold. What has not ended by then is
-    /// cancelled; work gets three quarters of the time, then each subsystem half of what is left.
-    /// Calling it again does no harm.
+    /// Stops the host within `deadline`: it unsubscribes, lets running turns reach a journal point from which the next
+    /// process resumes them, and lets subsystems flush.
+    ///
+    /// Handlers and turns get three quarters of the time and are cancelled then; each subsystem gets half of the rest.
+    /// Calling it again waits for the first call.
     pub async fn shutdown(&self, deadline: Duration) {
         self.lifecycle.stop(Instant::now() + deadline).await;
     }
 
-    /// Where the host is in its life. A process is alive as long as this is not [`HostState::Stopped`].
+    /// Returns the state of the host. For a liveness probe, a process is alive until this is [`HostState::Stopped`].
     pub fn state(&self) -> HostState {
         self.lifecycle.state()
     }
 
-    /// Whether everything works: it has started, every subsystem can do its work, and messages are taken.
+    /// Checks that the host has started, every subsystem is healthy, and every subscription is active: a readiness probe.
     ///
     /// # Errors
     ///
-    /// Says what is wrong.
+    /// Returns an error with every reason if the host is not ready.
     pub fn readiness(&self) -> Result<(), NotReady> {
         self.lifecycle.check()
     }
@@ -186,7 +217,7 @@ impl AgentHost {
 
 impl Drop for AgentHost {
     fn drop(&mut self) {
-        // Every task belongs to the host and ends with it.
+        // Every task belongs to the host: without it a turn would run on with no way to stop it.
         self.turns().engine().abort_all();
     }
 }

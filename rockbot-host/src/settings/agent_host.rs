@@ -7,35 +7,35 @@ use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
-/// How long a turn may go on.
+/// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentHostSettings {
-    /// `MaxToolIterations`: how many times a turn may ask the model. When they are used up one last answer without
-    /// tools is asked for. Default 50.
+    /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is asked
+    /// for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
-    /// `MaxCompletionReprompts`: how many times the model is sent back when its answer is not complete; 0 is never.
-    /// Default 2.
+    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent back to the model; 0
+    /// asks no judge. Default 2.
     pub max_completion_reprompts: u32,
-    /// `MaxFollowUpPasses`: how many times a complete answer may be followed up; 0 is never. Default 1.
+    /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer; 0 asks no judge. Default 1.
     pub max_follow_up_passes: u32,
-    /// `ToolResultMaxChars`: how long a tool's result may be before its middle is left out, in bytes; 0, the default, is
-    /// as long as it may stay in one piece.
+    /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer one loses its middle. Default 0, which sets
+    /// no limit here.
     pub tool_result_max_chars: usize,
-    /// `ToolResultStashWatermarkTokens`: how many tokens a request may have, roughly, before something is left out of it;
-    /// 0 is as many as the model takes. Default 30 000.
+    /// `ToolResultStashWatermarkTokens`: maximum length of a request in tokens, estimated; parts of a longer one are
+    /// removed. 0 sets no limit but the model's context window. Default 30 000.
     pub tool_result_stash_watermark_tokens: u64,
-    /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: how much of what stays of a result is its beginning, in
-    /// percent. Default 60.
+    /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: percentage of a shortened result that is its beginning.
+    /// Default 60 (`0.6`).
     pub tool_result_head_percent: u8,
-    /// `MaxToolCalls`: how many tool calls may run in a turn. Default 200.
+    /// `MaxToolCalls`: maximum number of tool calls in a turn. Default 200.
     pub max_tool_calls: NonZeroU32,
-    /// `MaxTurnTime`: how long a turn may work. Default 10 minutes.
+    /// `MaxTurnTime`: maximum working time of a turn, without the time that it waits for a user. Default 10 minutes.
     pub max_turn_time: Duration,
-    /// `MaxTurnTokens`: how many tokens a turn may spend. Default: no limit.
+    /// `MaxTurnTokens`: maximum number of tokens of a turn, input and output. Default: no limit.
     pub max_turn_tokens: Option<NonZeroU64>,
-    /// `MaxTurnCost`: how much money a turn may spend, in US dollars. Default: no limit. The host needs to know the
-    /// prices of its models then.
+    /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the prices of its
+    /// models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
     pub max_turn_cost: Option<MicroUsd>,
 }
 
@@ -89,7 +89,7 @@ impl AgentHostSettings {
     }
 }
 
-/// With no money at all there would be no answers.
+/// Reads an amount above zero: with a limit of zero no turn could ask its model.
 fn cost(section: &Section<'_>, name: &str) -> Result<Option<MicroUsd>, ConfigError> {
     let Some(setting) = section.setting(name) else {
         return Ok(None);
@@ -100,7 +100,7 @@ fn cost(section: &Section<'_>, name: &str) -> Result<Option<MicroUsd>, ConfigErr
     }
 }
 
-/// A share of the whole.
+/// A share from 0 to 1 with at most two decimals, as whole percent.
 struct Percent(u8);
 
 impl FromSetting for Percent {

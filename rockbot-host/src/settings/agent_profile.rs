@@ -6,29 +6,29 @@ use rockbot_core::config::{Config, ConfigError};
 
 use crate::profile::AgentProfileOptions;
 
-/// Where an agent lives in production: the volume of its container.
+/// The base folder of an agent in production: the volume of its container.
 pub const PRODUCTION_FOLDER: &str = "/data/agent";
 
-/// Where the agent lives, and the files that say who it is.
+/// The base folder of the agent, and the files of its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentProfileSettings {
-    /// `BasePath`, the folder of the profile and of everything that the agent keeps: default [`PRODUCTION_FOLDER`] if
-    /// there is such a folder, else what the host chooses. And `SoulPath`, `DirectivesPath`, `StylePath` and
-    /// `MemoryRulesPath` in it, with the defaults of [`AgentProfileOptions`].
+    /// `BasePath`: the folder of the profile and of everything that the agent stores. Default [`PRODUCTION_FOLDER`] if that
+    /// folder exists, else the folder that the program passes. `SoulPath`, `DirectivesPath`, `StylePath` and
+    /// `MemoryRulesPath`: files in it, with the defaults of [`AgentProfileOptions`].
     pub options: AgentProfileOptions,
-    /// Why it is that folder.
+    /// The reason for the choice of the base folder.
     pub chosen: FolderChoice,
 }
 
-/// Why a folder was chosen.
+/// The reason for the choice of a base folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FolderChoice {
-    /// The configuration names it.
+    /// The configuration names the folder.
     Configured,
-    /// It is [`PRODUCTION_FOLDER`], and that is there.
+    /// The folder [`PRODUCTION_FOLDER`] exists.
     Production,
-    /// It is what the host chose for itself.
+    /// The program passed the folder.
     OfTheHost,
 }
 
@@ -47,18 +47,18 @@ impl AgentProfileSettings {
         Ok(Self { options, chosen })
     }
 
-    /// The folder in which the agent lives.
+    /// Returns the base folder.
     pub fn base_path(&self) -> &Path {
         &self.options.base_path
     }
 
-    /// Whether there is a profile in that folder: its first file, `soul.md` unless set otherwise.
+    /// Returns `true` if the base folder has a profile: its first file, `soul.md` unless `SoulPath` names another one.
     pub fn is_there(&self) -> bool {
         self.base_path().join(&self.options.soul).exists()
     }
 }
 
-/// The first of the three folders that can be meant.
+/// Chooses the base folder: the configured one, else the production folder if it exists, else the program's.
 pub(super) fn choose(configured: Option<PathBuf>, production: &Path, data_folder: &Path) -> (PathBuf, FolderChoice) {
     match configured {
         Some(folder) => (folder, FolderChoice::Configured),

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
-/// What was said.
+/// The options of conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConversationMemorySettings {
-    /// `BasePath`: the folder of conversations. Default `conversations`.
+    /// `BasePath`: the folder of conversations. Default `conversations` below the base folder.
     pub base_path: PathBuf,
-    /// `MaxTurnsPerSession`: how many turns of a session are kept. Default 50.
+    /// `MaxTurnsPerSession`: maximum number of turns that a session keeps. Default 50.
     pub max_turns_per_session: NonZeroU32,
-    /// `SessionIdleTimeout`: how long after its last turn a session is forgotten. Default 1 hour.
+    /// `SessionIdleTimeout`: time after its last turn for which a session stays in memory; on disk it is kept. Default 1
+    /// hour.
     pub session_idle_timeout: Duration,
 }
 

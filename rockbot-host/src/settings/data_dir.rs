@@ -1,44 +1,57 @@
-//! Whether a folder can hold what an agent keeps, found out without leaving anything behind.
+//! A check whether a folder can be the data folder of a host. It leaves no trace.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can be said about a folder that can be used.
+/// The state of a usable data folder.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_host::settings::DataDir;
+///
+/// let folder = tempfile::tempdir()?;
+/// assert_eq!(DataDir::check(folder.path())?, DataDir::Ready);
+/// assert_eq!(DataDir::check(&folder.path().join("agent"))?, DataDir::ToBeMade);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataDir {
-    /// It is there, and files can be written into it.
+    /// The folder exists and is writable.
     Ready,
-    /// It is not there, and can be made.
+    /// The folder does not exist and can be created; the host creates it.
     ToBeMade,
 }
 
-/// Why a folder cannot be used.
+/// The error of [`DataDir::check`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataDirError {
-    /// Something else has this name.
+    /// The path, or one above it, is not a folder.
     #[error("`{0}` is not a folder: remove it, or choose another folder")]
     NotAFolder(PathBuf),
-    /// Nothing can be written here.
-    #[error("nothing can be written in `{folder}`: {source}; change its permissions, or choose another folder")]
+    /// The folder is not writable.
+    #[error("`{folder}` is not writable: {source}; change its permissions, or choose another folder")]
     NotWritable {
-        /// The folder, or the nearest one above that is there.
+        /// The folder, or the nearest existing one above it.
         folder: PathBuf,
-        /// Why not.
+        /// The error of the attempt to write.
         source: io::Error,
     },
-    /// Another host works here.
-    #[error("another process works in `{0}`: stop that one, or choose another folder")]
+    /// Another process has its data in the folder.
+    #[error("another process uses `{0}`: stop that process, or choose another folder")]
     InUse(PathBuf),
 }
 
 impl DataDir {
-    /// Looks whether a host could keep its data in `folder`. A file is written there and removed.
+    /// Checks whether a host could keep its data in `folder`.
+    ///
+    /// A file is created there, or in the nearest existing folder above it, and removed again.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is not there and cannot be made, cannot be written, or another process works in it.
+    /// Returns an error if the folder cannot be created or written, or another process uses it.
     pub fn check(folder: &Path) -> Result<Self, DataDirError> {
         let existing = nearest(folder);
         if !existing.is_dir() {
@@ -62,7 +75,7 @@ impl DataDir {
     }
 }
 
-/// The folder itself, or the nearest one above it that is there.
+/// Returns the nearest existing path: the folder itself, or one above it.
 fn nearest(folder: &Path) -> &Path {
     let mut above = folder.ancestors().take_while(|path| !path.as_os_str().is_empty());
     above
@@ -70,14 +83,14 @@ fn nearest(folder: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Permissions do not tell everything: only writing does.
+/// Creates a file and removes it. Permission bits are not enough: quotas and read-only mounts refuse as well.
 fn try_to_write(folder: &Path) -> io::Result<()> {
     let path = folder.join(format!(".rockbot-check-{}", std::process::id()));
     File::create_new(&path)?;
     std::fs::remove_file(&path)
 }
 
-/// Whether somebody holds the lock of the turn journal.
+/// Reports whether another process holds the lock of the turn journal.
 fn is_in_use(lock: &Path) -> io::Result<bool> {
     let file = match OpenOptions::new().read(true).write(true).open(lock) {
         Ok(file) => file,

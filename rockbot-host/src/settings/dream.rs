@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
-/// Tidying up memories and skills while nobody asks anything.
+/// The consolidation of memories and skills while the agent is idle. It has no effect yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DreamSettings {
-    /// `Enabled`. Default true.
+    /// `Enabled`: whether dreams take place. Default `true`.
     pub enabled: bool,
-    /// `InitialDelay`: how long after the start the first dream begins. Default 5 minutes.
+    /// `InitialDelay`: time from the start of the host to the first dream. Default 5 minutes.
     pub initial_delay: Duration,
-    /// `Interval`: how long from one dream to the next. Default 4 hours.
+    /// `Interval`: time from one dream to the next. Default 4 hours.
     pub interval: Duration,
-    /// `TierRoutingReviewEnabled`: whether dreams review which tier requests went to. Default true.
+    /// `TierRoutingReviewEnabled`: whether dreams review the tiers to which requests were routed. Default `true`.
     pub tier_routing_review_enabled: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Settings of a host: the sections of its configuration, with their defaults.
+//! The settings of a host: the sections of its configuration, with their defaults.
 //!
-//! All names and defaults are those of the configuration reference, so a file written after it is read without a
-//! warning. A host hands them to its builder:
+//! All names and defaults are those of the configuration reference, so a file written for it is read without a warning.
+//! A program passes the settings to the builder:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -17,9 +17,10 @@
 //!
 //! # Sections of your own
 //!
-//! A host hands its [`Config`] to its subsystems, and each reads the sections that are its own while it
-//! [declares](rockbot_core::subsystem::Subsystem::declare). What is wrong there keeps the host from being built, together
-//! with everything else that is wrong. [`Config::unknown`] is to be asked afterwards, when everybody has read.
+//! A host passes its [`Config`] to its subsystems, and each reads its own sections while it
+//! [declares](rockbot_core::subsystem::Subsystem::declare). An invalid setting keeps the host from being built, and is
+//! reported together with all other problems. [`Config::unknown`] lists the settings that no part has read; call it
+//! after the host was built.
 //!
 //! ```
 //! use std::path::Path;
@@ -32,7 +33,7 @@
 //! use rockbot_host::AgentHost;
 //! use rockbot_host::settings::HostSettings;
 //!
-//! /// Switches a lamp off when nobody is there.
+//! /// Switches a lamp off after a while.
 //! #[derive(Debug, Default)]
 //! struct Lamp {
 //!     off_after: Duration,
@@ -44,9 +45,9 @@
 //!         "lamp"
 //!     }
 //!
-//!     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
-//!         // Nothing is set in a host without settings.
-//!         let config = needs.parts().get::<Config>().unwrap_or_default();
+//!     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
+//!         // A host without settings has no configuration: then every default applies.
+//!         let config = declarations.parts().get::<Config>().unwrap_or_default();
 //!         self.off_after = config.section("Lamp")?.get_or("OffAfter", Duration::from_secs(600))?;
 //!         Ok(())
 //!     }
@@ -69,22 +70,22 @@
 //! # Ok::<_, BoxError>(())
 //! ```
 //!
-//! # The reference
+//! # Sections
 //!
 //! Not every setting has an effect yet:
 //!
 //! | section | effect today |
 //! |---|---|
-//! | `AgentProfile` | `BasePath` is the data folder; with a `soul.md` in it, also the profile |
-//! | `AgentHost` | all of it: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
-//! | `ModelBehaviors` | all of it: see [`behavior`](crate::behavior) |
-//! | `LLM` | read by `rockbot-llm`: models, and the gateway in front of them |
-//! | `ConversationMemory` | how many entries a session keeps, how long it stays in memory, in which folder it lies |
-//! | `Memory`, `Skills` | all of it, in a host with `Memory` of `rockbot-memory` |
+//! | `AgentProfile` | `BasePath` is the data folder; it is the profile, too, when it has a `soul.md` |
+//! | `AgentHost` | all settings: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
+//! | `ModelBehaviors` | all settings, see [`behavior`](crate::behavior) |
+//! | `LLM` | read by `rockbot-llm`: models, and the gateway before them |
+//! | `ConversationMemory` | all settings: the window of a session, its time in memory, its folder |
+//! | `Memory`, `Skills` | all settings, in a host with `Memory` of `rockbot-memory` |
 //! | `Feedback` | `BasePath` and `Retention` in a host with `Memory`, the other times in one with `SessionEvaluation` of `rockbot-memory` |
-//! | `RabbitMq`, `Dream` | checked, and wait for their part |
+//! | `RabbitMq`, `Dream` | validated, without an effect yet |
 //!
-//! Sections of parts that a host does not have are left alone.
+//! Sections of parts that a host does not have are ignored.
 //!
 //! ```
 //! use std::path::Path;
@@ -144,38 +145,41 @@ pub use self::data_dir::{DataDir, DataDirError};
 pub use self::dream::DreamSettings;
 pub use self::rabbit_mq::RabbitMqSettings;
 
-/// The sections that are read and checked, and have no effect yet.
+/// The sections that are read and validated, and have no effect yet.
 pub const WAITING_SECTIONS: [&str; 2] = ["RabbitMq", "Dream"];
 
-/// The sections of the reference that subsystems read. A host need not have them, so here they are only known.
+/// The sections of the reference that subsystems read. They are registered here, so a host without these subsystems does
+/// not report them as unknown.
 const SECTIONS_OF_PARTS: [&str; 3] = ["Memory", "Skills", "Feedback"];
 
-/// The settings of a host. What stands in [`settings`](self) says which of them have an effect.
+/// The settings of a host. The table in [`settings`](self) lists those that have an effect.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HostSettings {
-    /// `AgentProfile`: where the agent lives.
+    /// The section `AgentProfile`: the base folder and the files of the profile.
     pub agent_profile: AgentProfileSettings,
-    /// `AgentHost`: how long a turn may go on.
+    /// The section `AgentHost`: the limits of a turn.
     pub agent_host: AgentHostSettings,
-    /// `RabbitMq`: the message broker; `None` when the section is not there.
+    /// The section `RabbitMq`: the message broker; `None` when the configuration has no such section.
     pub rabbit_mq: Option<RabbitMqSettings>,
-    /// `Dream`: tidying up memories and skills.
+    /// The section `Dream`: the consolidation of memories and skills.
     pub dream: DreamSettings,
-    /// `ConversationMemory`: what was said.
+    /// The section `ConversationMemory`: the conversations.
     pub conversation_memory: ConversationMemorySettings,
-    /// `ModelBehaviors`, and the folder `model-behaviors` of the base folder: how particular models are treated.
+    /// The section `ModelBehaviors` and the folder `model-behaviors` of the base folder: exceptions for particular models.
     pub model_behaviors: Arc<ModelBehaviors>,
     config: Config,
 }
 
 impl HostSettings {
-    /// The settings in `config`. Relative folders are below `AgentProfile.BasePath`; when that is not set it is
-    /// `/data/agent`, if there is such a folder, else `data_folder`.
+    /// Reads the settings of `config`.
+    ///
+    /// Relative folders are below `AgentProfile.BasePath`. When that is not set, it is `/data/agent` if that folder exists,
+    /// else `data_folder`.
     ///
     /// # Errors
     ///
-    /// Fails at the first setting that is not what it must be.
+    /// Returns an error for the first invalid setting, with its name, its source and the expected value.
     pub fn read(config: &Config, data_folder: &Path) -> Result<Self, ConfigError> {
         let agent_profile = AgentProfileSettings::read(config, data_folder)?;
         let base = agent_profile.base_path();
@@ -193,17 +197,17 @@ impl HostSettings {
         })
     }
 
-    /// Where they come from: what subsystems read their own sections from.
+    /// Returns the configuration, from which subsystems read their own sections.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What a turn may spend, as the section `AgentHost` says.
+    /// Returns the budget of a turn, from the section `AgentHost`.
     pub fn budget(&self) -> Budget {
         self.agent_host.budget()
     }
 
-    /// When something of a conversation is left out.
+    /// Returns the limits of a conversation's length, from the section `AgentHost`.
     pub fn context_economy(&self) -> ContextEconomy {
         let AgentHostSettings {
             tool_result_max_chars: max_len,
@@ -219,7 +223,7 @@ impl HostSettings {
         }
     }
 
-    /// How often a turn may look at its own answer again.
+    /// Returns the limits of self-evaluation, from the section `AgentHost`.
     pub fn evaluation(&self) -> Evaluation {
         Evaluation {
             max_completion_reprompts: self.agent_host.max_completion_reprompts,

@@ -3,19 +3,19 @@
 use rockbot_core::Secret;
 use rockbot_core::config::{Config, ConfigError};
 
-/// How to reach the message broker.
+/// The address and the credentials of the message broker. They have no effect yet.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RabbitMqSettings {
-    /// `HostName`. Default `localhost`.
+    /// `HostName`: the broker's host. Default `localhost`.
     pub host_name: String,
-    /// `Port`. Default 5672.
+    /// `Port`: the broker's AMQP port. Default 5672.
     pub port: u16,
-    /// `UserName`. Default `guest`, whom a broker lets in from its own machine only.
+    /// `UserName`: the user. Default `guest`, which a broker accepts from its own machine only.
     pub user_name: String,
-    /// `Password`. Default `guest`.
+    /// `Password`: the password, redacted in logs. Default `guest`.
     pub password: Secret,
-    /// `VirtualHost`. Default `/`.
+    /// `VirtualHost`: the virtual host. Default `/`.
     pub virtual_host: String,
 }
 

@@ -113,7 +113,7 @@ fn what_would_never_or_always_happen_is_refused() {
 }
 
 #[test]
-fn the_folder_of_production_is_used_when_it_is_there() {
+fn the_folder_of_production_is_used_when_it_exists() {
     let production = tempfile::tempdir().unwrap();
     let choose = |configured: Option<&str>, production: &Path| {
         agent_profile::choose(configured.map(PathBuf::from), production, Path::new("data"))

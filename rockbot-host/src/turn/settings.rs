@@ -25,7 +25,7 @@ pub struct PolicySnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<ModelTier>,
     /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
-    /// host's [`LargeResultPolicy`](rockbot_core::tool::LargeResultPolicy).
+    /// host's [`LargeResultPolicy`](crate::large_result::LargeResultPolicy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_threshold: Option<usize>,
     /// The weaknesses of models that are answered with a nudge.
@@ -145,7 +145,7 @@ impl Default for Evaluation {
 #[non_exhaustive]
 pub struct ContextEconomy {
     /// Maximum length of a tool result in bytes; a longer one loses its middle. `None`, the default, sets no limit
-    /// beyond [`large_results`](crate::AgentHostBuilder::large_results). A result that is only a little longer
+    /// beyond [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a little longer
     /// stays unchanged, since the notice about the removed part takes room, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_len: Option<usize>,

@@ -95,7 +95,7 @@ impl Subsystem for SessionEvaluation {
         if options.poll_interval.is_zero() {
             return Err("the poll interval of session evaluation is zero: set some time, such as 5 minutes".into());
         }
-        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
+        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.stores(…)` with a `Stores::with_feedback`");
         if let Some(folder) = needs.parts().data_dir() {
             let (file, entries) = QueueFile::open(folder.join(QUEUE_FOLDER))?;
             self.queue = Arc::new(EvaluationQueue::of(entries));

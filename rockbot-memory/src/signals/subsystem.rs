@@ -54,7 +54,7 @@ impl Subsystem for FeedbackSignals {
     }
 
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
-        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.feedback(…)` with a store");
+        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.stores(…)` with a `Stores::with_feedback`");
         needs.observe(Observer(self.sender.clone()));
         Ok(())
     }

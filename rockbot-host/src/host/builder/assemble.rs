@@ -1,6 +1,6 @@
-//! From settings to a host: everybody declares, what is wrong is told at once, and only then is it put together.
+//! Assembly of a host: subsystems declare, all problems are reported at once, and only then are the parts created and
+//! connected.
 
-use std::fmt;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use rockbot_core::{AgentIdentity, BoxError, IdSource};
 
 use super::AgentHostBuilder;
 use super::collect::Patterns;
+use super::error::{BuildError, NoChat, NoPrice, note};
 use crate::agent::Agent;
 use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
@@ -33,38 +34,7 @@ use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
 use crate::tool::ToolDispatcher;
 
-/// What keeps a host from being built. All of it is reported at once.
-#[derive(thiserror::Error)]
-#[error("the agent host cannot be built: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-pub struct BuildError {
-    /// Each thing that is missing or wrong.
-    pub problems: Vec<BoxError>,
-}
-
-/// The message: a `main` that returns the error prints this.
-impl fmt::Debug for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// No model was given.
-#[derive(Debug, thiserror::Error)]
-#[error("it has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env_or_offline()?`")]
-struct NoChat;
-
-/// Nobody knows what a model costs, and turns have a limit in money.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "turns have a limit in money (`max_cost`), and nobody knows what the model `{model}` of the tier {} costs: give its price with `.prices(…)`, or set no such limit",
-    .tier.name()
-)]
-struct NoPrice {
-    tier: ModelTier,
-    model: Arc<str>,
-}
-
-/// Stands where a host that only handles messages and runs tools has no model.
+/// The chat client of a host without a model, which only handles messages and serves tools.
 #[derive(Debug)]
 struct NoModel;
 
@@ -79,7 +49,7 @@ impl ChatClient for NoModel {
     }
 }
 
-/// What a host is put together from.
+/// The parts from which the host is assembled.
 struct HostDeps {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
@@ -93,18 +63,20 @@ struct HostDeps {
 }
 
 impl AgentHostBuilder {
-    /// Builds the host. Whoever embeds it can ask its [`Agent`] at once; its subsystems and subscriptions begin with
-    /// [`AgentHost::start`] or [`AgentHost::run_until`].
+    /// Builds the host.
+    ///
+    /// Its [`Agent`] can be asked at once. Its subsystems and subscriptions begin with [`AgentHost::start`] or
+    /// [`AgentHost::run_until`].
     ///
     /// # Errors
     ///
-    /// Fails when there is no chat client, a tool cannot be registered, the data folder or the profile cannot be
-    /// used, and when something needs what nobody gives. The error lists every problem.
+    /// Returns an error if there is no chat client, a tool cannot be registered, the data folder or the profile cannot be
+    /// used, or a subsystem requires a part that no other provides. The error lists every problem.
     pub fn build(mut self) -> Result<AgentHost, BuildError> {
         let registry = self.registry.take();
         let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));
         let identity = self.identity.take().unwrap_or_else(|| {
-            // From the host's own source, so that a test can tell it beforehand.
+            // From the host's own source, so that a test can predict it.
             AgentIdentity::new(&*self.name).with_instance_id(self.ids.next_id())
         });
         let owner = Owner::new(identity.name());
@@ -114,14 +86,16 @@ impl AgentHostBuilder {
             _ => Err(BuildError { problems }),
         };
         built.map_err(|mut error| {
-            // The registry may be shared: what this host put into it would stand in the next one's way.
+            // The registry may be shared: tools that this host registered would collide with those of the next one.
             let left = registry.replace_source(&owner, Vec::new());
             error.problems.extend(left.err().map(BoxError::from));
             error
         })
     }
 
-    /// Everything that the host needs; what is wrong is noted.
+    /// Collects the parts of the host, and adds what is wrong to `problems`. Returns `None` if a part is missing.
+    ///
+    /// It continues after a problem, so that the error lists all of them.
     fn gather(
         &mut self,
         identity: &AgentIdentity,
@@ -171,7 +145,7 @@ impl AgentHostBuilder {
         })
     }
 
-    /// The models whose price nobody knows, where it must be known.
+    /// Returns the models whose price must be known, because turns have a limit in money, and is not.
     fn unpriced(&self, chat: &dyn ChatClient) -> impl Iterator<Item = NoPrice> {
         let has_limit = self.policy.budget.max_cost.is_some();
         let tiers = ModelTier::ALL.into_iter().filter(move |_| has_limit);
@@ -181,15 +155,16 @@ impl AgentHostBuilder {
                 let tier = tier.name();
                 tracing::warn!(
                     tier,
-                    "turns have a limit in money, and the chat client does not say which model it asks: \
-                    answers whose price nobody knows will not count"
+                    "turns have a limit in money, and the chat client does not name the model that it asks: \
+                    answers whose price is unknown will not count; implement `ChatClient::model_of`"
                 );
                 None
             }
         })
     }
 
-    /// Lets everybody say what they give and need.
+    /// Merges the declarations of the builder and of all subsystems, and adds missing parts and conflicts to
+    /// `problems`.
     fn declare(
         &mut self,
         identity: &AgentIdentity,
@@ -205,25 +180,25 @@ impl AgentHostBuilder {
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
         }
-        let mut needs = Declarations::new(parts);
-        needs.begin("the builder");
+        let mut declarations = Declarations::new(parts);
+        declarations.begin("the builder");
         for give in std::mem::take(&mut self.given) {
-            give(&mut needs);
+            give(&mut declarations);
         }
         for subsystem in &mut self.subsystems {
             let name = subsystem.name().to_owned();
-            needs.begin(&name);
-            if let Err(error) = subsystem.declare(&mut needs) {
+            declarations.begin(&name);
+            if let Err(error) = subsystem.declare(&mut declarations) {
                 problems.push(format!("`{name}`: {error}").into());
             }
         }
-        let mut declared = needs.merge();
+        let mut declared = declarations.merge();
         problems.extend(declared.missing.drain(..).map(BoxError::from));
         problems.extend(declared.conflicts.drain(..).map(BoxError::from));
         declared
     }
 
-    /// The guides, and the tools to read them when there are any.
+    /// Registers the guides, and returns the tools that read them; none without a guide.
     fn guides(&mut self, declared: &mut MergedDeclarations, problems: &mut Vec<BoxError>) -> Vec<Tool> {
         let guides = ToolGuides::new();
         for guide in self.guides.drain(..).chain(declared.guides.drain(..)) {
@@ -366,9 +341,4 @@ fn replies(bus: &Arc<dyn Bus>, identity: &AgentIdentity) -> Arc<dyn ReplySender>
         publisher: bus.clone(),
         identity: identity.clone(),
     })
-}
-
-/// What went well; what did not is noted.
-pub(super) fn note<T, E: Into<BoxError>>(result: Result<T, E>, problems: &mut Vec<BoxError>) -> Option<T> {
-    result.map_err(|error| problems.push(error.into())).ok()
 }

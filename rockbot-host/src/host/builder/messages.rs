@@ -1,4 +1,4 @@
-//! The bus, and what comes over it.
+//! The message side: the bus, its subscriptions, and the handlers of messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,39 +8,115 @@ use serde::de::DeserializeOwned;
 
 use super::AgentHostBuilder;
 use crate::handlers::{TOOL_TOPIC, UserOptions};
+use crate::pipeline::TIME_LIMIT;
 
+/// The options of the message side, for [`AgentHostBuilder::message_options`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_host::MessageOptions;
+///
+/// let options = MessageOptions::new().with_handler_time_limit(Duration::from_secs(30)).with_reply_topics(["desk.*"]);
+/// assert_eq!(options.reply_topics, ["desk.*"]);
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct MessageOptions {
+    /// Maximum time that a handler may take. A message whose handler exceeds it is delivered again. Default 5 minutes.
+    pub handler_time_limit: Duration,
+    /// The patterns of topics under which the host replies. A message that names another reply topic becomes a dead
+    /// letter. Empty, the default, allows every topic to which the host itself does not subscribe.
+    pub reply_topics: Vec<String>,
+    /// The topic over which [`serve_tools`](AgentHostBuilder::serve_tools) takes calls. Default `tool.invoke`. On a bus
+    /// with several hosts that serve tools each needs a topic of its own: all hosts that share one answer every call,
+    /// also those that do not have the tool.
+    pub tool_topic: String,
+    /// The options of [`serve_users`](AgentHostBuilder::serve_users).
+    pub users: UserOptions,
+}
+
+impl Default for MessageOptions {
+    fn default() -> Self {
+        Self {
+            handler_time_limit: TIME_LIMIT,
+            reply_topics: Vec::new(),
+            tool_topic: TOOL_TOPIC.to_owned(),
+            users: UserOptions::default(),
+        }
+    }
+}
+
+impl MessageOptions {
+    /// Creates the default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the maximum time that a handler may take.
+    #[must_use]
+    pub fn with_handler_time_limit(mut self, limit: Duration) -> Self {
+        self.handler_time_limit = limit;
+        self
+    }
+
+    /// Sets the patterns of topics under which the host replies.
+    #[must_use]
+    pub fn with_reply_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        self.reply_topics = patterns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the topic over which the host serves its tools.
+    #[must_use]
+    pub fn with_tool_topic(mut self, topic: impl Into<String>) -> Self {
+        self.tool_topic = topic.into();
+        self
+    }
+
+    /// Sets the options of serving users.
+    #[must_use]
+    pub fn with_users(mut self, options: UserOptions) -> Self {
+        self.users = options;
+        self
+    }
+}
+
+/// Messages: the bus, subscriptions, and handlers.
 impl AgentHostBuilder {
-    /// The bus that brings messages and takes replies. It is closed when the host stops.
+    /// Sets the bus that delivers messages and takes replies. The host closes it when it stops.
     pub fn bus(mut self, bus: impl Bus) -> Self {
         self.messages.bus = Some(Arc::new(bus));
         self.messages.bus_is_shared = false;
         self
     }
 
-    /// A bus that others use, too: the host leaves it open.
+    /// Sets a bus that other components use, too. The host leaves it open when it stops.
     pub fn shared_bus(mut self, bus: Arc<dyn Bus>) -> Self {
         self.messages.bus = Some(bus);
         self.messages.bus_is_shared = true;
         self
     }
 
-    /// Takes the messages of all topics that match `pattern` (`*` stands for one segment, `#` for any number), one at
-    /// a time. All instances of this agent share them.
+    /// Subscribes to all topics that match `pattern` (`*` stands for one segment, `#` for any number), and handles their
+    /// messages one at a time. All instances of this agent share the subscription.
     pub fn subscribe_to(self, pattern: impl Into<String>) -> Self {
         self.subscribe_with(pattern, SubscribeOptions::new())
     }
 
-    /// Takes the messages of all topics that match `pattern`, served as `options` say.
+    /// Subscribes to all topics that match `pattern`, with the concurrency, order and retries of `options`.
     pub fn subscribe_with(mut self, pattern: impl Into<String>, options: SubscribeOptions) -> Self {
         self.messages.subscriptions.push((pattern.into(), options));
         self
     }
 
-    /// Handles messages of type `M`. A handler is a type of one's own or an async closure
-    /// `|message: M, cx: MessageContext| async { … }`.
+    /// Handles messages of type `M`.
     ///
-    /// A message without a handler, and one whose body does not fit, becomes a dead letter that says why. A message
-    /// that was handled is not handled again when the bus delivers it once more.
+    /// A handler is a type that implements [`MessageHandler`], or an async closure
+    /// `|message: M, cx: MessageContext| async { … }`. A message without a handler, and one whose body cannot be parsed,
+    /// becomes a dead letter with the reason. A message that was handled is not handled again when the bus redelivers
+    /// it.
     pub fn handle<M, H>(mut self, handler: H) -> Self
     where
         M: Message + DeserializeOwned + Send + 'static,
@@ -50,7 +126,7 @@ impl AgentHostBuilder {
         self
     }
 
-    /// As [`AgentHostBuilder::handle`], for an `M` whose type on the wire is `message_type`.
+    /// Handles messages of type `M` whose type on the wire is `message_type`, as [`AgentHostBuilder::handle`] does.
     pub fn handle_named<M, H>(mut self, message_type: &str, handler: H) -> Self
     where
         M: DeserializeOwned + Send + 'static,
@@ -62,45 +138,28 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Answers the people who write to the agent over the bus: their messages, their questions for a conversation,
-    /// their feedback, their decisions about tool calls. [`UserProxy`](rockbot_core::user::UserProxy) is the client.
+    /// Serves users who write to the agent over the bus: their messages, their requests for a conversation, their
+    /// feedback, their decisions about tool calls. [`UserProxy`](rockbot_core::user::UserProxy) is the client.
     ///
-    /// A message is acknowledged once its turn stands in the journal, and gets exactly one final reply, under the
-    /// topic that it names, or else under `user.response`.
-    pub fn serve_users(self) -> Self {
-        self.serve_users_with(UserOptions::default())
-    }
-
-    /// As [`AgentHostBuilder::serve_users`], as `options` say.
-    pub fn serve_users_with(mut self, options: UserOptions) -> Self {
-        self.messages.users = Some(options);
+    /// A message is acknowledged once its turn is in the journal, and gets exactly one final reply, under the topic that
+    /// it names, or else under `user.response`.
+    pub fn serve_users(mut self) -> Self {
+        self.messages.serves_users = true;
         self
     }
 
-    /// Runs the agent's tools for others, who call them over the topic `tool.invoke`:
-    /// [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client. Whoever can publish there can
-    /// call every tool that needs no approval.
-    pub fn serve_tools(self) -> Self {
-        self.serve_tools_on(TOOL_TOPIC)
-    }
-
-    /// As [`AgentHostBuilder::serve_tools`], over a topic of one's own. On a bus with several hosts that serve tools,
-    /// each needs its own: over the common one all of them answer, also those that do not have the tool.
-    pub fn serve_tools_on(mut self, topic: impl Into<String>) -> Self {
-        self.messages.tool_topics.push(topic.into());
+    /// Serves the agent's tools to other programs, which call them over the topic
+    /// [`MessageOptions::tool_topic`]. [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client.
+    ///
+    /// Every program that can publish there can call every tool that needs no approval.
+    pub fn serve_tools(mut self) -> Self {
+        self.messages.serves_tools = true;
         self
     }
 
-    /// How long a handler may take. Default 5 minutes; the message is then delivered again.
-    pub fn handler_time_limit(mut self, limit: Duration) -> Self {
-        self.messages.handler_time_limit = limit;
-        self
-    }
-
-    /// Answers only under topics that match one of `patterns`; a message that names another one becomes a dead
-    /// letter. Default: under any topic that the agent itself does not subscribe to.
-    pub fn reply_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.messages.reply_topics.extend(patterns.into_iter().map(Into::into));
+    /// Sets the options of the message side.
+    pub fn message_options(mut self, options: MessageOptions) -> Self {
+        self.messages.options = options;
         self
     }
 }

@@ -1,9 +1,14 @@
-//! Putting a host together.
+//! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
+//!
+//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `assemble` creates the
+//! parts and connects them, and `error` has the problems that both report.
 
 mod assemble;
 mod collect;
+mod error;
 mod layers;
 mod messages;
+mod policies;
 mod stores;
 
 use std::fmt;
@@ -19,8 +24,11 @@ use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, To
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
 
-pub use assemble::BuildError;
 use collect::MessageSettings;
+pub use error::BuildError;
+pub use messages::MessageOptions;
+pub use policies::TurnPolicies;
+pub use stores::Stores;
 
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
@@ -34,44 +42,47 @@ use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemProm
 use crate::routing::RoutingLog;
 use crate::settings::HostSettings;
 use crate::tool::ToolLimits;
-use crate::turn::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
+use crate::turn::PolicySnapshot;
 
-/// Puts an [`AgentHost`](super::AgentHost) together. The order of the calls does not matter, with two exceptions: what is
-/// set twice is as it was said last ([`settings`](Self::settings) sets several things at once), and of layers of one kind
-/// the first one added sees the request first.
+/// A builder of an [`AgentHost`](super::AgentHost).
 ///
-/// Without other settings a host keeps its turns and conversations in memory, has no tools, and lets a turn
-/// spend what [`Budget::default`] says. Only the chat client has no default; a host with a bus that serves no users
-/// can do without.
+/// Without other settings a host keeps its turns and conversations in memory, has no tools, and lets a turn spend what
+/// [`Budget::default`] allows. Only the chat client has no default; a host with a bus that serves no users needs none.
+/// [`build`](Self::build) checks everything, and reports all problems at once.
 ///
-/// What [`briefing`](Self::briefing), [`evaluation`](Self::evaluation), [`nudges`](Self::nudges),
-/// [`large_results`](Self::large_results), [`context_economy`](Self::context_economy) and
-/// [`tier_selector`](Self::tier_selector) bring depends on the model, and each costs something. The example `evaluate`
-/// runs tasks against your model with each of them on and off; `BENCHMARKS.md` has the few figures taken so far.
-/// Nobody briefs, judges or selects a tier unless told to; of the nudges those are on that [`Nudges`] says.
+/// The order of the calls does not matter, with two exceptions: of two calls of the same setter the last one counts
+/// ([`settings`](Self::settings) sets several things), and of several layers of one kind the first one added sees the
+/// request first.
 ///
-/// For those who know the original's builder:
+/// | group | methods |
+/// |---|---|
+/// | the agent: who it is, what it asks, what it can do | [`identity`](Self::identity), [`instructions`](Self::instructions), [`profile`](Self::profile), [`briefing`](Self::briefing), [`chat`](Self::chat), [`tool`](Self::tool), [`guide`](Self::guide), [`registry`](Self::registry), [`context_source`](Self::context_source), [`answer_filter`](Self::answer_filter) |
+/// | decisions: how a turn decides, what it may spend | [`policies`](Self::policies), [`budget`](Self::budget), [`prices`](Self::prices), [`tier_selector`](Self::tier_selector) |
+/// | storage: where it remembers | [`data_dir`](Self::data_dir), [`stores`](Self::stores) |
+/// | messages: the bus and its handlers | [`bus`](Self::bus), [`shared_bus`](Self::shared_bus), [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with), [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users), [`serve_tools`](Self::serve_tools), [`message_options`](Self::message_options) |
+/// | layers: tower middleware of your own | [`layer`](Self::layer), [`turn_layer`](Self::turn_layer), [`chat_layer`](Self::chat_layer), [`tool_layer`](Self::tool_layer) |
+/// | composition: parts from elsewhere | [`settings`](Self::settings), [`add`](Self::add), [`give`](Self::give) |
+/// | environment: what tests replace, what traces contain | [`clock`](Self::clock), [`ids`](Self::ids), [`capture_content`](Self::capture_content) |
+///
+/// # For users of the original
 ///
 /// | there | here |
 /// |---|---|
 /// | `WithIdentity(name)` | [`AgentHost::builder(name)`](super::AgentHost::builder), [`identity`](Self::identity) |
 /// | `WithProfile()` | [`profile`](Self::profile) |
-/// | `WithConversationMemory()` | [`conversation_memory`](Self::conversation_memory); [`data_dir`](Self::data_dir) alone keeps conversations on disk |
-/// | `WithLongTermMemory()` | [`long_term_memory`](Self::long_term_memory) |
-/// | `WithWorkingMemory()` | [`working_memory`](Self::working_memory) |
-/// | `WithMemory()` | [`memory`](Self::memory): these three, not the log |
-/// | `WithConversationLog()` | [`conversation_log`](Self::conversation_log) |
-/// | `WithRules()` | [`rules`](Self::rules) |
-/// | `WithFeedback()` | [`feedback`](Self::feedback) |
-/// | `WithSkills()` | [`skills`](Self::skills) |
+/// | `WithConversationMemory()` | [`Stores::with_conversation_memory`]; [`data_dir`](Self::data_dir) alone keeps conversations on disk |
+/// | `WithLongTermMemory()` | [`Stores::with_long_term_memory`] |
+/// | `WithWorkingMemory()` | [`Stores::with_working_memory`] |
+/// | `WithMemory()` | these three together, without the log |
+/// | `WithConversationLog()` | [`Stores::with_conversation_log`] |
+/// | `WithRules()` | [`Stores::with_rules`] |
+/// | `WithFeedback()` | [`Stores::with_feedback`] |
+/// | `WithSkills()` | [`Stores::with_skills`] |
 /// | `HandleMessage<M, H>()` | [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users) |
 /// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
-/// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always there |
+/// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always present |
 /// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
 /// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |
-///
-/// Working memory keeps long results of tools. The stores of long-term memory, rules and skills are given to whatever
-/// asks for them: a [`Subsystem`] such as `rockbot_memory::Memory`, which brings the tools that use them, or a tool.
 #[must_use]
 pub struct AgentHostBuilder {
     name: String,
@@ -87,7 +98,7 @@ pub struct AgentHostBuilder {
     journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
     config: Option<Config>,
-    conversations: Conversations,
+    conversations: ConversationSettings,
     durability: Durability,
     policy: PolicySnapshot,
     briefing: Briefing,
@@ -109,14 +120,14 @@ pub struct AgentHostBuilder {
     turn_layers: Layers<TurnCall, TurnOutcome>,
 }
 
-/// Where conversations are kept in the data folder, and how.
-struct Conversations {
+/// The place of conversations in the data folder, and their limits.
+struct ConversationSettings {
     folder: PathBuf,
     window: usize,
     idle_timeout: Duration,
 }
 
-impl Default for Conversations {
+impl Default for ConversationSettings {
     fn default() -> Self {
         let options = ConversationOptions::default();
         Self {
@@ -127,7 +138,7 @@ impl Default for Conversations {
     }
 }
 
-/// Gives the host a part.
+/// A part that [`AgentHostBuilder::give`] provides to subsystems, until they declare.
 type Give = Box<dyn FnOnce(&mut Declarations) + Send>;
 
 impl fmt::Debug for AgentHostBuilder {
@@ -159,7 +170,7 @@ impl AgentHostBuilder {
             journal: None,
             data_dir: None,
             config: None,
-            conversations: Conversations::default(),
+            conversations: ConversationSettings::default(),
             durability: Durability::default(),
             policy: PolicySnapshot::default(),
             briefing: Briefing::none(),
@@ -181,165 +192,93 @@ impl AgentHostBuilder {
             turn_layers: Layers::default(),
         }
     }
+}
 
-    /// The agent's name, and which of its instances this is. Default: the name that the builder was begun with, and a
-    /// fresh instance.
+/// The agent: who it is, what it asks, what it can do.
+impl AgentHostBuilder {
+    /// Sets the agent's name and the id of this instance. Default: the name that the builder was created with, and a
+    /// fresh instance id.
     pub fn identity(mut self, identity: AgentIdentity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// What the agent is told to be, as the first message of every request. Default: its name.
+    /// Sets the agent's instructions, the first message of every request. Default: its name.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// What the agent is told to be comes from the files that `options` name, put together by `builder`
-    /// ([`DefaultSystemPromptBuilder`](crate::profile::DefaultSystemPromptBuilder)). Takes the place of
-    /// [`AgentHostBuilder::instructions`]. [`AgentHost::reload_profile`](super::AgentHost::reload_profile) reads them
-    /// again.
+    /// Takes the agent's instructions from the files that `options` name, assembled by `builder`
+    /// ([`DefaultSystemPromptBuilder`]). Replaces [`AgentHostBuilder::instructions`].
+    ///
+    /// [`AgentHost::reload_profile`](super::AgentHost::reload_profile) reads the files again while the host runs.
     pub fn profile(mut self, options: AgentProfileOptions, builder: impl SystemPromptBuilder) -> Self {
         self.profile = Some((options, Arc::new(builder)));
         self
     }
 
-    /// The models that the agent asks.
-    pub fn chat(mut self, client: impl ChatClient) -> Self {
-        self.chat = Some(Arc::new(client));
-        self
-    }
-
-    /// A tool that the agent can call. Later ones are added with
-    /// [`AgentHost::add_tool`](super::AgentHost::add_tool).
-    pub fn tool(mut self, tool: Tool) -> Self {
-        self.tools.push(tool);
-        self
-    }
-
-    /// A guide to a group of tools, for the model to read when it needs them. With the first one the agent gets the
-    /// tools `list_tool_guides` and `get_tool_guide`.
-    pub fn guide(mut self, guide: impl ToolGuide) -> Self {
-        self.guides.push(Arc::new(guide));
-        self
-    }
-
-    /// The registry of tools. Default: an empty one of the host's own.
-    pub fn registry(mut self, registry: Arc<dyn ToolRegistry>) -> Self {
-        self.registry = Some(registry);
-        self
-    }
-
-    /// A part of the host with tools, stores, handlers or work of its own.
-    #[allow(clippy::should_implement_trait, reason = "hosts are not added up")]
-    pub fn add(mut self, subsystem: impl Subsystem) -> Self {
-        self.subsystems.push(Box::new(subsystem));
-        self
-    }
-
-    /// Where turns are written down. Default: in memory, or in the data folder if there is one.
-    pub fn journal(mut self, journal: impl TurnJournal) -> Self {
-        self.journal = Some(Arc::new(journal));
-        self
-    }
-
-    /// The folder for everything that must outlive the process. It is made if it is missing. Turns go to its
-    /// folder `turns`, conversations to `conversations`.
-    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.data_dir = Some(folder.into());
-        self
-    }
-
-    /// What the configuration says: the data folder, the profile in it, what a turn may spend, how often it looks at its
-    /// own answer again, and how conversations are kept. Subsystems get all of it, and read the sections that are their own;
-    /// what they are told in code wins. [`settings`](crate::settings) says which settings have an effect.
-    pub fn settings(mut self, settings: &HostSettings) -> Self {
-        self.config = Some(settings.config().clone());
-        let profile = &settings.agent_profile;
-        if profile.is_there() {
-            self = self.profile(profile.options.clone(), DefaultSystemPromptBuilder);
-        }
-        // Below the data folder, wherever that will be.
-        let conversations = &settings.conversation_memory.base_path;
-        let folder = conversations.strip_prefix(profile.base_path()).unwrap_or(conversations);
-        self.conversations = Conversations {
-            folder: folder.to_owned(),
-            window: settings.conversation_memory.max_turns_per_session.get() as usize,
-            idle_timeout: settings.conversation_memory.session_idle_timeout,
-        };
-        self.data_dir(profile.base_path())
-            .budget(settings.budget())
-            .evaluation(settings.evaluation())
-            .context_economy(settings.context_economy())
-            .model_behaviors(settings.model_behaviors.clone())
-    }
-
-    /// What a record in the data folder survives. Default [`Durability::Process`].
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// What a turn may spend.
-    pub fn budget(mut self, budget: Budget) -> Self {
-        self.policy.budget = budget;
-        self
-    }
-
-    /// What every turn's model is told besides its instructions: the time, and how to work. Default
-    /// [`Briefing::none`]: a program that embeds an agent says what it wants said.
+    /// Sets what every turn's model reads besides the instructions: the time, and a working method. Default
+    /// [`Briefing::none`], since a program that embeds an agent knows best what its model must read.
     pub fn briefing(mut self, briefing: Briefing) -> Self {
         self.policy.task_list = briefing.task_list;
         self.briefing = briefing;
         self
     }
 
-    /// How often a turn may look at its own answer again. Default [`Evaluation::OFF`].
-    pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
-        self.policy.evaluation = evaluation;
+    /// Sets the client of the models that the agent asks.
+    pub fn chat(mut self, client: impl ChatClient) -> Self {
+        self.chat = Some(Arc::new(client));
         self
     }
 
-    /// Something that the agent knows and that may help with messages. Everything that sources know is asked before each
-    /// turn, and shown to the model as far as there is room. Subsystems bring sources of their own.
+    /// Adds a tool that the agent can call. [`AgentHost::add_tool`](super::AgentHost::add_tool) adds one later.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds a guide to a group of tools, which the model reads when it needs them. With the first guide the agent gets
+    /// the tools `list_tool_guides` and `get_tool_guide`.
+    pub fn guide(mut self, guide: impl ToolGuide) -> Self {
+        self.guides.push(Arc::new(guide));
+        self
+    }
+
+    /// Sets the registry of tools. Default: an empty one that the host owns.
+    pub fn registry(mut self, registry: Arc<dyn ToolRegistry>) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// Adds a source of knowledge that may help with messages.
+    ///
+    /// Every source is asked before each turn, and the entries are shown to the model as far as
+    /// [`TurnPolicies::context_budget`] allows. Subsystems bring sources of their own.
     pub fn context_source(mut self, source: impl ContextSource) -> Self {
         self.sources.push(Arc::new(source));
         self
     }
 
-    /// How much of what the agent knows is shown with a message.
-    pub fn context_budget(mut self, budget: ContextBudget) -> Self {
-        self.context_budget = budget;
+    /// Sets the filter through which answers pass before users read them, such as
+    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered: an untrusted source can
+    /// make the model write a link that carries data out.
+    pub fn answer_filter(mut self, filter: impl AnswerFilter) -> Self {
+        self.filter = Some(Arc::new(filter));
+        self
+    }
+}
+
+/// Decisions: how a turn decides, and what it may spend.
+impl AgentHostBuilder {
+    /// Sets the budget of a turn. A request with a budget of its own replaces it. Default [`Budget::default`].
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.policy.budget = budget;
         self
     }
 
-    /// When something of a conversation is left out, so that it costs less and the model takes it. Default: nothing,
-    /// until a model refuses a request as too long.
-    pub fn context_economy(mut self, economy: ContextEconomy) -> Self {
-        self.policy.economy = economy;
-        self
-    }
-
-    /// Who chooses the tier of messages that name none, such as `KeywordTierSelector`. Default: nobody; they go to
-    /// the balanced one. A turn that turns out harder than its message looked goes on with a higher tier, as
-    /// [`TierSelector::escalate`] says; what its model is told at the beginning stays.
-    ///
-    /// The newest 200 decisions and what came of them stand in the
-    /// [routing log](super::AgentHost::routing_log).
-    pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
-        self.selector = Some(Arc::new(selector));
-        self
-    }
-
-    /// Where decisions about tiers are noted, once their turn has ended. Default: in the file `tier-routing-log.jsonl`
-    /// of the data folder, with the beginnings of the messages, or in memory where there is no folder.
-    pub fn routing_log(mut self, log: RoutingLog) -> Self {
-        self.routing_log = Some(log);
-        self
-    }
-
-    /// What models cost, such as a `PriceTable`: for answers of which the provider does not say it. Default: nobody
-    /// knows, and what such answers cost is not known, which is not zero.
+    /// Sets the prices of models, such as a `PriceTable`, for answers whose price the provider does not report. Default:
+    /// none; the cost of such answers is then unknown, which is not zero.
     ///
     /// With a [`Budget::max_cost`] the host needs a price of each model that its chat client
     /// [names](ChatClient::model_of), also where the provider is expected to report its own.
@@ -348,60 +287,81 @@ impl AgentHostBuilder {
         self
     }
 
-    /// How particular models are treated. Default: all alike.
-    pub fn model_behaviors(mut self, behaviors: impl Into<Arc<ModelBehaviors>>) -> Self {
-        self.behaviors = behaviors.into();
+    /// Sets the selector of the tier of messages that name none, such as `KeywordTierSelector`. Default: none; they go to
+    /// the balanced tier.
+    ///
+    /// A turn that turns out harder than its message looked continues on a higher tier, as [`TierSelector::escalate`]
+    /// decides. The newest 200 decisions and their outcomes are in the
+    /// [routing log](super::AgentHost::routing_log).
+    pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
+        self.selector = Some(Arc::new(selector));
+        self
+    }
+}
+
+/// Composition: parts from elsewhere.
+impl AgentHostBuilder {
+    /// Adds a part of the host with tools, stores, handlers or background work of its own.
+    #[allow(clippy::should_implement_trait, reason = "hosts are not added up")]
+    pub fn add(mut self, subsystem: impl Subsystem) -> Self {
+        self.subsystems.push(Box::new(subsystem));
         self
     }
 
-    /// Which weaknesses of the model are answered with a nudge.
-    pub fn nudges(mut self, nudges: Nudges) -> Self {
-        self.policy.nudges = nudges;
+    /// Sets the folder for everything that must outlive the process. It is created if it is missing. Turns go to its
+    /// folder `turns`, conversations to `conversations`. Default: none; everything is kept in memory.
+    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(folder.into());
         self
     }
 
-    /// What looks at answers before people see them, such as [`SafeLinks`](crate::answer::SafeLinks). Default: nothing;
-    /// whoever renders answers should set it.
-    pub fn answer_filter(mut self, filter: impl AnswerFilter) -> Self {
-        self.filter = Some(Arc::new(filter));
-        self
+    /// Applies a configuration: the data folder, the profile in it, the budget and the policies of turns, and the options
+    /// of conversations.
+    ///
+    /// Subsystems get the whole configuration, and read the sections that are their own; what they are told in code takes
+    /// precedence. The module [`settings`](crate::settings) lists the settings and their effects.
+    pub fn settings(mut self, settings: &HostSettings) -> Self {
+        self.config = Some(settings.config().clone());
+        let profile = &settings.agent_profile;
+        if profile.is_there() {
+            self = self.profile(profile.options.clone(), DefaultSystemPromptBuilder);
+        }
+        // Relative to the data folder, since a later call of `data_dir` moves conversations with it.
+        let conversations = &settings.conversation_memory.base_path;
+        let folder = conversations.strip_prefix(profile.base_path()).unwrap_or(conversations);
+        self.conversations = ConversationSettings {
+            folder: folder.to_owned(),
+            window: settings.conversation_memory.max_turns_per_session.get() as usize,
+            idle_timeout: settings.conversation_memory.session_idle_timeout,
+        };
+        let policies = TurnPolicies::new()
+            .with_evaluation(settings.evaluation())
+            .with_context_economy(settings.context_economy())
+            .with_model_behaviors(settings.model_behaviors.clone());
+        self.data_dir(profile.base_path())
+            .budget(settings.budget())
+            .policies(policies)
     }
+}
 
-    /// How long a turn waits for a person. Default 7 days.
-    pub fn approval_expiry(mut self, expiry: Duration) -> Self {
-        self.policy.approval_expiry = expiry;
-        self
-    }
-
-    /// How long and how many tool calls may run.
-    pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// When a tool's result is too long for the conversation. It is then kept in the agent's
-    /// [`working_memory`](Self::working_memory) in chunks, and the model reads an index and gets tools to read the
-    /// chunks with; without a working memory the model reads its beginning.
-    pub fn large_results(mut self, policy: LargeResultPolicy) -> Self {
-        self.large_results = policy;
-        self
-    }
-
-    /// Whether spans hold what is said: messages to and from models, arguments and results of tools. Whoever can read
-    /// the traces can then read the conversations. Default: they do not; [`telemetry`](crate::telemetry) says what they
-    /// hold.
+/// Environment: what tests replace, and what traces contain.
+impl AgentHostBuilder {
+    /// Sets whether spans contain messages, arguments and results of tools. Default `false`.
+    ///
+    /// With it, everyone with access to the traces can read the conversations. The module
+    /// [`telemetry`](crate::telemetry) lists the fields.
     pub fn capture_content(mut self, captures_content: bool) -> Self {
         self.captures_content = captures_content;
         self
     }
 
-    /// The wall clock. Default: the system's.
+    /// Sets the wall clock. Default: the system's.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Where fresh ids come from. Default: the system's randomness.
+    /// Sets the source of fresh ids. Default: the system's randomness.
     pub fn ids(mut self, ids: impl IdSource) -> Self {
         self.ids = Arc::new(ids);
         self

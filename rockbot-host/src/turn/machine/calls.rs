@@ -127,6 +127,7 @@ impl Turn {
     fn count_finished(&mut self, state: &CallState) {
         let Some(ended) = state.finished() else { return };
         let changes = state.facts.effect == Effect::Mutating && is_work(&ended);
+        self.has_delegated |= state.facts.delegates;
         self.activity = self.activity.with_call(changes, ended.is_error);
         if self.policy.task_list && !ended.is_error {
             self.tasks.apply(&state.call);

@@ -60,6 +60,8 @@ pub struct Turn {
     /// `true` when the model had tools at the start of the turn.
     has_tools: bool,
     evaluation: EvaluationProgress,
+    /// `true` once a call has delegated work to another agent.
+    has_delegated: bool,
     economy: Economy,
     /// Number of messages at the start of the turn, without those that compactions removed.
     context_len: usize,
@@ -133,6 +135,7 @@ impl Turn {
             shape_attempts: 0,
             has_tools: false,
             evaluation: EvaluationProgress::default(),
+            has_delegated: false,
             economy: Economy::default(),
             context_len: 0,
             reminder: None,

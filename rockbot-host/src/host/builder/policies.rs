@@ -1,0 +1,144 @@
+//! [`TurnPolicies`]: the settings of the rules by which turns decide.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::AgentHostBuilder;
+use crate::behavior::ModelBehaviors;
+use crate::driver::ContextBudget;
+use crate::large_result::LargeResultPolicy;
+use crate::tool::ToolLimits;
+use crate::turn::{ContextEconomy, Evaluation, Nudges};
+
+/// The settings of the rules by which turns decide, for [`AgentHostBuilder::policies`].
+///
+/// A field that is `None` keeps what was set before, by [`AgentHostBuilder::settings`] for example, and else has the
+/// default that its documentation states. [`AgentHostBuilder::budget`] is apart, since most hosts set it.
+///
+/// What nudges, self-evaluation and compaction are worth depends on the model, and each has a cost. The example
+/// `evaluate` runs tasks against your model with each of them on and off.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_host::turn::{ContextEconomy, Evaluation};
+/// use rockbot_host::{AgentHost, TurnPolicies};
+///
+/// let mut evaluation = Evaluation::OFF;
+/// evaluation.max_completion_reprompts = 2;
+/// let policies = TurnPolicies::new()
+///     .with_evaluation(evaluation)
+///     .with_context_economy(ContextEconomy::default().with_watermark(30_000));
+/// let host = AgentHost::in_memory().chat(ScriptedModel::new()).policies(policies).build()?;
+/// assert_eq!(host.agent().name().as_str(), "agent");
+/// # Ok::<_, rockbot_host::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct TurnPolicies {
+    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which has the cheap ones on.
+    pub nudges: Option<Nudges>,
+    /// The limits of self-evaluation. Default [`Evaluation::OFF`].
+    pub evaluation: Option<Evaluation>,
+    /// The limits of the conversation's length. By default nothing is removed until a model refuses a request as too
+    /// long.
+    pub context_economy: Option<ContextEconomy>,
+    /// The amount of recalled entries that a message is shown with. Default [`ContextBudget::default`].
+    pub context_budget: Option<ContextBudget>,
+    /// The length above which a tool result is offloaded. It is then kept in chunks in the agent's working memory, and
+    /// the model reads an index and gets tools to read the chunks; without a working memory the model reads only the
+    /// beginning. Default [`LargeResultPolicy::default`].
+    pub large_results: Option<LargeResultPolicy>,
+    /// The time limit and the concurrency of tool calls. Default [`ToolLimits::default`].
+    pub tool_limits: Option<ToolLimits>,
+    /// The time that a turn waits for a user's decision about a tool call. Default 7 days.
+    pub approval_expiry: Option<Duration>,
+    /// The exceptions for particular models. Default: none.
+    pub model_behaviors: Option<Arc<ModelBehaviors>>,
+}
+
+impl TurnPolicies {
+    /// Creates policies of which none is set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the weaknesses of models that are answered with a nudge.
+    #[must_use]
+    pub fn with_nudges(mut self, nudges: Nudges) -> Self {
+        self.nudges = Some(nudges);
+        self
+    }
+
+    /// Sets the limits of self-evaluation.
+    #[must_use]
+    pub fn with_evaluation(mut self, evaluation: Evaluation) -> Self {
+        self.evaluation = Some(evaluation);
+        self
+    }
+
+    /// Sets the limits of the conversation's length.
+    #[must_use]
+    pub fn with_context_economy(mut self, economy: ContextEconomy) -> Self {
+        self.context_economy = Some(economy);
+        self
+    }
+
+    /// Sets the amount of recalled entries that a message is shown with.
+    #[must_use]
+    pub fn with_context_budget(mut self, budget: ContextBudget) -> Self {
+        self.context_budget = Some(budget);
+        self
+    }
+
+    /// Sets the length above which a tool result is offloaded.
+    #[must_use]
+    pub fn with_large_results(mut self, policy: LargeResultPolicy) -> Self {
+        self.large_results = Some(policy);
+        self
+    }
+
+    /// Sets the time limit and the concurrency of tool calls.
+    #[must_use]
+    pub fn with_tool_limits(mut self, limits: ToolLimits) -> Self {
+        self.tool_limits = Some(limits);
+        self
+    }
+
+    /// Sets the time that a turn waits for a user's decision about a tool call.
+    #[must_use]
+    pub fn with_approval_expiry(mut self, expiry: Duration) -> Self {
+        self.approval_expiry = Some(expiry);
+        self
+    }
+
+    /// Sets the exceptions for particular models.
+    #[must_use]
+    pub fn with_model_behaviors(mut self, behaviors: impl Into<Arc<ModelBehaviors>>) -> Self {
+        self.model_behaviors = Some(behaviors.into());
+        self
+    }
+}
+
+impl AgentHostBuilder {
+    /// Sets the rules by which turns decide. A field that is `None` keeps what was set before.
+    pub fn policies(mut self, policies: TurnPolicies) -> Self {
+        let snapshot = &mut self.policy;
+        set(&mut snapshot.nudges, policies.nudges);
+        set(&mut snapshot.evaluation, policies.evaluation);
+        set(&mut snapshot.economy, policies.context_economy);
+        set(&mut snapshot.approval_expiry, policies.approval_expiry);
+        set(&mut self.context_budget, policies.context_budget);
+        set(&mut self.large_results, policies.large_results);
+        set(&mut self.limits, policies.tool_limits);
+        set(&mut self.behaviors, policies.model_behaviors);
+        self
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}

@@ -1,4 +1,4 @@
-//! Models whose behavior says that they call tools in plain text.
+//! The chat client that applies behaviors: models that need it call tools in plain text.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInf
 use super::ModelBehaviors;
 use crate::text_calling::TextCallingClient;
 
-/// Asks models natively, and those that need it in plain text.
+/// A chat client that asks most models natively, and those whose behavior says so with tool calls in plain text.
 pub(crate) struct ModelBehaviorClient {
     native: Arc<dyn ChatClient>,
     in_text: TextCallingClient<Arc<dyn ChatClient>>,
@@ -16,7 +16,7 @@ pub(crate) struct ModelBehaviorClient {
 }
 
 impl ModelBehaviorClient {
-    /// `client`, asked as `behaviors` say.
+    /// Wraps `client` according to `behaviors`.
     pub(crate) fn new(client: Arc<dyn ChatClient>, behaviors: Arc<ModelBehaviors>) -> Self {
         Self {
             in_text: TextCallingClient::new(client.clone()),

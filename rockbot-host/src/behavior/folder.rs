@@ -1,4 +1,4 @@
-//! The texts of behaviors in files, read again when they change.
+//! The prompts of behaviors in files, reloaded after a change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,24 +11,25 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
-use super::longest;
+use super::longest_match;
 
-/// How long texts are used before their files are looked at again.
-const FRESH: Duration = Duration::from_secs(30);
+/// Time after which the files are read again.
+const REFRESH_AFTER: Duration = Duration::from_secs(30);
 
-/// How much of a file is read, in bytes, and how deep folders may be nested.
-const MOST: u64 = 64 * 1024;
-const DEPTH: usize = 4;
+/// Maximum size of a file in bytes. A longer one is ignored: it would fill the context window of every request.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+/// Maximum depth of nested folders: model ids have a few segments, and a link could form a circle.
+const MAX_DEPTH: usize = 4;
 
-/// The texts for models whose ids begin alike.
+/// The prompts for models whose ids have a common prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Texts {
     pub(super) additional_system_prompt: Option<Arc<str>>,
     pub(super) pre_tool_loop_prompt: Option<Arc<str>>,
 }
 
-/// A folder of behaviors.
-pub(super) struct BehaviorFolder(Arc<State>);
+/// A folder of behaviors, with one folder for each prefix of model ids.
+pub(super) struct BehaviorFolder(Arc<FolderState>);
 
 impl fmt::Debug for BehaviorFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +37,7 @@ impl fmt::Debug for BehaviorFolder {
     }
 }
 
-struct State {
+struct FolderState {
     path: PathBuf,
     texts: ArcSwap<BTreeMap<String, Texts>>,
     read_at: Mutex<Instant>,
@@ -44,10 +45,10 @@ struct State {
 }
 
 impl BehaviorFolder {
-    /// The folder `path`, read at once.
+    /// Reads the folder `path`. A folder that does not exist has no prompts, until it is created.
     pub(super) fn new(path: PathBuf) -> Self {
         let texts = ArcSwap::from_pointee(read(&path));
-        Self(Arc::new(State {
+        Self(Arc::new(FolderState {
             path,
             texts,
             read_at: Mutex::new(Instant::now()),
@@ -55,17 +56,21 @@ impl BehaviorFolder {
         }))
     }
 
-    /// The texts for the model `id`, in lower case. Old ones are read again in the background, and used meanwhile.
+    /// Returns the prompts for the model `id`, which is in lower case.
+    ///
+    /// Stale prompts are returned, too, and read again in the background: a turn never waits for the file system.
     pub(super) fn of(&self, id: &str) -> Option<Texts> {
         self.0.refresh();
-        longest(&self.0.texts.load(), id).cloned()
+        longest_match(&self.0.texts.load(), id).cloned()
     }
 }
 
-impl State {
+impl FolderState {
     fn refresh(self: &Arc<Self>) {
-        // What stands under the lock is one value, whole at every moment.
-        let is_fresh = self.read_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < FRESH;
+        // The lock protects one value, which is valid at every moment, so a poisoned lock is usable.
+        let is_fresh = self.read_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < REFRESH_AFTER;
+        // The swap admits one reader at a time. Acquire pairs with the release below: the next reader sees the time of the
+        // last one.
         if is_fresh || self.is_reading.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -78,20 +83,20 @@ impl State {
     }
 }
 
-/// Everything in the folder; what is not there is not there.
+/// Reads all prompts in the folder. Missing folders and files are skipped.
 fn read(path: &Path) -> BTreeMap<String, Texts> {
     let mut texts = BTreeMap::new();
-    read_into(path, "", DEPTH, &mut texts);
+    read_into(path, "", MAX_DEPTH, &mut texts);
     texts
 }
 
 fn read_into(path: &Path, prefix: &str, depth: usize, texts: &mut BTreeMap<String, Texts>) {
-    let found = Texts {
+    let prompts = Texts {
         additional_system_prompt: read_text(&path.join("additional-system-prompt.md")),
         pre_tool_loop_prompt: read_text(&path.join("pre-tool-loop-prompt.md")),
     };
-    if found != Texts::default() && !prefix.is_empty() {
-        texts.insert(prefix.to_owned(), found);
+    if prompts != Texts::default() && !prefix.is_empty() {
+        texts.insert(prefix.to_owned(), prompts);
     }
     let Some(folders) = std::fs::read_dir(path).ok().filter(|_| depth > 0) else {
         return;
@@ -110,18 +115,18 @@ fn read_into(path: &Path, prefix: &str, depth: usize, texts: &mut BTreeMap<Strin
     }
 }
 
-/// The text of a file; one that cannot be used is told, and as if it were not there.
+/// Reads the text of a file. A file that cannot be used is logged, and treated as missing.
 fn read_text(path: &Path) -> Option<Arc<str>> {
     let file = std::fs::File::open(path).ok()?;
     let mut text = String::new();
-    match file.take(MOST + 1).read_to_string(&mut text) {
-        Ok(length) if length as u64 <= MOST => {}
+    match file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text) {
+        Ok(length) if length as u64 <= MAX_FILE_BYTES => {}
         Ok(_) => {
-            tracing::warn!(path = %path.display(), "a prompt for models is longer than 64 KiB, and not used");
+            tracing::warn!(path = %path.display(), "a model's prompt file exceeds 64 KiB and is ignored; shorten it");
             return None;
         }
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "a prompt for models cannot be read, and is not used");
+            tracing::warn!(path = %path.display(), %error, "a model's prompt file cannot be read and is ignored");
             return None;
         }
     }
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn texts_are_read_again_when_they_are_old() {
+    async fn stale_prompts_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -149,8 +154,8 @@ mod tests {
         let gpt = behaviors.of("vendor/gpt-4").unwrap();
         assert_eq!(gpt.pre_tool_loop_prompt.as_deref(), Some("Look first."));
         write("DeepSeek/additional-system-prompt.md", "Be kind.");
-        assert_eq!(brief("deepseek-v3").as_deref(), Some("Be brief."), "not looked at yet");
-        tokio::time::advance(FRESH).await;
+        assert_eq!(brief("deepseek-v3").as_deref(), Some("Be brief."), "not read again yet");
+        tokio::time::advance(REFRESH_AFTER).await;
         brief("deepseek-v3");
         while brief("deepseek-v3").as_deref() != Some("Be kind.") {
             tokio::task::yield_now().await;

@@ -1,10 +1,9 @@
-//! How a host treats particular models: what it tells them, what it corrects, and how far it lets them go.
+//! Exceptions for particular models: additional prompts, nudges, and limits.
 //!
-//! A behavior stands under the beginning of a model's id: in the configuration under `ModelBehaviors.Models`, and as
-//! texts in the folders `model-behaviors/{prefix}/` of the data folder. The longest beginning that fits counts, without
-//! regard to case, of the id as it is and of the id without its vendor segments: `deepseek` fits
-//! `openrouter/deepseek-v3`, too. Texts in a folder take the place of those in the configuration, and are read again
-//! within half a minute when they change.
+//! A behavior belongs to a prefix of model ids: in the configuration under `ModelBehaviors.Models`, and as prompts in the
+//! folders `model-behaviors/{prefix}/` of the data folder. The longest matching prefix counts, without regard to case, of
+//! the whole id first and then of the id without its vendor segments: `deepseek` matches `openrouter/deepseek-v3`, too.
+//! Prompts in a folder replace those of the configuration, and are reloaded within 30 seconds after a change.
 
 mod client;
 mod folder;
@@ -23,34 +22,36 @@ pub(crate) use client::ModelBehaviorClient;
 use folder::BehaviorFolder;
 pub use result_mode::ScheduledTaskResultMode;
 
-/// How a host treats a model. What is `None` is as the host says for all models.
+/// The exceptions for a model. A field that is `None` leaves the setting of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ModelBehavior {
-    /// Stands after the instructions, as a system message of its own.
+    /// `AdditionalSystemPrompt`: a further system message after the instructions.
     pub additional_system_prompt: Option<Arc<str>>,
-    /// Stands at the end of each request in which the model may call tools.
+    /// `PreToolLoopPrompt`: the text at the end of each request in which the model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
-    /// Whether the model calls tools in plain text, having no native calls or being bad at them: small models that were
-    /// measured solve more tasks so (`BENCHMARKS.md`), and are better off without nudges. Default false.
+    /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no native calls or is bad at
+    /// them. Small models that were measured solve more tasks so (`BENCHMARKS.md`), and do better without nudges. Default
+    /// `false`.
     pub text_based_tool_calling: bool,
-    /// [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
+    /// `NudgeOnHallucinatedToolCalls`: [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
     pub nudge_on_hallucinated_tool_calls: Option<bool>,
-    /// [`Nudges::on_leaked_syntax`](crate::turn::Nudges::on_leaked_syntax).
+    /// `NudgeOnLeakedToolSyntax`: [`Nudges::on_leaked_syntax`](crate::turn::Nudges::on_leaked_syntax).
     pub nudge_on_leaked_tool_syntax: Option<bool>,
-    /// [`Nudges::on_unexpected_cjk`](crate::turn::Nudges::on_unexpected_cjk).
+    /// `NudgeOnUnexpectedCjkOutput`: [`Nudges::on_unexpected_cjk`](crate::turn::Nudges::on_unexpected_cjk).
     pub nudge_on_unexpected_cjk_output: Option<bool>,
-    /// [`Nudges::on_tool_failure_giveup`](crate::turn::Nudges::on_tool_failure_giveup).
+    /// `NudgeOnToolFailureGiveup`: [`Nudges::on_tool_failure_giveup`](crate::turn::Nudges::on_tool_failure_giveup).
     pub nudge_on_tool_failure_giveup: Option<bool>,
-    /// [`Budget::max_model_calls`].
+    /// `MaxToolIterationsOverride`: [`Budget::max_model_calls`].
     pub max_tool_iterations: Option<u32>,
-    /// How many characters a tool's result may have to stay in the conversation.
+    /// `ToolResultChunkingThreshold`: maximum length in characters of a tool result that stays in the conversation.
     pub tool_result_chunking_threshold: Option<usize>,
+    /// `MaxCompletionRepromptsOverride`:
     /// [`Evaluation::max_completion_reprompts`](crate::turn::Evaluation::max_completion_reprompts).
     pub max_completion_reprompts: Option<u32>,
-    /// [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
+    /// `MaxFollowUpPassesOverride`: [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
     pub max_follow_up_passes: Option<u32>,
-    /// How the answers of turns that a schedule began tell what their tools returned. Default
+    /// `ScheduledTaskResultMode`: the form in which answers of scheduled turns report the results of their tools. Default
     /// [`ScheduledTaskResultMode::Summarize`].
     pub scheduled_task_result_mode: ScheduledTaskResultMode,
 }
@@ -77,7 +78,7 @@ impl ModelBehavior {
         })
     }
 
-    /// The settings of a turn with this model; `budget` is the one that its message brings, which nothing raises.
+    /// Returns the settings of a turn with this model; `budget` is that of its request, which takes precedence.
     pub(crate) fn policy(&self, host: PolicySnapshot, budget: Option<Budget>) -> PolicySnapshot {
         let mut policy = host;
         if let Some(calls) = self.max_tool_iterations {
@@ -103,7 +104,7 @@ impl ModelBehavior {
     }
 }
 
-/// A number above zero.
+/// A setting that must be above zero.
 struct Positive(u32);
 
 impl FromSetting for Positive {
@@ -119,7 +120,9 @@ fn text(section: &Section<'_>, name: &str) -> Result<Option<Arc<str>>, ConfigErr
     Ok(text.filter(|text| !text.trim().is_empty()).map(Arc::from))
 }
 
-/// The behaviors of all models that have one.
+/// The behaviors of models, by the prefixes of their ids.
+///
+/// # Examples
 ///
 /// ```
 /// use rockbot_core::config::Config;
@@ -143,16 +146,16 @@ pub struct ModelBehaviors {
 }
 
 impl ModelBehaviors {
-    /// No model has one.
+    /// Creates an empty set: no model has a behavior.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Those of the configuration's section `ModelBehaviors`.
+    /// Reads the configuration's section `ModelBehaviors`.
     ///
     /// # Errors
     ///
-    /// Fails when a setting cannot be used.
+    /// Returns an error if a setting is invalid.
     pub fn read(config: &Config) -> Result<Self, ConfigError> {
         let models = config.section("ModelBehaviors")?.section("Models")?;
         let mut behaviors = Self::new();
@@ -163,29 +166,29 @@ impl ModelBehaviors {
         Ok(behaviors)
     }
 
-    /// With this one for models whose ids begin with `prefix`.
+    /// Adds a behavior for models whose ids begin with `prefix`.
     #[must_use]
     pub fn with(mut self, prefix: &str, behavior: ModelBehavior) -> Self {
         self.configured.insert(prefix.to_lowercase(), behavior);
         self
     }
 
-    /// With the texts in the folders `{prefix}` of `folder`, which need not be there.
+    /// Adds the prompts in the folders `{prefix}` of `folder`, which need not exist.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(BehaviorFolder::new(folder.into()));
         self
     }
 
-    /// Whether no model has one.
+    /// Returns `true` if no model has a behavior.
     pub(crate) fn is_empty(&self) -> bool {
         self.configured.is_empty() && self.folder.is_none()
     }
 
-    /// The behavior of the model `id`.
+    /// Returns the behavior of the model `id`; the default one when no prefix matches.
     pub fn of(&self, id: &str) -> ModelBehavior {
         let id = id.to_lowercase();
-        let configured = longest(&self.configured, &id).cloned().unwrap_or_default();
+        let configured = longest_match(&self.configured, &id).cloned().unwrap_or_default();
         let Some(texts) = self.folder.as_ref().and_then(|folder| folder.of(&id)) else {
             return configured;
         };
@@ -207,12 +210,12 @@ impl fmt::Debug for ModelBehaviors {
     }
 }
 
-/// What stands under the longest beginning of `id`; of the id as it is first, then without its vendor segments.
-fn longest<'a, T>(prefixes: &'a BTreeMap<String, T>, id: &str) -> Option<&'a T> {
+/// Returns the value of the longest prefix of `id`: of the whole id first, then of the id without its vendor segments.
+fn longest_match<'a, T>(prefixes: &'a BTreeMap<String, T>, id: &str) -> Option<&'a T> {
     let ids = std::iter::successors(Some(id), |id| id.split_once('/').map(|(_, model)| model));
     ids.filter_map(|id| {
-        let fitting = prefixes.iter().filter(|(prefix, _)| id.starts_with(prefix.as_str()));
-        fitting
+        let matching = prefixes.iter().filter(|(prefix, _)| id.starts_with(prefix.as_str()));
+        matching
             .max_by_key(|(prefix, _)| prefix.len())
             .map(|(_, behavior)| behavior)
     })
@@ -227,11 +230,11 @@ mod tests {
 
     fn check(prefixes: &[&str], id: &str, expected: Option<&str>) {
         let prefixes = prefixes.iter().map(|prefix| ((*prefix).to_owned(), *prefix)).collect();
-        assert_eq!(longest(&prefixes, id).copied(), expected, "{id}");
+        assert_eq!(longest_match(&prefixes, id).copied(), expected, "{id}");
     }
 
     #[test]
-    fn the_longest_beginning_counts_with_and_without_a_vendor() {
+    fn the_longest_prefix_counts_with_and_without_a_vendor() {
         check(&["gpt", "gpt-4"], "gpt-4.1-mini", Some("gpt-4"));
         check(&["gpt", "gpt-4"], "openai/gpt-3.5", Some("gpt"));
         check(&["openai/gpt", "gpt-4"], "openai/gpt-4", Some("openai/gpt"));

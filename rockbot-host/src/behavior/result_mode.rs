@@ -1,23 +1,25 @@
-//! How the results of scheduled tasks are told.
+//! The form in which answers report the results of scheduled tasks.
 
 use rockbot_core::config::{FromSetting, Value};
 
-/// How the answer of a turn that a schedule began tells what its tools returned. The model is told so; what it then
-/// answers is an answer as any other, which is filtered and not taken for anything but the model's words.
+/// The form in which the answer of a scheduled turn reports the results of its tools.
+///
+/// It is an instruction to the model. The answer is filtered as any other, and counts as the model's words even when it
+/// repeats a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ScheduledTaskResultMode {
-    /// In the model's words, as in any other turn.
+    /// A summary in the model's words, as in any other turn.
     #[default]
     Summarize,
-    /// Word for word, and nothing else: for models whose summaries leave out what matters.
+    /// The results verbatim and nothing else, for models whose summaries leave out important parts.
     VerbatimOutput,
-    /// In the model's words, and then word for word.
+    /// A summary, followed by the results verbatim.
     SummarizeWithOutput,
 }
 
 impl ScheduledTaskResultMode {
-    /// What the model is told before the message.
+    /// Returns the instruction to the model before the message; `None` when it needs none.
     pub(crate) fn instruction(self) -> Option<&'static str> {
         match self {
             Self::Summarize => None,
@@ -33,7 +35,7 @@ impl ScheduledTaskResultMode {
     }
 }
 
-/// Whatever the case.
+/// Parses the name of a mode without regard to case.
 impl FromSetting for ScheduledTaskResultMode {
     const EXPECTED: &'static str = "`Summarize`, `VerbatimOutput` or `SummarizeWithOutput`";
 

@@ -1,13 +1,13 @@
-//! Meters by a name that comes from outside.
+//! Meters by a name that users, models or other programs choose.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many names have series of their own; further ones share those of `_other`. A metrics store must not grow with
-/// what others think up.
+/// Maximum number of names with series of their own; further ones share those of `_other`. The cardinality of a metric
+/// must not depend on untrusted input.
 const MAX_SERIES: usize = 512;
 
-/// The meters of each name.
+/// A map from names to their meters.
 #[derive(Debug)]
 pub(crate) struct MeterBook<M>(Mutex<HashMap<Arc<str>, Arc<M>>>);
 
@@ -18,9 +18,9 @@ impl<M> Default for MeterBook<M> {
 }
 
 impl<M> MeterBook<M> {
-    /// The meters of `name`; `new` makes those of a name.
+    /// Returns the meters of `name`, and creates them with `new` when they are first asked for.
     pub(crate) fn of(&self, name: &str, new: impl FnOnce(&str) -> M) -> Arc<M> {
-        // No code that can panic runs under the lock.
+        // A poisoned lock is usable: `new` may panic before the insert, and leaves the map as it was.
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name = match book.contains_key(name) || book.len() < MAX_SERIES {
             true => name,

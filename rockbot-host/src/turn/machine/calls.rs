@@ -132,7 +132,6 @@ impl Turn {
         if self.policy.task_list && !ended.is_error {
             self.tasks.apply(&state.call);
         }
-        self.has_delegated |= state.facts.delegates;
         self.finished.push(ended);
     }
 

@@ -44,8 +44,6 @@ pub struct Turn {
     /// The calls of the model's last answer, in its order.
     calls: Vec<CallState>,
     finished: Vec<FinishedCall>,
-    /// `true` once a call handed work to another agent.
-    has_delegated: bool,
     /// Texts of messages that joined the turn, until the next question to the model.
     unread_texts: Vec<String>,
     joined: Vec<TurnId>,
@@ -124,7 +122,6 @@ impl Turn {
             phase: Phase::Accepted,
             calls: Vec::new(),
             finished: Vec::new(),
-            has_delegated: false,
             unread_texts: Vec::new(),
             joined: Vec::new(),
             joined_texts: Vec::new(),

@@ -1,11 +1,14 @@
-//! Work on files that may take long, off the threads that others need.
+//! File I/O on the runtime's blocking threads, and the errors of stores in files.
 
 use std::fmt::Display;
 
 use rockbot_core::BoxError;
 use rockbot_core::store::{StoreError, StoreErrorKind};
 
-/// Runs `work` on a thread that may wait for the disk.
+/// Runs `work` on a blocking thread, so that a slow disk does not hold up the runtime's workers.
+///
+/// Not cancelled with its caller: `work` runs to its end once it has begun, so a dropped future never leaves a
+/// half-written file.
 pub(crate) async fn blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, StoreError> {

@@ -1,4 +1,4 @@
-//! A JSON document that is read once and then only written.
+//! A JSON document that is read when it is opened, and from then on only replaced as a whole.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -10,20 +10,21 @@ use serde::de::DeserializeOwned;
 
 use crate::storage::blocking::{failed, invalid};
 
-/// The longest document, in bytes: more than ten thousand entries with the longest ids need.
+/// Maximum size of a document in bytes: more than ten thousand entries with ids of maximum length.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A document in a folder of its own, which one process at a time can open.
+/// A JSON document in a locked folder of its own, which one process at a time can open.
 #[derive(Debug)]
 pub(crate) struct JsonFile {
     folder: DataFolder,
     name: &'static str,
-    /// What messages call it.
+    /// The noun phrase for the content in errors and logs, in the plural.
     what: &'static str,
 }
 
 impl JsonFile {
-    /// Opens the folder, and reads what stands in it. A file that cannot be read is set aside.
+    /// Opens the folder and reads the document. A damaged file is quarantined as `….damaged`, and the default is
+    /// returned: losing it costs less than not starting.
     pub(crate) fn open<T: DeserializeOwned + Default>(
         folder: PathBuf,
         name: &'static str,
@@ -44,19 +45,20 @@ impl JsonFile {
         Ok((file, value))
     }
 
-    /// Replaces the document. Waits until the disk has it.
+    /// Replaces the document atomically, and returns once it is synced to disk.
     pub(crate) fn write(&self, value: &impl Serialize) -> Result<(), StoreError> {
         let what = self.what;
         let json = serde_json::to_vec_pretty(value);
-        let json = json.map_err(|error| invalid(format_args!("{what} are no JSON"), error))?;
+        let json = json.map_err(|error| invalid(format_args!("{what} cannot be serialized as JSON"), error))?;
         let replaced = self.folder.replace(self.name, &json);
         replaced.map_err(|error| failed(format_args!("{what} cannot be written"), error))
     }
 
+    /// Moves the file out of the way and returns the default value.
     fn quarantine<T: Default>(&self, error: &dyn Display) -> Result<T, FileError> {
         let aside = self.folder.set_aside(self.name)?;
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, set_aside_as = aside, %error, "{} cannot be read", self.what);
+        tracing::warn!(%folder, set_aside_as = aside, %error, "{} cannot be read; the file was quarantined", self.what);
         Ok(T::default())
     }
 }

@@ -1,13 +1,18 @@
-//! Paths as file names: one folder for each segment.
+//! The encoding of nested names as file paths: one folder for each segment.
 
 use rockbot_core::files::{IdTooLong, decode, encode};
 use rockbot_core::store::StorePath;
 
-/// How many folders a path may take; a longer one is encoded as one id. Folders are listed to a depth of 40, and
-/// a principal and an id may take 16 each.
+/// Maximum depth of the folders of one path; a deeper path is encoded as a single name.
+///
+/// Folders are listed to a depth of 40, of which a principal and an id may take 16 each.
 const MAX_FOLDERS: usize = 8;
 
-/// The name of `path`. No two paths share one.
+/// Encodes `path` as a relative file path. The encoding is injective, also on file systems that ignore case.
+///
+/// # Errors
+///
+/// Returns an error if the encoded name is too long for a file system.
 pub(crate) fn encode_path(path: &StorePath) -> Result<String, IdTooLong> {
     let segments: Vec<_> = path.segments().map(encode).collect::<Result<_, _>>()?;
     let name = segments.join("/");
@@ -17,7 +22,8 @@ pub(crate) fn encode_path(path: &StorePath) -> Result<String, IdTooLong> {
     }
 }
 
-/// The path whose name this is. Segments that [`encode`] never writes are taken as they are: other programs wrote them.
+/// Decodes a relative file path. A segment that [`encode`] never produces was named by another program, and is returned
+/// unchanged.
 pub(crate) fn decode_path(name: &str) -> String {
     let segments = segments(name).into_iter();
     let decoded: Vec<_> = segments
@@ -26,14 +32,14 @@ pub(crate) fn decode_path(name: &str) -> String {
     decoded.join("/")
 }
 
-/// The folder of a name, if it lies in one, and what it is called there.
+/// Splits an encoded path into its folder, if it has one, and the name in it.
 pub(crate) fn split_last(name: &str) -> (Option<&str>, &str) {
     let last = segments(name).pop().unwrap_or(name);
     let folder = name[..name.len() - last.len()].strip_suffix('/');
     (folder, last)
 }
 
-/// The names of segments. The pieces of a long one, with `+/+` between them, stay together.
+/// Splits an encoded path into its segments. The pieces of a long segment, joined by `+/+`, stay together.
 fn segments(name: &str) -> Vec<&str> {
     let is_end = |at: &usize| !(name[..*at].ends_with('+') && name[*at..].starts_with("/+"));
     let ends = name.match_indices('/').map(|(at, _)| at).filter(is_end);

@@ -1,4 +1,7 @@
-//! What is entries in memory of each principal.
+//! An LRU cache of per-principal state.
+//!
+//! A host may serve any number of principals, so what a store keeps in memory of each is bounded. An evicted value is
+//! built from the files again when it is needed next.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,11 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::Principal;
 
-/// How many principals are entries in memory: what was not used for the longest time gives way.
+/// Maximum number of cached principals, exceeded only while more than these are in use at the same time.
 const MAX_PRINCIPALS: usize = 256;
 
-/// A value for each principal. Everybody who works on a principal at the same time has the same one: it is only taken
-/// away while nobody holds it. Nothing is lost with it, since everything is in files.
+/// An LRU cache with one shared value for each principal.
+///
+/// Concurrent callers of one principal share the same value, which may hold the lock that serializes them; therefore a
+/// value is evicted only while no caller holds it. Eviction loses nothing, because the files hold everything.
 pub(crate) struct PrincipalCache<T>(Mutex<CacheEntries<T>>);
 
 struct CacheEntries<T> {
@@ -34,9 +39,10 @@ impl<T> fmt::Debug for PrincipalCache<T> {
 }
 
 impl<T: Default> PrincipalCache<T> {
-    /// The value of `principal`; a new one is empty.
+    /// Returns the value of `principal`, inserting the default and evicting the least recently used idle value if needed.
     pub(crate) fn get_or_default(&self, principal: &Principal) -> Arc<T> {
-        // Nothing that can panic runs under the lock.
+        // The lock covers map operations only; building a value is left to the caller. No code that can panic runs
+        // under it, so a poisoned lock is still consistent.
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.last_use += 1;
         let now = entries.last_use;
@@ -52,6 +58,8 @@ impl<T: Default> PrincipalCache<T> {
 }
 
 impl<T> CacheEntries<T> {
+    /// Evicts the least recently used value that no caller holds. The scan is linear, but runs only for a principal that
+    /// is not cached.
     fn make_room(&mut self) {
         if self.values.len() < MAX_PRINCIPALS {
             return;
@@ -60,6 +68,7 @@ impl<T> CacheEntries<T> {
             .values
             .iter()
             .filter(|(_, (value, _))| Arc::strong_count(value) == 1);
+        // A count of 1 cannot grow here: clones are made under this lock, or from a clone that does not exist.
         let oldest = unused.min_by_key(|(_, (_, used))| *used);
         if let Some(principal) = oldest.map(|(principal, _)| principal.clone()) {
             self.values.remove(&principal);
@@ -74,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_use_is_never_taken_away() {
+    fn a_value_in_use_is_never_evicted() {
         let cache = PrincipalCache::<AtomicUsize>::default();
         let busy = cache.get_or_default(&"busy".into());
         busy.store(1, Ordering::Relaxed);

@@ -12,31 +12,34 @@ use super::document::Document;
 use super::filtered_search::search_filtered;
 use super::stored_document::{FileVersion, StoredDocument};
 
-/// How long nobody looks for changes after somebody did, at least.
+/// Minimum interval between two rescans.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How much longer than a look took nobody looks again.
+/// Minimum interval between two rescans as a multiple of the duration of the last one: rescans take at most a twentieth
+/// of the time, however many files there are.
 const RESCAN_COST_FACTOR: u32 = 20;
 
-/// The stored of one principal, by file, and which of them counts for each key.
+/// The documents of one principal, by file, and the current document of each key.
+///
+/// Kept consistent by [`put`](Self::put) and [`remove`](Self::remove), which also update the word index; nothing here does I/O.
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
-    stored: BTreeMap<String, StoredDocument<D>>,
-    /// The files of each key; the last one counts.
+    by_file: BTreeMap<String, StoredDocument<D>>,
+    /// The files of each key, the current one last.
     files: BTreeMap<D::Key, Vec<String>>,
-    /// The document of each key that counts.
+    /// The current document of each key.
     documents: HashMap<D::Key, Arc<D>>,
     index: Bm25Index<D::Key>,
-    /// Files that could not be read at the last look, as they were then.
+    /// Files that the last rescan could not read, with the version that it saw.
     pub(super) suspects: BTreeMap<String, FileVersion>,
-    /// When somebody scanned, and for how long that is enough.
+    /// Time of the last rescan, and the interval for which it is fresh.
     scanned: Option<(Timestamp, Duration)>,
 }
 
 impl<D: Document> Default for Collection<D> {
     fn default() -> Self {
         Self {
-            stored: BTreeMap::new(),
+            by_file: BTreeMap::new(),
             files: BTreeMap::new(),
             documents: HashMap::new(),
             index: Bm25Index::default(),
@@ -47,50 +50,56 @@ impl<D: Document> Default for Collection<D> {
 }
 
 impl<D: Document> Collection<D> {
+    /// Returns the current document of `key`.
     pub(crate) fn get(&self, key: &D::Key) -> Option<&Arc<D>> {
         self.documents.get(key)
     }
 
-    /// All documents, in the order of their keys.
+    /// Iterates over the current documents in the order of their keys.
     pub(crate) fn documents(&self) -> impl Iterator<Item = &Arc<D>> {
         self.files.keys().filter_map(|key| self.get(key))
     }
 
-    /// The `limit` best of the documents that have a word of `query` and are admitted.
+    /// Returns the `limit` best matches of the words of `query` among the documents that `admits` accepts.
     pub(crate) fn search(&self, query: &str, limit: usize, admits: impl Fn(&D) -> bool) -> Vec<Ranked<Arc<D>>> {
         let find = |key: &D::Key| Ok(self.get(key).filter(|document| admits(document)).cloned());
         let found: Result<_, Infallible> = search_filtered(limit, |asked| self.index.search(query, asked), find);
         found.unwrap_or_else(|never| match never {})
     }
 
+    /// Returns the current document of `key` as its file has it.
     pub(super) fn stored(&self, key: &D::Key) -> Option<&StoredDocument<D>> {
-        self.stored.get(self.file_of(key)?)
+        self.by_file.get(self.file_of(key)?)
     }
 
-    /// The file that counts.
+    /// Returns the name of the current file of `key`.
     pub(super) fn file_of(&self, key: &D::Key) -> Option<&str> {
         self.files.get(key)?.last().map(String::as_str)
     }
 
-    /// All files with this key, the one that counts last.
+    /// Returns the names of all files of `key`, the current one last.
     pub(super) fn files_of(&self, key: &D::Key) -> Vec<String> {
         self.files.get(key).cloned().unwrap_or_default()
     }
 
+    /// Iterates over all files, current or not.
     pub(super) fn files(&self) -> impl Iterator<Item = (&String, &StoredDocument<D>)> {
-        self.stored.iter()
+        self.by_file.iter()
     }
 
+    /// Returns the document in `file`.
     pub(super) fn in_file(&self, file: &str) -> Option<&StoredDocument<D>> {
-        self.stored.get(file)
+        self.by_file.get(file)
     }
 
+    /// Inserts the document of `file`, replacing the one read from it before.
     pub(super) fn put(&mut self, file: &str, stored: StoredDocument<D>) {
         let key = stored.document.key();
+        // An edit may have changed the key: the old key must not keep a file that no longer has it.
         if self.in_file(file).is_some_and(|known| known.document.key() != key) {
             self.remove(file);
         }
-        self.stored.insert(file.to_owned(), stored);
+        self.by_file.insert(file.to_owned(), stored);
         let files = self.files.entry(key.clone()).or_default();
         if !files.iter().any(|known| known == file) {
             files.push(file.to_owned());
@@ -98,8 +107,11 @@ impl<D: Document> Collection<D> {
         self.select_current(&key);
     }
 
+    /// Removes the document of `file`; the next older copy, if any, becomes current.
     pub(super) fn remove(&mut self, file: &str) {
-        let Some(stored) = self.stored.remove(file) else { return };
+        let Some(stored) = self.by_file.remove(file) else {
+            return;
+        };
         let key = stored.document.key();
         if let Some(files) = self.files.get_mut(&key) {
             files.retain(|known| known != file);
@@ -107,12 +119,12 @@ impl<D: Document> Collection<D> {
         }
     }
 
-    /// Finds out which file counts, and keeps the documents and the index at it.
+    /// Selects the current file of `key`, and updates the documents and the index accordingly.
     fn select_current(&mut self, key: &D::Key) {
-        let stored = &self.stored;
+        let by_file = &self.by_file;
         match self.files.get_mut(key) {
             Some(files) if !files.is_empty() => {
-                files.sort_by_cached_key(|file| (stored.get(file).map(StoredDocument::age), file.clone()));
+                files.sort_by_cached_key(|file| (by_file.get(file).map(StoredDocument::age), file.clone()));
             }
             _ => drop(self.files.remove(key)),
         }
@@ -121,6 +133,7 @@ impl<D: Document> Collection<D> {
             Some(document) => self.documents.insert(key.clone(), document.clone()),
             None => self.documents.remove(key),
         };
+        // Indexing is the expensive part; a rescan after a mere touch of the file skips it.
         if now == before {
             return;
         }
@@ -130,18 +143,19 @@ impl<D: Document> Collection<D> {
         }
     }
 
-    /// Whether nobody has scanned for changes yet.
+    /// Returns `true` until the first rescan.
     pub(super) fn is_unscanned(&self) -> bool {
         self.scanned.is_none()
     }
 
-    /// Whether somebody should look for changes.
+    /// Returns `true` if the folder is to be rescanned before the next read.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
-        // When the clock was set back, nobody knows how long ago it was.
+        // After the clock was set back, the age of the last rescan is unknown.
         self.scanned
             .is_none_or(|(at, pause)| now < at || now.since(at) >= pause)
     }
 
+    /// Records a rescan that began `at` and lasted `took`.
     pub(super) fn mark_scanned(&mut self, at: Timestamp, took: Duration) {
         self.scanned = Some((at, MIN_RESCAN_INTERVAL.max(took * RESCAN_COST_FACTOR)));
     }

@@ -1,4 +1,4 @@
-//! What is kept as one document.
+//! The trait of types that are stored as one JSON document each.
 
 use std::fmt;
 use std::hash::Hash;
@@ -10,34 +10,36 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Something that is kept as one JSON document, by key.
+/// A type that is stored as one JSON document per key, in a file or in a row of a table.
 pub(crate) trait Document:
     Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
     type Key: Clone + Ord + Hash + fmt::Debug + Send + Sync + 'static;
 
-    /// What messages call it, such as `memory`.
+    /// The noun for it in errors and logs, such as `memory`; also the name of its SQLite table.
     const WHAT: &'static str;
 
-    /// The members that we know. All others are kept as they are.
+    /// The members of the JSON object that the type has. All others are preserved unchanged.
     const MEMBERS: &'static [&'static str];
 
+    /// Returns the key, unique within a principal.
     fn key(&self) -> Self::Key;
 
-    /// The name of its file, without the ending. No two keys share one.
+    /// Returns the path of its file below the principal's folder, without the extension. Injective over keys.
     fn stem(&self) -> Result<String, IdTooLong>;
 
-    /// Whether it may stay in the file of `before`, which has the same key.
+    /// Returns `true` if the document may stay in the file of `before`, its previous version.
     fn stays_with(&self, before: &Self) -> bool;
 
-    /// What its file's name and time say: people may leave that out, and cannot write it wrongly.
+    /// Fills in the members that follow from the name and the time of the file. A person who writes such a file by hand
+    /// may leave them out, and cannot contradict the file's name.
     fn complete(members: &mut Map<String, Value>, stem: &str, modified: Timestamp);
 
-    /// What searches look at; `None` when they should not find it.
+    /// Returns the text that the word index gets, or `None` if searches must not find the document.
     fn searched_text(&self) -> Option<String>;
 }
 
-/// A document, and members beside it that we do not know, as one JSON object.
+/// A document and the preserved unknown members, serialized as one JSON object.
 #[derive(Serialize)]
 pub(crate) struct Members<'a, D> {
     #[serde(flatten)]
@@ -46,7 +48,7 @@ pub(crate) struct Members<'a, D> {
     pub(crate) other: &'a Map<String, Value>,
 }
 
-/// A moment as it stands in documents.
+/// Converts a timestamp to the JSON that documents have.
 pub(crate) fn moment(at: Timestamp) -> Value {
     #[derive(Serialize)]
     struct Moment(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
@@ -54,7 +56,7 @@ pub(crate) fn moment(at: Timestamp) -> Value {
     serde_json::to_value(Moment(at)).expect("a moment is text")
 }
 
-/// When a file was changed; the beginning of time where the system does not know.
+/// Converts the modification time of a file; the epoch where the file system has none.
 pub(super) fn timestamp(modified: Option<SystemTime>) -> Timestamp {
     let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
     let millis = since.map(|since| since.as_millis()).unwrap_or_default();

@@ -1,25 +1,29 @@
-//! The best of what a search finds, when not all of it is wanted.
+//! Top-k search with a filter that the index does not know.
 
 use rockbot_core::search::Ranked;
 
-/// The first `limit` of what `find` makes of the hits. `search` is asked for more hits as long as that is too little.
+/// Returns the first `limit` hits that `find` resolves to an item.
+///
+/// The index ranks all documents, but `find` drops those that are filtered out or gone. So `search` is repeated with eight
+/// times as many hits until `limit` are left or there are no more: most queries need one pass, and a filter that drops
+/// nearly everything costs a few.
 pub(crate) fn search_filtered<K, T, E>(
     limit: usize,
     search: impl Fn(usize) -> Vec<Ranked<K>>,
     find: impl Fn(&K) -> Result<Option<T>, E>,
 ) -> Result<Vec<Ranked<T>>, E> {
-    let mut asked = limit;
+    let mut requested = limit;
     loop {
-        let hits = search(asked);
-        let is_all = hits.len() < asked;
-        let found = hits.iter().filter_map(|hit| {
+        let hits = search(requested);
+        let is_all = hits.len() < requested;
+        let matches = hits.iter().filter_map(|hit| {
             let item = find(&hit.item).transpose()?;
             Some(item.map(|item| Ranked { item, score: hit.score }))
         });
-        let found: Vec<_> = found.take(limit).collect::<Result<_, E>>()?;
-        if is_all || found.len() == limit {
-            return Ok(found);
+        let matches: Vec<_> = matches.take(limit).collect::<Result<_, E>>()?;
+        if is_all || matches.len() == limit {
+            return Ok(matches);
         }
-        asked = asked.saturating_mul(8);
+        requested = requested.saturating_mul(8);
     }
 }

@@ -1,4 +1,4 @@
-//! Entries as documents.
+//! [`MemoryEntry`] as a document: `{category}/{id}.json`, or `{id}.json` without a category.
 
 use rockbot_core::files::{IdTooLong, decode, encode};
 use rockbot_core::store::MemoryEntry;

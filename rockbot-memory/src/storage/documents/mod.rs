@@ -1,19 +1,19 @@
-//! Stores of JSON documents, one file each, that people may edit: what long-term memory and skills have in common.
+//! JSON documents, one file each, that people may edit: the common part of long-term memory and skills.
 //!
-//! * [`Document`]: what is kept
-//! * [`StoredDocument`]: a document as it stands in its file, with the members that others wrote
-//! * [`Collection`]: the stored of one principal in memory, and their index
-//! * [`DocumentStore`]: the folder; the only one that reads and writes files
+//! * [`Document`]: the trait of a type that is stored as a document
+//! * [`StoredDocument`]: a document as its file has it, with the members that other programs wrote
+//! * [`Collection`]: the documents of one principal in memory, and their word index
+//! * [`DocumentStore`]: the folder; the only part that reads and writes files
 //!
-//! **Changes by others** are seen by their files' times and sizes. Before something is read, the files are scanned
-//! over, unless that was done in the last 2 seconds, or is 20 times less ago than it took. Before a file is written,
-//! it is scanned at in any case: what somebody changed is read first, and never overwritten unseen.
+//! **External edits** are detected by the modification time and size of a file. Before a read the folder is rescanned,
+//! unless that happened less than 2 seconds ago, or less than 20 times its own duration ago. Before a write the file at
+//! the target path is checked in any case: an edit is read first, and never overwritten unseen.
 //!
-//! **Copies**: of several files with the same id, the one that was changed last counts. The others stay where they are
-//! until the document is deleted.
+//! **Copies**: of several files with the same id, the last modified one is current. The others stay in place until the
+//! document is deleted.
 //!
-//! **Damage**: a file that cannot be read is set aside as `….damaged`; one that was all right before only when it is
-//! still the same at the next look, since somebody may be writing it.
+//! **Damage**: a file that cannot be read is quarantined as `….damaged`. A file that was valid before is quarantined only
+//! if it is unchanged at the next rescan, because another program may still be writing it.
 
 mod collection;
 mod document;

@@ -1,4 +1,4 @@
-//! Removing documents whose time is over.
+//! Purge of expired documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,15 +12,17 @@ use super::store::{DocumentStore, PrincipalDocuments};
 use crate::storage::blocking::blocking;
 use crate::storage::external_edit::is_changed_since;
 
-/// How many documents go before somebody else may write.
+/// Maximum number of documents that are purged under one hold of the principal's file lock, so that writers do not starve.
 const BATCH: usize = 100;
 
-/// When the time of a document was over, if it is.
+/// Returns the time at which a document expired, or `None` if it has not.
 type ExpiredAt<D> = fn(&D) -> Option<Timestamp>;
 
 impl<D: Document> DocumentStore<D> {
-    /// Removes, for all principals, the documents whose time was over before `before`, and returns how many. Those that
-    /// somebody changed afterwards stay, and so do those of which there are copies.
+    /// Removes the documents of all principals that expired before `before`, and returns their number.
+    ///
+    /// Documents that were edited after they expired stay, and so do documents with several files: of copies that a person
+    /// made it is unknown which ones may go.
     pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, ended: ExpiredAt<D>) -> Result<u64, StoreError> {
         let this = self.clone();
         let mut gone = 0;
@@ -45,13 +47,14 @@ impl<D: Document> DocumentStore<D> {
         Ok(gone)
     }
 
+    /// Returns the principals that have files, also those that are not in memory.
     fn owners(&self) -> Result<BTreeSet<Principal>, StoreError> {
         let found = self.folder.list("").map_err(|error| self.failed("listed", error))?;
         let owners = found.iter().filter_map(|found| owner_of(&found.name));
         Ok(owners.map(|(owner, _)| owner).collect())
     }
 
-    /// Looks at the file once more: somebody may have changed it since anybody scanned.
+    /// Removes one document, after checking its file again for an edit since the last rescan.
     fn purge_one(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! Looking for what others changed.
+//! Rescan of a folder for external edits.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -12,11 +12,12 @@ use super::store::{DocumentStore, MAX_BYTES, PrincipalDocuments, Unreadable};
 use super::stored_document::{FileVersion, StoredDocument};
 
 impl<D: Document> DocumentStore<D> {
-    /// Reads what is new or changed since the last look, and forgets what is gone. The caller holds the files.
+    /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller holds the
+    /// file lock of `principal`.
     pub(super) fn rescan(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let now = self.clock.now();
         if !owned.read().is_stale(now) {
-            // Somebody else just did.
+            // Another caller rescanned while this one waited for the lock.
             return Ok(());
         }
         let began = Instant::now();
@@ -32,7 +33,8 @@ impl<D: Document> DocumentStore<D> {
         Ok(())
     }
 
-    /// Removes what a crash left of writing, when the folder is read first: then nobody writes.
+    /// Removes temporary files that a crash left between write and rename. Only at the first scan: later they may belong
+    /// to a write in progress.
     fn remove_drafts(&self, owned: &PrincipalDocuments<D>, found: &[Found]) -> Result<(), StoreError> {
         let is_new = owned.read().is_unscanned();
         let drafts = found.iter().filter(|found| is_new && found.name.ends_with(".json.tmp"));
@@ -42,6 +44,7 @@ impl<D: Document> DocumentStore<D> {
         Ok(())
     }
 
+    /// Drops the documents whose files are gone.
     fn forget_missing(owned: &PrincipalDocuments<D>, found: &[Found]) {
         let names: BTreeSet<_> = found.iter().map(|found| &found.name).collect();
         let mut collection = owned.write();
@@ -51,6 +54,7 @@ impl<D: Document> DocumentStore<D> {
         collection.suspects.retain(|file, _| names.contains(file));
     }
 
+    /// Reads one file if its version differs from the known one.
     fn rescan_file(
         &self,
         principal: &Principal,
@@ -70,18 +74,23 @@ impl<D: Document> DocumentStore<D> {
             }
             Ok(None) => owned.write().remove(file),
             Err(Unreadable::Damaged(error)) => {
+                // A file that just became unreadable may be half-written by an editor; one that stays so is damaged. At
+                // the first scan there is no earlier valid version that could come back.
                 let is_known = owned.write().suspects.insert(file.clone(), version) == Some(version);
                 let is_new = owned.read().is_unscanned();
                 if is_known || is_new {
                     self.quarantine(owned, file, &error)?;
                 }
             }
-            // It is tried again at the next look.
-            Err(Unreadable::Failed(error)) => tracing::warn!(file, %error, "a {} is left out", D::WHAT),
+            // The next rescan tries again.
+            Err(Unreadable::Failed(error)) => {
+                tracing::warn!(file, %error, "a {} cannot be read now and is left out until the next rescan", D::WHAT)
+            }
         }
         Ok(())
     }
 
+    /// Reads and parses a file; `None` if it is gone by now.
     pub(super) fn parse(&self, principal: &Principal, found: &Found) -> Result<Option<StoredDocument<D>>, Unreadable> {
         let read = self.folder.read(&found.name, MAX_BYTES);
         let json = match read {

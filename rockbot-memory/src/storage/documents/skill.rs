@@ -1,4 +1,4 @@
-//! Skills as documents.
+//! [`Skill`] as a document: `{name}.json`, whose name may be nested.
 
 use rockbot_core::Timestamp;
 use rockbot_core::files::IdTooLong;

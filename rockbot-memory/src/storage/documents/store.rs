@@ -1,4 +1,4 @@
-//! The folder of documents, and how they are written.
+//! The folder of documents: locking, reads and writes.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -12,13 +12,17 @@ use rockbot_core::{Clock, Principal};
 use super::collection::Collection;
 use super::document::Document;
 use super::stored_document::{FileVersion, StoredDocument};
-use crate::storage::blocking::{blocking, failed};
+use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::principal_cache::PrincipalCache;
 
-/// The longest document that is read or written, in bytes.
+/// Maximum size of a document in bytes, read or written.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
 
-/// All documents of one kind, in a folder of their own.
+/// All documents of one type, in a locked folder of their own.
+///
+/// Two locks for each principal: `files` serializes file I/O and may be held for as long as the disk takes, on blocking
+/// threads only; `collection` guards the documents in memory and is never held during I/O. So searches go on while a
+/// write waits for the disk.
 #[derive(Debug)]
 pub(crate) struct DocumentStore<D: Document> {
     pub(super) folder: DataFolder,
@@ -27,12 +31,12 @@ pub(crate) struct DocumentStore<D: Document> {
     damaged: AtomicU64,
 }
 
-/// What one principal has.
+/// The documents of one principal, and the locks around them.
 #[derive(Debug)]
 pub(super) struct PrincipalDocuments<D: Document> {
-    /// Held by whoever reads or writes files, so that they are read and written one after the other.
+    /// Serializes file reads and writes of the principal. Taken before `collection`.
     files: Mutex<()>,
-    /// Never locked while somebody waits for the disk.
+    /// Never locked during file I/O.
     collection: RwLock<Collection<D>>,
 }
 
@@ -56,6 +60,7 @@ impl<D: Document> PrincipalDocuments<D> {
 }
 
 impl<D: Document> DocumentStore<D> {
+    /// Opens `folder`, creating it if it is missing, and locks it against other processes.
     pub(crate) fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
         Ok(Self {
@@ -66,12 +71,12 @@ impl<D: Document> DocumentStore<D> {
         })
     }
 
-    /// How many files were set aside since they could not be read.
+    /// Returns the number of files that were quarantined since the store was opened.
     pub(crate) fn damaged(&self) -> u64 {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Looks at the documents of `principal`, after looking for changes by others.
+    /// Calls `read` with the documents of `principal`, after a rescan if the last one is stale.
     pub(crate) async fn read<R>(
         self: &Arc<Self>,
         principal: &Principal,
@@ -90,8 +95,11 @@ impl<D: Document> DocumentStore<D> {
         Ok(read(&owned.read()))
     }
 
-    /// Writes the document that `plan` makes of what stands there, if it makes one. It is asked again when somebody
-    /// else changed the file meanwhile.
+    /// Writes the document that `plan` makes of the current ones, if it makes one.
+    ///
+    /// Optimistic concurrency against external edits: if a file involved changed since it was read, the edit is read and
+    /// `plan` is called again. Other writers of this process wait for the file lock. Between the check and the rename an
+    /// edit can still be lost; no file system offers a compare-and-swap that would close this window.
     pub(crate) async fn write<R: Send + 'static>(
         self: &Arc<Self>,
         principal: &Principal,
@@ -115,7 +123,7 @@ impl<D: Document> DocumentStore<D> {
         .await
     }
 
-    /// Removes a document and returns it.
+    /// Removes a document with all its copies, and returns it.
     pub(crate) async fn delete(
         self: &Arc<Self>,
         principal: &Principal,
@@ -126,7 +134,7 @@ impl<D: Document> DocumentStore<D> {
                 let collection = owned.read();
                 (collection.get(&key).cloned(), collection.files_of(&key))
             };
-            // The one that counts goes last: what is left after a crash is never an older copy.
+            // The current file is removed last: after a crash in between, an older copy never becomes current.
             for file in files {
                 this.remove(&file)?;
                 owned.write().remove(&file);
@@ -136,7 +144,7 @@ impl<D: Document> DocumentStore<D> {
         .await
     }
 
-    /// Runs `work` where it may wait for the disk, with the files of `principal` to itself.
+    /// Runs `work` on a blocking thread, holding the file lock of `principal`.
     pub(super) async fn work<R: Send + 'static>(
         self: &Arc<Self>,
         principal: &Principal,
@@ -154,7 +162,7 @@ impl<D: Document> DocumentStore<D> {
         .await
     }
 
-    /// The file in which a document of the same key stands, and the one in which it should stand.
+    /// Returns the current file of the document's key, if any, and the file that `document` belongs in.
     fn files(
         &self,
         principal: &Principal,
@@ -173,6 +181,7 @@ impl<D: Document> DocumentStore<D> {
         Ok((before, format!("{stem}.json")))
     }
 
+    /// Writes `document` to `file`, and removes `before`, its previous file, if that is another one.
     fn put(
         &self,
         owned: &PrincipalDocuments<D>,
@@ -189,14 +198,16 @@ impl<D: Document> DocumentStore<D> {
         };
         let json = stored.to_json();
         let json =
-            json.map_err(|error| crate::storage::blocking::invalid(format_args!("the {} is no JSON", D::WHAT), error))?;
+            json.map_err(|error| invalid(format_args!("the {} cannot be serialized as JSON", D::WHAT), error))?;
         if json.len() as u64 > MAX_BYTES {
             let len = format!("{} bytes", json.len());
-            return Err(crate::storage::blocking::invalid(
+            return Err(invalid(
                 format_args!("a {} has at most {MAX_BYTES} bytes; shorten it", D::WHAT),
                 len,
             ));
         }
+        // Synced and renamed: a crash leaves the old or the new document. The old file of a moved document is removed
+        // afterwards, so a crash in between leaves two copies, of which the newer one is current.
         self.folder.replace(file, &json).map_err(failed)?;
         owned.write().put(file, stored);
         if let Some(before) = before.filter(|before| *before != file) {
@@ -206,13 +217,13 @@ impl<D: Document> DocumentStore<D> {
         Ok(())
     }
 
+    /// Removes a file; one that is gone already is no error.
     pub(super) fn remove(&self, file: &str) -> Result<(), StoreError> {
         let removed = self.folder.remove(file);
         removed.map(drop).map_err(|error| self.failed("removed", error))
     }
 
-    /// Reads a file again that is about to be written, if somebody else changed it. Returns whether that changed
-    /// anything.
+    /// Reads `file`, which is about to be written, again if its version changed. Returns `true` if its content did.
     pub(super) fn refresh(
         &self,
         principal: &Principal,
@@ -221,7 +232,7 @@ impl<D: Document> DocumentStore<D> {
     ) -> Result<bool, StoreError> {
         let found = match self.folder.find(file) {
             Ok(found) => found,
-            // A link or folder at its place.
+            // A symbolic link or a folder occupies the path.
             Err(error) if error.is_damage() => return self.quarantine(owned, file, &error),
             Err(error) => return Err(self.failed("read", error)),
         };
@@ -247,12 +258,14 @@ impl<D: Document> DocumentStore<D> {
         }
     }
 
+    /// Drops the document of `file` from memory. Returns `true` if there was one.
     fn forget(owned: &PrincipalDocuments<D>, file: &str) -> bool {
         let was_there = owned.read().in_file(file).is_some();
         owned.write().remove(file);
         was_there
     }
 
+    /// Renames `file` to `….damaged` and drops its document. Returns `true` if there was one.
     pub(super) fn quarantine(
         &self,
         owned: &PrincipalDocuments<D>,
@@ -260,22 +273,23 @@ impl<D: Document> DocumentStore<D> {
         error: &dyn Display,
     ) -> Result<bool, StoreError> {
         let aside = self.folder.set_aside(file);
-        let aside = aside.map_err(|error| self.failed("set aside, though it is damaged", error))?;
+        let aside = aside.map_err(|error| self.failed("quarantined, though its file is damaged", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, file, set_aside_as = aside, %error, "a {} is damaged and is not used", D::WHAT);
+        tracing::warn!(%folder, file, set_aside_as = aside, %error, "the file of a {} is damaged and was quarantined", D::WHAT);
         Ok(Self::forget(owned, file))
     }
 
+    /// Returns the error of a failed operation on a file.
     pub(super) fn failed(&self, tried: &str, error: FileError) -> StoreError {
         failed(format_args!("a {} cannot be {tried}", D::WHAT), error)
     }
 }
 
-/// Why a file gives no document.
+/// The reason why a file has no usable document.
 pub(super) enum Unreadable {
-    /// It never will.
+    /// The content is damaged, which does not pass.
     Damaged(String),
-    /// It may another time.
+    /// The read failed, which may pass.
     Failed(StoreError),
 }

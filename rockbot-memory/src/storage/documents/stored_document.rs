@@ -1,4 +1,4 @@
-//! A document as it stands in its file.
+//! A document together with what its file adds: unknown members and the file's version.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,17 +8,19 @@ use serde_json::{Map, Value};
 
 use super::document::{Document, Members, timestamp};
 
-/// A document, and what another program or a person wrote beside it.
+/// A document, the unknown members beside it, and the version of the file that it was read from.
 #[derive(Debug)]
 pub(super) struct StoredDocument<D> {
     pub(super) document: Arc<D>,
-    /// Members that we do not know. They are kept, and decide nothing.
+    /// Members that the type does not have. They are written back unchanged, and have no effect.
     pub(super) other: Map<String, Value>,
-    /// As what the file was read; `None` when we wrote it and nobody has scanned since.
+    /// The version of the file when it was read; `None` if this process wrote it and has not rescanned since.
     pub(super) version: Option<FileVersion>,
 }
 
-/// What tells a file from what it was before.
+/// The modification time and size by which a changed file is recognized.
+///
+/// An edit that keeps both, within the resolution of the file system's clock, is missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileVersion {
     pub(super) modified: Option<SystemTime>,
@@ -35,12 +37,12 @@ impl From<&Found> for FileVersion {
 }
 
 impl<D: Document> StoredDocument<D> {
-    /// Reads a file. `stem` is its name without the owner's folder and the ending.
+    /// Parses the content of a file. `stem` is its path without the principal's folder and the extension.
     pub(super) fn parse(json: &[u8], stem: &str, version: FileVersion) -> serde_json::Result<Self> {
         let mut other: Map<String, Value> = serde_json::from_slice(without_bom(json))?;
         let mut members = Map::new();
         for name in D::MEMBERS {
-            // Other programs write `null` for what is not there.
+            // Other programs write `null` for an absent member.
             let member = other.remove(*name).filter(|member| !member.is_null());
             members.extend(member.map(|member| ((*name).to_owned(), member)));
         }
@@ -52,6 +54,7 @@ impl<D: Document> StoredDocument<D> {
         })
     }
 
+    /// Serializes the document with its unknown members.
     pub(super) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec_pretty(&Members {
             document: &*self.document,
@@ -59,11 +62,12 @@ impl<D: Document> StoredDocument<D> {
         })
     }
 
+    /// Returns `true` if both have the same document and the same unknown members, whatever their versions.
     pub(super) fn has_same_content_as(&self, other: &Self) -> bool {
         self.document == other.document && self.other == other.other
     }
 
-    /// The greater, the newer.
+    /// Returns the key by which copies are ordered, the newest last. A file that this process just wrote is the newest.
     pub(super) fn age(&self) -> (bool, Option<SystemTime>) {
         (
             self.version.is_none(),

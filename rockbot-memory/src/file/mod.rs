@@ -21,6 +21,7 @@ mod memory;
 mod rules;
 mod skill_usage;
 mod skills;
+mod timeline;
 mod working;
 
 pub use conversation_log::FileConversationLog;
@@ -30,4 +31,5 @@ pub use memory::{FileMemory, FileMemoryOptions};
 pub use rules::FileRulesStore;
 pub use skill_usage::FileSkillUsageStore;
 pub use skills::FileSkillStore;
+pub use timeline::FileTimeline;
 pub use working::FileWorkingMemory;

@@ -27,6 +27,7 @@ mod skills;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod working;
 
 pub use conversation::SqliteConversationMemory;
@@ -38,4 +39,5 @@ pub use rules::SqliteRulesStore;
 pub use skill_usage::SqliteSkillUsageStore;
 pub use skills::SqliteSkillStore;
 pub use storage::SqliteError;
+pub use timeline::SqliteTimeline;
 pub use working::SqliteWorkingMemory;

@@ -2,8 +2,8 @@
 //! [`file`](crate::file) only add their queries.
 //!
 //! * [`documents`]: a JSON file for each document, an index in memory, rescans for external edits
-//! * [`session_lines`]: dated entries in one JSON Lines file for each session
 //! * [`json_file`]: one JSON document that is read once and replaced as a whole
+//! * [`timeline`]: dated entries in one JSON Lines file for each session
 //! * [`path`]: the encoding of nested names as folders
 //! * [`principal_cache`]: an LRU cache of per-principal state
 //! * [`external_edit`]: how a file that a person edited is told from one that this crate wrote
@@ -15,4 +15,4 @@ pub(crate) mod external_edit;
 pub(crate) mod json_file;
 pub(crate) mod path;
 pub(crate) mod principal_cache;
-pub(crate) mod session_lines;
+pub(crate) mod timeline;

@@ -2,7 +2,6 @@
 //!
 //! * [`Database`]: the open file with its writer thread and its pool of read connections
 //! * [`IndexedTable`]: a table of JSON documents and the index of their words
-//! * [`Timeline`]: a table of dated entries that is only appended to
 //! * [`row`]: conversion between rows and JSON
 
 mod connection;
@@ -13,11 +12,9 @@ mod read_pool;
 pub(super) mod row;
 mod schema;
 mod table;
-mod timeline;
 mod writer;
 
 pub(super) use database::Database;
 pub use error::SqliteError;
 pub(super) use indexed_table::{IndexedTable, IndexedWrite};
 pub(super) use table::Table;
-pub(super) use timeline::Timeline;

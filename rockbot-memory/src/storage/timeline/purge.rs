@@ -1,7 +1,7 @@
-//! Removing lines that are too old.
+//! Purge of lines that are too old.
 //!
-//! A file is replaced in one step, and only while nobody has appended to it: a crash leaves all of its lines or those that
-//! stay, and no append waits for the disk.
+//! A file is replaced atomically, and only if no line was appended since it was read. So a crash leaves either all lines or
+//! those that stay, and no append waits for the disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -10,36 +10,36 @@ use rockbot_core::files::{FileError, Found, owner_of};
 use rockbot_core::store::StoreError;
 use rockbot_core::{Principal, Timestamp};
 
-use super::{Line, MAX_LINE, SessionLines};
+use super::{MAX_LINE, StoredEntry, Timeline};
 use crate::storage::blocking::{blocking, failed};
 use crate::storage::external_edit::is_changed_since;
 
-impl<T: Line> SessionLines<T> {
-    /// Removes, for all principals, what is older than `before` or than the newest `most` lines of its principal. Lines
-    /// that cannot be read stay, and so do files that somebody changed after their newest line.
-    pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+impl<T: StoredEntry> Timeline<T> {
+    /// Removes the entries of all principals that are older than `before` or exceed the newest `max_entries` of their
+    /// principal, and returns their number. Unreadable lines stay, and so do files that were edited after their newest line.
+    pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, max_entries: usize) -> Result<u64, StoreError> {
         let this = self.clone();
-        blocking(move || this.purge_all(before, most)).await
+        blocking(move || this.purge_all(before, max_entries)).await
     }
 
-    fn purge_all(&self, before: Timestamp, most: usize) -> Result<u64, StoreError> {
+    fn purge_all(&self, before: Timestamp, max_entries: usize) -> Result<u64, StoreError> {
         let failed = |error| failed(format_args!("{} cannot be purged", T::WHAT), error);
         let mut files: BTreeMap<Principal, Vec<Found>> = BTreeMap::new();
         for found in self.folder.list("").map_err(failed)? {
             let owner = owner_of(&found.name).map(|(owner, _)| owner);
             match owner.filter(|_| found.name.ends_with(".jsonl")) {
                 Some(owner) => files.entry(owner).or_default().push(found),
-                // What a crash left of an earlier purge.
+                // The temporary file of a purge that crashed before its rename.
                 None if found.name.ends_with(".jsonl.tmp") => drop(self.folder.remove(&found.name).map_err(failed)?),
                 None => {}
             }
         }
         let mut gone = 0;
         for files in files.values() {
-            let since = self.kept_since(files, before, most);
+            let since = self.kept_since(files, before, max_entries);
             for file in files {
                 gone += self.purge_file(file, since).unwrap_or_else(|error| {
-                    tracing::warn!(file = file.name, %error, "{} that is too old stays for now", T::WHAT);
+                    tracing::warn!(file = file.name, %error, "expired {} could not be purged and stays until the next purge", T::WHAT);
                     0
                 });
             }
@@ -47,23 +47,24 @@ impl<T: Line> SessionLines<T> {
         Ok(gone)
     }
 
-    /// When the oldest line that stays was written, of the lines of one principal.
-    fn kept_since(&self, files: &[Found], before: Timestamp, most: usize) -> Timestamp {
-        if most == 0 {
+    /// Returns the time of the oldest entry of a principal that stays.
+    fn kept_since(&self, files: &[Found], before: Timestamp, max_entries: usize) -> Timestamp {
+        if max_entries == 0 {
             return Timestamp::from_millis(u64::MAX);
         }
         let mut times = Vec::new();
         for file in files {
-            // What cannot be read has no time.
+            // A file that cannot be read contributes no times; it is not purged either.
             let _ = self.folder.read_lines(&file.name, MAX_LINE, |line| {
                 times.extend(serde_json::from_slice(line).ok().map(|line: T| line.timestamp()));
             });
         }
         times.sort_unstable();
-        let oldest = times.get(times.len().saturating_sub(most));
+        let oldest = times.get(times.len().saturating_sub(max_entries));
         oldest.map_or(before, |oldest| before.max(*oldest))
     }
 
+    /// Removes the entries of one file that are older than `since`, and returns their number.
     fn purge_file(&self, file: &Found, since: Timestamp) -> Result<u64, FileError> {
         let (mut kept, mut gone, mut newest) = (Vec::new(), 0, Timestamp::default());
         let read = self.folder.read_lines(&file.name, MAX_LINE, |line| {
@@ -77,7 +78,7 @@ impl<T: Line> SessionLines<T> {
             kept.extend_from_slice(line);
             kept.push(b'\n');
         });
-        // Of lines that are too long we do not have the text.
+        // The text of overlong lines was not read, so a file with such lines cannot be rewritten without losing them.
         let is_whole = read? == Some(0);
         if gone == 0 || !is_whole || is_changed_since(file, newest) {
             return Ok(0);
@@ -85,14 +86,16 @@ impl<T: Line> SessionLines<T> {
         Ok(if self.exchange(file, &kept)? { gone } else { 0 })
     }
 
-    /// Leaves `kept` of a file, unless it has changed since it was found. Returns whether it did.
+    /// Replaces the content of `file` by `kept`, unless the file changed since it was listed. Returns `true` if it did so.
     fn exchange(&self, file: &Found, kept: &[u8]) -> Result<bool, FileError> {
         let draft = match kept.is_empty() {
             true => None,
-            // It is as old as it was, or it would look as if somebody had changed it.
+            // Keeps the modification time: otherwise the next purge would take the file for one that a person edited.
             false => Some(self.folder.draft(&file.name, kept)?.dated(file.modified)?),
         };
         {
+            // Appends take the same lock, so none can fall between the check and the rename. The new content was synced
+            // before; only the rename happens under the lock.
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             if self.folder.find(&file.name)?.as_ref() != Some(file) {
                 return Ok(false);

@@ -1,39 +1,42 @@
-//! A table of dated entries that are only ever added: what feedback and uses of skills have in common.
+//! The generic store of dated entries in a database: [`SqliteTimeline`].
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rockbot_core::store::StoreError;
+use async_trait::async_trait;
+use rockbot_core::store::{StoreError, TimelineStore};
 use rockbot_core::{Principal, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use super::database::Database;
-use super::error::SqliteError;
-use super::row::{number, parse_or_skip, to_json};
+use super::storage::row::{number, parse_or_skip, to_json};
+use super::storage::{Database, SqliteError};
+use crate::storage::timeline::StoredEntry;
 
-/// How many rows go before somebody else may write.
+/// Maximum number of rows that a purge handles in one write, so that other writers do not starve.
 const BATCH: usize = 1_000;
 
+/// A store of dated entries in a table of a [`SqliteMemory`](super::SqliteMemory); used as
+/// [`SqliteFeedbackStore`](super::SqliteFeedbackStore) and [`SqliteSkillUsageStore`](super::SqliteSkillUsageStore).
 #[derive(Debug)]
-pub(in crate::sqlite) struct Timeline {
+pub struct SqliteTimeline<E> {
     database: Arc<Database>,
-    table: &'static str,
+    entries: PhantomData<fn() -> E>,
 }
 
-impl Timeline {
-    pub(in crate::sqlite) fn new(database: Arc<Database>, table: &'static str) -> Self {
-        Self { database, table }
+impl<E: StoredEntry> SqliteTimeline<E> {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self {
+            database,
+            entries: PhantomData,
+        }
     }
+}
 
-    pub(in crate::sqlite) async fn append(
-        &self,
-        principal: &Principal,
-        at: Timestamp,
-        entry: impl Serialize + Send + 'static,
-    ) -> Result<(), StoreError> {
-        let sql = format!("INSERT INTO {} (principal, at, json) VALUES (?1, ?2, ?3)", self.table);
-        let principal = principal.clone();
+#[async_trait]
+impl<E: StoredEntry> TimelineStore<E> for SqliteTimeline<E> {
+    async fn append(&self, principal: &Principal, entry: E) -> Result<(), StoreError> {
+        let sql = format!("INSERT INTO {} (principal, at, json) VALUES (?1, ?2, ?3)", E::TABLE);
+        let (principal, at) = (principal.clone(), entry.timestamp());
         let work = move |connection: &Connection| {
             let row = (principal.as_str(), number(at.as_millis()), to_json(&entry)?);
             connection.execute(&sql, row)?;
@@ -42,24 +45,18 @@ impl Timeline {
         self.database.write(work).await
     }
 
-    /// Removes, for all principals, what is older than `before` or than the newest `most` entries of its principal, as far
-    /// as it can be read as a `T`.
-    pub(in crate::sqlite) async fn purge<T: DeserializeOwned>(
-        &self,
-        before: Timestamp,
-        most: usize,
-    ) -> Result<u64, StoreError> {
-        let (table, mut gone) = (self.table, 0);
-        let work = move |connection: &Connection| kept_since(connection, table, before, most);
+    async fn purge(&self, before: Timestamp, max: usize) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        let work = move |connection: &Connection| kept_since(connection, E::TABLE, before, max);
         for (principal, since) in self.database.read(work).await? {
             let mut rows = PurgeBatch {
-                table,
+                table: E::TABLE,
                 principal,
                 since,
                 after: i64::MIN,
             };
             loop {
-                let work = move |connection: &Connection| rows.purge::<T>(connection);
+                let work = move |connection: &Connection| rows.purge::<E>(connection);
                 let (purged, next) = self.database.write(work).await?;
                 gone += purged;
                 let Some(next) = next else { break };
@@ -69,14 +66,8 @@ impl Timeline {
         Ok(gone)
     }
 
-    /// The newest `limit` entries since `since`, oldest first.
-    pub(in crate::sqlite) async fn recent<T: DeserializeOwned + Send + 'static>(
-        &self,
-        principal: &Principal,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<T>, StoreError> {
-        let (table, principal) = (self.table, principal.clone());
+    async fn query_recent(&self, principal: &Principal, since: Timestamp, limit: usize) -> Result<Vec<E>, StoreError> {
+        let (table, principal) = (E::TABLE, principal.clone());
         let sql = format!(
             "SELECT number, json FROM {table} WHERE principal = ?1 AND at >= ?2 ORDER BY at DESC, number DESC LIMIT ?3"
         );
@@ -93,12 +84,12 @@ impl Timeline {
     }
 }
 
-/// When the oldest entry that stays was written, for each principal.
+/// Returns each principal with the time of its oldest entry that stays.
 fn kept_since(
     connection: &Connection,
     table: &str,
     before: Timestamp,
-    most: usize,
+    max_entries: usize,
 ) -> Result<Vec<(String, i64)>, SqliteError> {
     let before = number(before.as_millis());
     let mut owners = connection.prepare(&format!("SELECT DISTINCT principal FROM {table}"))?;
@@ -107,17 +98,17 @@ fn kept_since(
     ))?;
     let owners: Vec<String> = owners.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?;
     let since = owners.into_iter().map(|owner| {
-        if most == 0 {
+        if max_entries == 0 {
             return Ok((owner, i64::MAX));
         }
-        let wanted = (&owner, number(most - 1));
+        let wanted = (&owner, number(max_entries - 1));
         let oldest: Option<i64> = oldest.query_row(wanted, |row| row.get(0)).optional()?;
         Ok((owner, oldest.map_or(before, |oldest| before.max(oldest))))
     });
     since.collect()
 }
 
-/// The rows of a principal that are to go, of which those up to `after` were looked at.
+/// The rows of a principal that are to be purged; those up to the number `after` have been visited.
 struct PurgeBatch {
     table: &'static str,
     principal: String,
@@ -126,8 +117,8 @@ struct PurgeBatch {
 }
 
 impl PurgeBatch {
-    /// Removes some of them, so that nobody else waits long to write. Returns how many, and what is left to look at.
-    fn purge<T: DeserializeOwned>(mut self, connection: &Connection) -> Result<(u64, Option<Self>), SqliteError> {
+    /// Removes one batch, and returns the number of removed rows and the rows that are left to visit.
+    fn purge<T: StoredEntry>(mut self, connection: &Connection) -> Result<(u64, Option<Self>), SqliteError> {
         let table = self.table;
         let mut old = connection.prepare(&format!(
             "SELECT number, json FROM {table} WHERE principal = ?1 AND at < ?2 AND number > ?3 ORDER BY number LIMIT ?4"

@@ -1,4 +1,11 @@
-//! The long-term memory that survives the process.
+//! Long-term memory in files: [`FileLongTermMemory`].
+//!
+//! A memory is one JSON document, `{category}/{id}.json`, or `{id}.json` when it has no category; memories of the
+//! principal `local` are in the folder itself, those of other principals in `@{principal}/`.
+//!
+//! People may add, change and remove these files. The id is the name of the file; `category`, when it is missing, is the
+//! folder; `createdAt`, when it is missing, is the modification time: `{"content": "likes tea"}` is a valid file. A memory
+//! stays in the file in which it was found until its category changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +20,9 @@ use crate::storage::documents::{Collection, DocumentStore};
 
 /// A [`LongTermMemory`] in a folder, which one process at a time can open.
 ///
-/// A write resolves when the disk has it. Entries are held in memory with an index of their words, those of 256
-/// principals at most; the files are the truth. What people change in them is seen by a search 2 seconds later, or
-/// after 20 times as long as it takes to look at all files. An entry has at most 8 MiB as JSON.
+/// A write resolves when it is synced to disk. Memories are cached with a word index, those of at most 256 principals; the
+/// files are the source of truth. An external edit is seen by the first search 2 seconds later, or after 20 times the
+/// duration of a rescan, whichever is longer. A memory has at most 8 MiB as JSON.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;
@@ -40,11 +47,11 @@ pub struct FileLongTermMemory {
 }
 
 impl FileLongTermMemory {
-    /// Opens the memory in `folder`, which is made if it is missing, with the default options.
+    /// Opens the memory in `folder`, creating it if it is missing, with the default options.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, FileOptions::default())
     }
@@ -53,14 +60,14 @@ impl FileLongTermMemory {
     ///
     /// # Errors
     ///
-    /// Fails as [`FileLongTermMemory::open`] does.
+    /// Returns an error under the same conditions as [`FileLongTermMemory::open`].
     pub fn open_with(folder: impl Into<PathBuf>, options: FileOptions) -> Result<Self, StoreError> {
         Ok(Self {
             documents: Arc::new(DocumentStore::open(folder.into(), options.clock)?),
         })
     }
 
-    /// How many files were set aside since they could not be read.
+    /// Returns the number of files that were quarantined because they could not be read.
     pub fn damaged(&self) -> u64 {
         self.documents.damaged()
     }
@@ -121,7 +128,7 @@ impl LongTermMemory for FileLongTermMemory {
     ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
         let search = |entries: &Collection<MemoryEntry>| {
             if query.text.trim().is_empty() || query.with_archived {
-                // The index has live entries only.
+                // The word index has live memories only, and nothing to rank without words.
                 query.rank(entries.documents().cloned())
             } else {
                 entries.search(&query.text, query.limit, |entry| query.admits(entry))

@@ -1,4 +1,4 @@
-//! All stores of a data folder.
+//! [`FileMemory`]: all stores of a data folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use super::{
 };
 use crate::{ConversationLogOptions, FileOptions, WorkingMemoryOptions};
 
-/// How the stores of a [`FileMemory`] are kept. By default as each of them is by itself.
+/// Options of a [`FileMemory`]. The defaults are those of the stores.
 #[derive(Debug, Clone, Default)]
 pub struct FileMemoryOptions {
-    /// The clock of all stores.
+    /// The clock of all stores. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
-    /// How much each namespace of working memory holds.
+    /// Capacity of each namespace of working memory.
     pub working_limits: WorkingLimits,
-    /// How long the conversation log may become.
+    /// Maximum size of the conversation log.
     pub conversation_log: ConversationLogOptions,
 }
 
-/// The stores of a data folder, each in the place that the original has for it. The folder is held as a whole: a second
-/// process is refused.
+/// All stores of a data folder, each in its standard subfolder.
 ///
-/// Conversations and the journal of turns, which stand there too, belong to the host.
+/// The folder is locked as a whole: a second process that opens it gets an error. Conversations and the turn journal, which
+/// are in the same folder, belong to the host and are not opened here.
 ///
 /// ```
 /// use rockbot_memory::FileMemory;
@@ -41,28 +41,29 @@ pub struct FileMemoryOptions {
 /// ```
 #[derive(Debug)]
 pub struct FileMemory {
-    /// `rules.md` and `rules/`. First, since it holds the whole folder.
+    /// Rules, in `rules.md` and `rules/`.
+    // Opened first, because its lock is the lock of the whole data folder.
     pub rules: Arc<FileRulesStore>,
-    /// `memory/`.
+    /// Long-term memory, in `memory/`.
     pub long_term: Arc<FileLongTermMemory>,
-    /// `working-memory/`.
+    /// Working memory, in `working-memory/`.
     pub working: Arc<FileWorkingMemory>,
-    /// `skills/`.
+    /// Skills, in `skills/`.
     pub skills: Arc<FileSkillStore>,
-    /// `skill-usage/`.
+    /// Uses of skills, in `skill-usage/`.
     pub skill_usage: Arc<FileSkillUsageStore>,
-    /// `feedback/`.
+    /// Feedback, in `feedback/`.
     pub feedback: Arc<FileFeedbackStore>,
-    /// `conversation-log/`.
+    /// The conversation log, in `conversation-log/`.
     pub conversation_log: Arc<FileConversationLog>,
 }
 
 impl FileMemory {
-    /// Opens the stores in the data folder `folder`, which is made if it is missing, with the default options.
+    /// Opens the stores in the data folder `folder`, creating it if it is missing, with the default options.
     ///
     /// # Errors
     ///
-    /// Fails when one of the folders is open already, here or in another process, and when one cannot be made.
+    /// Returns an error if one of the folders is open already, here or in another process, or cannot be created.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(folder, FileMemoryOptions::default())
     }
@@ -71,7 +72,7 @@ impl FileMemory {
     ///
     /// # Errors
     ///
-    /// Fails as [`FileMemory::open`] does.
+    /// Returns an error under the same conditions as [`FileMemory::open`].
     pub fn open_with(folder: impl AsRef<Path>, options: FileMemoryOptions) -> Result<Self, StoreError> {
         let folder = folder.as_ref();
         let clock = options.clock.unwrap_or_else(|| FileOptions::default().clock);
@@ -92,12 +93,13 @@ impl FileMemory {
         })
     }
 
-    /// Writes down what is only held back, for other programs that read documents only: call it when the host stops.
-    /// Everything is in files at any time.
+    /// Compacts the logs of working memory into their documents, for programs that read only documents.
+    ///
+    /// Call it when the host stops. It is not needed for durability: every change is in a file when its call resolves.
     ///
     /// # Errors
     ///
-    /// Fails when a store cannot be written.
+    /// Returns an error if a store cannot be written.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.working.flush().await
     }

@@ -1,13 +1,13 @@
 //! Rules in files: [`FileRulesStore`].
 //!
-//! `rules.md` has what the agent was told; every `.md` file in the folder `rules/` beside it has rules that people
-//! wrote, read in the order of their names. Every line is a rule, with or without a list mark before it; headings and
-//! empty lines are not. `timezone` has the name of the time zone in which the person is. The files of other principals lie
-//! in `@{principal}/`.
+//! `rules.md` has the rules that were added through the store; every `.md` file in the folder `rules/` beside it has rules
+//! that people wrote, read in the order of their names. Every line is a rule, with or without a list mark; headings and
+//! empty lines are not. `timezone` has the name of the user's time zone. The files of other principals than `local` are in
+//! `@{principal}/`.
 //!
-//! The files are read again whenever they changed. What is added goes to the end of `rules.md`; what is removed goes
-//! from all files, and everything else in them stays as it is. A file that cannot be read is left where it is, with a
-//! warning: it is somebody's text.
+//! A file is read again whenever it changed. Added rules are appended to `rules.md`; a removed rule is removed from all
+//! files, and everything else in them stays unchanged. A file that cannot be read is left in place with a warning instead
+//! of being quarantined, because a person wrote it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,37 +22,37 @@ use rockbot_core::store::{Rule, RulesStore, StoreError, StoreErrorKind};
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::principal_cache::PrincipalCache;
 
-/// The longest file of rules, in bytes.
+/// Maximum size of a file of rules in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The longest name of a time zone, in bytes, with what an editor puts around it.
+/// Maximum size of the file `timezone` in bytes: a name with the white space that an editor puts around it.
 const MAX_ZONE_BYTES: u64 = 256;
 
-/// What stands at the top of a new `rules.md`.
+/// The heading of a new `rules.md`.
 const HEADING: &str = "# Active Rules\n\n";
 
 /// A [`RulesStore`] in the files of a data folder, which one process at a time can open.
 ///
-/// A write resolves when the disk has it. A file has at most 1 MiB.
+/// A write resolves when it is synced to disk. A file has at most 1 MiB.
 #[derive(Debug)]
 pub struct FileRulesStore(Arc<RuleFiles>);
 
 #[derive(Debug)]
 struct RuleFiles {
     folder: DataFolder,
-    /// What was read of each principal, by file; also makes writers wait for each other.
+    /// The parsed files of each principal. The mutex also serializes writers.
     texts: PrincipalCache<Mutex<ParsedFiles>>,
 }
 
-/// The rules in each file, and as what it was read.
+/// The rules of each file, with the modification time and size at which it was parsed.
 type ParsedFiles = BTreeMap<String, ((Option<SystemTime>, u64), Vec<Rule>)>;
 
 impl FileRulesStore {
-    /// Opens the rules in the data folder `folder`, which is made if it is missing.
+    /// Opens the rules in the data folder `folder`, creating it if it is missing.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
         Ok(Self(Arc::new(RuleFiles {
@@ -61,6 +61,7 @@ impl FileRulesStore {
         })))
     }
 
+    /// Runs `work` on a blocking thread, with the parsed files of `principal` locked.
     async fn work<R: Send + 'static>(
         &self,
         principal: &Principal,
@@ -77,7 +78,7 @@ impl FileRulesStore {
 }
 
 impl RuleFiles {
-    /// Reads what changed. The files come in the order of their names, `rules.md` first.
+    /// Parses the files that changed, and returns the names of all files in order, `rules.md` first.
     fn refresh(&self, principal: &Principal, texts: &mut ParsedFiles) -> Result<Vec<String>, StoreError> {
         let found = self.found(principal)?;
         texts.retain(|name, _| found.iter().any(|found| found.name == *name));
@@ -87,7 +88,7 @@ impl RuleFiles {
                 match self.text(&found.name) {
                     Ok(text) => drop(texts.insert(found.name.clone(), (stamp, rules(&text).collect()))),
                     Err(error) => {
-                        tracing::warn!(%error, "a file of rules cannot be read; its rules do not hold");
+                        tracing::warn!(%error, "a file of rules cannot be read; its rules have no effect");
                         texts.insert(found.name.clone(), (stamp, Vec::new()));
                     }
                 }
@@ -96,6 +97,7 @@ impl RuleFiles {
         Ok(found.into_iter().map(|found| found.name).collect())
     }
 
+    /// Lists the files of rules of `principal`.
     fn found(&self, principal: &Principal) -> Result<Vec<Found>, StoreError> {
         let name = |name: &str| name_of(principal, name).map_err(|error| failed("the principal has no rules", error));
         let failed = |error| failed("the rules cannot be listed", error);
@@ -106,7 +108,7 @@ impl RuleFiles {
         found.retain(|found| found.name.ends_with(".md"));
         found.sort_by(|a, b| a.name.cmp(&b.name));
         match self.folder.find(&name("rules.md")?) {
-            // A link or folder; writing tells.
+            // A symbolic link or a folder. Reading ignores it; the next write reports it.
             Err(error) if error.is_damage() => {}
             own => own.map_err(failed)?.into_iter().for_each(|own| found.insert(0, own)),
         }
@@ -162,14 +164,14 @@ impl RuleFiles {
         Ok(was_there)
     }
 
-    /// The text of a file that is about to be written: nothing of it may be lost.
+    /// Reads a file that is about to be rewritten. Invalid UTF-8 is an error here: replacing it would lose text.
     fn own_text(&self, name: &str) -> Result<String, StoreError> {
         let read = self.folder.read(name, MAX_BYTES);
         let bytes = read
             .map_err(|error| failed("the rules cannot be changed", error))?
             .unwrap_or_default();
         String::from_utf8(bytes).map_err(|error| {
-            let context = format!("`{name}` is no UTF-8 text: repair it first");
+            let context = format!("`{name}` is not valid UTF-8: repair it first");
             StoreError::new(StoreErrorKind::Damaged, context).with_source(error)
         })
     }
@@ -178,7 +180,7 @@ impl RuleFiles {
         let failed = |error| failed("the time zone cannot be read", error);
         let bytes = match self.folder.read(&zone_file(principal)?, MAX_ZONE_BYTES) {
             Err(error) if error.is_damage() => {
-                tracing::warn!(%error, "a time zone cannot be read, and does not count");
+                tracing::warn!(%error, "the time zone cannot be read and is ignored");
                 None
             }
             bytes => bytes.map_err(failed)?,
@@ -192,6 +194,7 @@ impl RuleFiles {
         written.map_err(|error| failed("the time zone cannot be written", error))
     }
 
+    /// Replaces a file and drops its parsed rules, so that the next read parses the new text.
     fn write(&self, name: &str, text: &str, texts: &mut ParsedFiles) -> Result<(), StoreError> {
         if text.len() as u64 > MAX_BYTES {
             return Err(invalid(
@@ -199,6 +202,7 @@ impl RuleFiles {
                 format!("{} bytes", text.len()),
             ));
         }
+        // Dropped before the write: after a failed one the file is parsed again, too.
         texts.remove(name);
         let written = self.folder.replace(name, text.as_bytes());
         written.map_err(|error| failed("the rules cannot be written", error))
@@ -209,17 +213,18 @@ fn zone_file(principal: &Principal) -> Result<String, StoreError> {
     name_of(principal, "timezone").map_err(|error| failed("the principal has no time zone", error))
 }
 
+/// Iterates over the rules in a text.
 fn rules(text: &str) -> impl Iterator<Item = Rule> {
     text.lines().filter_map(rule_of)
 }
 
-/// The rule in a line; none in a heading.
+/// Parses the rule in a line; `None` for a heading or an empty line.
 fn rule_of(line: &str) -> Option<Rule> {
     let line = without_mark(line).trim_start();
     if line.starts_with('#') { None } else { Rule::new(line) }
 }
 
-/// The line without the mark that some editors put before the first one.
+/// Strips the byte order mark that some editors put at the beginning.
 fn without_mark(line: &str) -> &str {
     line.trim_start_matches('\u{feff}')
 }
@@ -242,8 +247,9 @@ impl RulesStore for FileRulesStore {
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
-        // Looking at a folder and a file costs less than the way to another thread and back; what changed is read here, too. Rules
-        // are few, and lie on a disk of this machine. Writers are waited for there.
+        // Listing a folder costs less than the way to a blocking thread and back, and every turn reads the rules; changed
+        // files, which are few and small, are parsed here, too. While a writer holds the lock, the call waits on a
+        // blocking thread instead.
         if let Ok(mut texts) = self.0.texts.get_or_default(principal).try_lock() {
             return self.0.list(principal, &mut texts);
         }

@@ -1,4 +1,8 @@
-//! The skills that survive the process.
+//! Skills in files: [`FileSkillStore`].
+//!
+//! A skill is one JSON document, `{name}.json`, whose name may be nested; skills of the principal `local` are in the folder
+//! itself, those of other principals in `@{principal}/`. People may add, change and remove these files. The name of the
+//! skill is that of the file; `createdAt`, when it is missing, is the modification time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,20 +17,20 @@ use crate::storage::documents::{Collection, DocumentStore};
 
 /// A [`SkillStore`] in a folder, which one process at a time can open.
 ///
-/// A write resolves when the disk has it. Skills are held in memory with an index of their names and purposes, those of
-/// 256 principals at most; the files are the truth. What people change in them is seen 2 seconds later, or after 20
-/// times as long as it takes to look at all files. A skill has at most 8 MiB as JSON.
+/// A write resolves when it is synced to disk. Skills are cached with an index of their names and summaries, those of at
+/// most 256 principals; the files are the source of truth. An external edit is seen after 2 seconds, or after 20 times the
+/// duration of a rescan, whichever is longer. A skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct FileSkillStore {
     documents: Arc<DocumentStore<Skill>>,
 }
 
 impl FileSkillStore {
-    /// Opens the skills in `folder`, which is made if it is missing, with the default options.
+    /// Opens the skills in `folder`, creating it if it is missing, with the default options.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, FileOptions::default())
     }
@@ -35,14 +39,14 @@ impl FileSkillStore {
     ///
     /// # Errors
     ///
-    /// Fails as [`FileSkillStore::open`] does.
+    /// Returns an error under the same conditions as [`FileSkillStore::open`].
     pub fn open_with(folder: impl Into<PathBuf>, options: FileOptions) -> Result<Self, StoreError> {
         Ok(Self {
             documents: Arc::new(DocumentStore::open(folder.into(), options.clock)?),
         })
     }
 
-    /// How many files were set aside since they could not be read.
+    /// Returns the number of files that were quarantined because they could not be read.
     pub fn damaged(&self) -> u64 {
         self.documents.damaged()
     }

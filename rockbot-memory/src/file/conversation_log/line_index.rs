@@ -1,52 +1,54 @@
-//! Where the lines of a log stand.
+//! A sparse index from line offsets to byte positions.
 
 use serde::{Deserialize, Serialize};
 
-/// The first line of a log whose beginning was forgotten.
+/// The first line of a log whose beginning was dropped.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TrimmedHeader {
-    /// How many lines were forgotten.
+    /// Number of dropped lines.
     pub(super) start: u64,
 }
 
-/// The lines of a log, and where some of them begin.
+/// The number of lines of a log, and the byte positions of some of them.
+///
+/// Sparse, so that a log of 64 MiB takes some kilobytes: a read seeks to the nearest mark and skips lines from there.
 #[derive(Debug, Default)]
 pub(super) struct LineIndex {
-    /// How many lines were forgotten.
+    /// Offset of the first line, that is, the number of dropped lines.
     pub(super) start: u64,
-    /// How many lines there are.
+    /// Number of lines in the file.
     lines: u64,
-    /// The offset of some lines and the byte at which they begin, in order.
+    /// Offsets and byte positions of the marked lines, in order.
     marks: Vec<(u64, u64)>,
-    /// How many bytes there are between marks, about.
+    /// Minimum distance between marks in bytes.
     distance: u64,
 }
 
 impl LineIndex {
-    /// Reads a log from its beginning.
+    /// Builds the index of a whole log.
     pub(super) fn of(bytes: &[u8], distance: u64) -> Self {
-        let mut positions = Self {
+        let mut index = Self {
             distance,
             ..Self::default()
         };
         let mut is_first = true;
         for (at, line) in lines(bytes) {
             match serde_json::from_slice::<TrimmedHeader>(line) {
-                Ok(TrimmedHeader { start }) if is_first => positions.start = start,
-                _ => positions.push(at),
+                Ok(TrimmedHeader { start }) if is_first => index.start = start,
+                _ => index.push(at),
             }
             is_first = false;
         }
-        positions
+        index
     }
 
-    /// The position behind the last line.
+    /// Returns the offset behind the last line.
     pub(super) fn end(&self) -> u64 {
         self.start + self.lines
     }
 
-    /// There is one more line, which begins at `byte`.
+    /// Records an appended line that begins at `byte`.
     pub(super) fn push(&mut self, byte: u64) {
         let is_far = |(_, marked): &(u64, u64)| byte - marked >= self.distance;
         if self.marks.last().is_none_or(is_far) {
@@ -55,7 +57,7 @@ impl LineIndex {
         self.lines += 1;
     }
 
-    /// A line not behind `offset`, and the byte at which it begins; the beginning when there is none.
+    /// Returns the last marked line at or before `offset` with its byte position, or the first line.
     pub(super) fn before(&self, offset: u64) -> (u64, u64) {
         let index = self.marks.partition_point(|(marked, _)| *marked <= offset);
         let mark = index.checked_sub(1).and_then(|index| self.marks.get(index));
@@ -63,20 +65,21 @@ impl LineIndex {
             .unwrap_or((self.start, self.marks.first().map_or(0, |(_, byte)| *byte)))
     }
 
-    /// A byte behind which nothing before `offset` stands; `None` means the end.
+    /// Returns a byte position at or behind the end of all lines before `offset`; `None` means the end of the file.
     pub(super) fn byte_after(&self, offset: u64) -> Option<u64> {
         let index = self.marks.partition_point(|(marked, _)| *marked < offset);
         self.marks.get(index).map(|(_, byte)| *byte)
     }
 
-    /// The first marked line that begins at `byte` or later; the end when there is none.
+    /// Returns the offset of the first marked line that begins at `byte` or later, or the end.
     pub(super) fn line_from(&self, byte: u64) -> u64 {
         let index = self.marks.partition_point(|(_, marked)| *marked < byte);
         self.marks.get(index).map_or(self.end(), |(offset, _)| *offset)
     }
 }
 
-/// The lines that have something in them, and where each begins. A torn or damaged line is one, too.
+/// Iterates over the non-empty lines with their byte positions. Torn and damaged lines count, so that offsets do not depend
+/// on what can be parsed.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut at = 0;
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {

@@ -1,4 +1,4 @@
-//! The log of one principal.
+//! The log of one principal: appends, reads, committed offsets, trimming.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,21 +9,21 @@ use rockbot_core::store::{LogBatch, LogEntry, LogOffset, StoreError};
 use super::line_index::{LineIndex, TrimmedHeader, lines};
 use crate::storage::blocking::failed;
 
-/// The longest log that is read, whatever wrote it, in bytes.
+/// Maximum size in bytes of a log that is read, whichever program wrote it.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The longest list of readers, in bytes.
+/// Maximum size of `readers.json` in bytes.
 const MAX_READERS: u64 = 1 << 20;
 
-/// Into how many parts a full log is marked.
+/// Number of marks in the index of a full log.
 const INDEX_MARKS: u64 = 1024;
 
-/// A log that was read.
+/// The open log of one principal.
 #[derive(Debug)]
 pub(super) struct PrincipalLog {
     name: String,
     readers_name: String,
-    /// `None` while there is none.
+    /// `None` while the file does not exist.
     file: Option<LineFile>,
     index: LineIndex,
     readers: BTreeMap<String, u64>,
@@ -31,7 +31,7 @@ pub(super) struct PrincipalLog {
 }
 
 impl PrincipalLog {
-    /// Reads the log in the folder `prefix`, which ends with a slash or is empty.
+    /// Reads the log in the folder `prefix`, which ends with a slash or is empty. Damaged files are quarantined.
     pub(super) fn load(folder: &DataFolder, prefix: &str, max_bytes: u64) -> Result<Self, StoreError> {
         let (name, readers_name) = (format!("{prefix}turns.jsonl"), format!("{prefix}readers.json"));
         let bytes = read(folder, &name, MAX_BYTES)?.unwrap_or_default();
@@ -41,7 +41,7 @@ impl PrincipalLog {
         let readers = match readers.transpose() {
             Ok(readers) => readers.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(%error, "the readers of the conversation log are damaged; they read all of it again");
+                tracing::warn!(%error, "the committed offsets of the conversation log are damaged; all readers start again");
                 quarantine(folder, &readers_name)?;
                 BTreeMap::new()
             }
@@ -62,7 +62,7 @@ impl PrincipalLog {
         Ok(log)
     }
 
-    /// A reader behind the end has read another log: this one is new to it.
+    /// Removes readers whose offset lies beyond the end: they have read another log, and this one is new to them.
     fn forget_lost_readers(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
         let (end, before) = (self.index.end(), self.readers.len());
         self.readers.retain(|_, position| *position <= end);
@@ -72,7 +72,7 @@ impl PrincipalLog {
         }
     }
 
-    /// Whether nobody else changed the file.
+    /// Returns `true` if no other program replaced, removed or created the file.
     pub(super) fn is_current(&self, folder: &DataFolder) -> bool {
         let is_still_missing = || matches!(folder.find(&self.name), Ok(None));
         self.file.as_ref().map_or_else(is_still_missing, LineFile::is_current)
@@ -82,24 +82,24 @@ impl PrincipalLog {
         self.file.as_ref().map_or(0, LineFile::len)
     }
 
-    /// Whether `bytes` more can be appended before some must be forgotten.
+    /// Returns `true` if `bytes` more fit without dropping the older half.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         self.len() + bytes as u64 <= self.max_bytes
     }
 
-    /// Forgets the older half, read or not.
+    /// Drops the older half, whether or not all readers have read it.
     pub(super) fn drop_older_half(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
         let from = self.len().saturating_sub(self.max_bytes / 2);
         let offset = self.index.line_from(from);
         tracing::warn!(
             turns = offset - self.index.start,
             max_bytes = self.max_bytes,
-            "the conversation log is full: its older half is forgotten, also by those who have not read it"
+            "the conversation log is full; its older half is dropped, also for readers that have not read it"
         );
         self.trim(folder, offset)
     }
 
-    /// Appends lines, each of which ends with its newline.
+    /// Appends lines, each of which ends with a newline, in one write without a sync.
     pub(super) fn append(&mut self, folder: &DataFolder, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error| failed("the conversation log cannot be written", error);
         let file = match self.file.take() {
@@ -113,6 +113,7 @@ impl PrincipalLog {
         Ok(())
     }
 
+    /// Reads up to `limit` entries from the committed offset of `reader`.
     pub(super) fn read(&self, folder: &DataFolder, reader: &str, limit: usize) -> Result<LogBatch, StoreError> {
         let committed = self.readers.get(reader).copied().unwrap_or_default();
         let from = committed.clamp(self.index.start, self.index.end());
@@ -133,6 +134,7 @@ impl PrincipalLog {
         })
     }
 
+    /// Stores the offset of `reader`. Offsets only grow: a late commit of an earlier batch has no effect.
     pub(super) fn commit(&mut self, folder: &DataFolder, reader: &str, offset: LogOffset) -> Result<(), StoreError> {
         let position = self.readers.get(reader).copied().unwrap_or_default();
         if offset.0 <= position || offset.0 > self.index.end() {
@@ -140,6 +142,7 @@ impl PrincipalLog {
         }
         self.readers.insert(reader.to_owned(), offset.0);
         let written = self.write_readers(folder);
+        // Memory must not run ahead of the file, or the reader would skip entries until a restart and not after it.
         if written.is_err() {
             self.readers.insert(reader.to_owned(), position);
         }
@@ -152,6 +155,7 @@ impl PrincipalLog {
         folder.replace(&self.readers_name, &json).map_err(failed)
     }
 
+    /// Drops the lines before `offset` by replacing the file.
     pub(super) fn trim(&mut self, folder: &DataFolder, offset: u64) -> Result<(), StoreError> {
         let offset = offset.min(self.index.end());
         if offset <= self.index.start {
@@ -165,13 +169,14 @@ impl PrincipalLog {
         shortened.push(b'\n');
         shortened.extend(rest);
         let failed = |error| failed("the conversation log cannot be shortened", error);
+        // Atomic: a crash leaves the whole log or the trimmed one, whose first line keeps the offsets.
         folder.replace(&self.name, &shortened).map_err(failed)?;
         self.index = LineIndex::of(&shortened, self.max_bytes / INDEX_MARKS);
         self.file = Some(folder.lines(&self.name).map_err(failed)?);
         Ok(())
     }
 
-    /// The bytes from `from` on, to `to` or the end.
+    /// Reads the bytes from `from` to `to`, or to the end.
     fn bytes(&self, folder: &DataFolder, from: u64, to: Option<u64>) -> Result<Vec<u8>, StoreError> {
         let read = || -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
@@ -186,7 +191,7 @@ impl PrincipalLog {
     }
 }
 
-/// Reads a file; one that can never be read is set aside.
+/// Reads a file; a damaged one is quarantined and read as missing.
 fn read(folder: &DataFolder, name: &str, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
     match folder.read(name, limit) {
         Err(error) if error.is_damage() => {
@@ -197,9 +202,10 @@ fn read(folder: &DataFolder, name: &str, limit: u64) -> Result<Option<Vec<u8>>, 
     }
 }
 
+/// Renames a damaged file to `….damaged`.
 fn quarantine(folder: &DataFolder, name: &str) -> Result<(), StoreError> {
     let aside = folder.set_aside(name);
     aside
         .map(drop)
-        .map_err(|error| failed("a damaged file of the conversation log cannot be set aside", error))
+        .map_err(|error| failed("a damaged file of the conversation log cannot be quarantined", error))
 }

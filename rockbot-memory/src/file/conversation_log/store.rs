@@ -1,4 +1,4 @@
-//! The conversation log that survives the process.
+//! [`FileConversationLog`]: one log for each principal, loaded on first use.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -15,9 +15,9 @@ use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`ConversationLog`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has it: it survives `kill -9`, and takes microseconds. A position
-/// resolves when the disk has it. A reader whose position is lost reads again, and misses nothing. One append has at
-/// most a quarter of the bytes that the log may have.
+/// An append resolves when the operating system has the lines: it survives `kill -9`, though not power loss, and takes
+/// microseconds. A commit of an offset resolves when it is synced to disk. Delivery is at-least-once: a reader whose
+/// offset is lost reads again, and misses nothing. One append has at most a quarter of the maximum size of the log.
 #[derive(Debug)]
 pub struct FileConversationLog(Arc<LogFolder>);
 
@@ -25,16 +25,16 @@ pub struct FileConversationLog(Arc<LogFolder>);
 struct LogFolder {
     folder: DataFolder,
     options: ConversationLogOptions,
-    /// `None` until it is read.
+    /// `None` until the log is loaded.
     logs: PrincipalCache<Mutex<Option<PrincipalLog>>>,
 }
 
 impl FileConversationLog {
-    /// Opens the log in `folder`, which is made if it is missing, with the default options.
+    /// Opens the log in `folder`, creating it if it is missing, with the default options.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, ConversationLogOptions::default())
     }
@@ -43,7 +43,7 @@ impl FileConversationLog {
     ///
     /// # Errors
     ///
-    /// Fails as [`FileConversationLog::open`] does.
+    /// Returns an error under the same conditions as [`FileConversationLog::open`].
     pub fn open_with(folder: impl Into<PathBuf>, options: ConversationLogOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
         Ok(Self(Arc::new(LogFolder {
@@ -53,7 +53,7 @@ impl FileConversationLog {
         })))
     }
 
-    /// Works on the log of `principal` where it may wait for the disk.
+    /// Runs `work` on the log of `principal`, on a blocking thread.
     async fn work<R: Send + 'static>(
         &self,
         principal: &Principal,
@@ -65,6 +65,7 @@ impl FileConversationLog {
 }
 
 impl LogFolder {
+    /// Runs `work` on the log of `principal`, loading it first if needed.
     fn work<R>(
         &self,
         principal: &Principal,
@@ -80,12 +81,14 @@ impl LogFolder {
             }
         };
         let result = work(&mut log, &self.folder);
-        // After an error nobody knows what is in the file: it is read again.
+        // After an error the state of the file is unknown, so the next call loads it again.
         *slot = result.is_ok().then_some(log);
         result
     }
 
-    /// Appends at once, if nobody has to wait for that. Returns whether it did.
+    /// Appends on the calling thread, if the log is loaded, free and has room. Returns `true` if it did.
+    ///
+    /// The common case: a write into the page cache is cheaper than the way to a blocking thread and back.
     fn append_at_once(&self, principal: &Principal, lines: &[u8]) -> Result<bool, StoreError> {
         let slot = self.logs.get_or_default(principal);
         let mut slot = match slot.try_lock() {
@@ -106,11 +109,12 @@ impl LogFolder {
         result.map(|()| true)
     }
 
-    /// The lines of `entries`, each with its newline.
+    /// Serializes `entries`, one line each.
     fn lines(&self, entries: &[LogEntry]) -> Result<Vec<u8>, StoreError> {
         let mut lines = Vec::new();
         for entry in entries {
-            serde_json::to_writer(&mut lines, entry).map_err(|error| invalid("what was said is no JSON", error))?;
+            serde_json::to_writer(&mut lines, entry)
+                .map_err(|error| invalid("an entry of the conversation log cannot be serialized as JSON", error))?;
             lines.push(b'\n');
         }
         if lines.len() as u64 > self.options.max_bytes / 4 {

@@ -1,6 +1,7 @@
-//! Folding: the groups that changed become documents, and the log begins again.
+//! Compaction: changed groups are written as documents, and the log is cut by what they contain.
 //!
-//! Nobody who puts waits for the disk meanwhile: the state is locked only to take its snapshot, and to shorten the log.
+//! Puts do not wait for the disk meanwhile: the state is locked only to take a snapshot and to cut the log. Operations that
+//! are appended in between lie behind the snapshot's offset and stay in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +15,16 @@ use super::format::{self, StoredEntry, group};
 use super::state::WorkingState;
 use crate::storage::blocking::{failed, invalid};
 
-/// What is to be written.
+/// The groups to be written, as of one moment.
 struct Snapshot {
     groups: BTreeMap<String, Vec<Arc<WorkingEntry>>>,
     others: BTreeMap<StorePath, Map<String, Value>>,
     foreign: BTreeSet<String>,
-    /// How much of the log is in it.
+    /// Length of the log that the snapshot covers, in bytes.
     offset: u64,
 }
 
-/// Folds the memory of `principal`. Another fold must not be under way.
+/// Compacts the log of `principal`. The caller has set `is_compacting`, so that no two compactions run at once.
 pub(super) fn compact(
     folder: &DataFolder,
     principal: &Principal,
@@ -40,6 +41,7 @@ pub(super) fn compact(
         Err(_) => Ok(()),
     };
     if written.is_err() || finished.is_err() {
+        // The log still has everything; the groups stay marked for the next compaction.
         state.changed.extend(snapshot.groups.into_keys());
         state.foreign.extend(snapshot.foreign);
     }
@@ -53,6 +55,7 @@ fn lock(slot: &Mutex<Option<WorkingState>>) -> MutexGuard<'_, Option<WorkingStat
 }
 
 impl Snapshot {
+    /// Takes the changed groups out of `state`.
     fn take(state: &mut WorkingState) -> Self {
         let changed = std::mem::take(&mut state.changed);
         let mut groups: BTreeMap<_, Vec<_>> = changed.into_iter().map(|group| (group, Vec::new())).collect();
@@ -61,7 +64,7 @@ impl Snapshot {
                 entries.push(entry.clone());
             }
         }
-        // What expired is gone from the entries only.
+        // Expiry removes entries, but not their unknown members.
         state.others.retain(|key, _| state.entries.get(key).is_some());
         Self {
             groups,
@@ -71,6 +74,7 @@ impl Snapshot {
         }
     }
 
+    /// Writes the documents, synced one by one. A crash in between is harmless: the log is still complete.
     fn write(&self, folder: &DataFolder, principal: &Principal) -> Result<(), StoreError> {
         let mut written = BTreeSet::new();
         for (group, entries) in &self.groups {
@@ -91,6 +95,7 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Serializes the entries of a group.
     fn json(&self, entries: &[Arc<WorkingEntry>]) -> Result<Vec<u8>, StoreError> {
         let written = |entry: &'_ Arc<WorkingEntry>| self.others.get(&entry.key).cloned();
         let others: Vec<_> = entries.iter().map(written).collect();
@@ -104,9 +109,10 @@ impl Snapshot {
         serde_json::to_vec_pretty(&written).map_err(|error| invalid("working memory cannot be written as JSON", error))
     }
 
-    /// Shortens the log by what the documents have.
+    /// Cuts the log by the part that the documents contain.
     fn finish(&self, folder: &DataFolder, state: &mut WorkingState) -> Result<(), StoreError> {
         let failed = |error| failed("the log of working memory cannot be shortened", error);
+        // Damaged lines would be cut off with the rest: a copy preserves them for a person to look at.
         if std::mem::take(&mut state.is_damaged) {
             folder.copy_aside(&state.log_name).map_err(failed)?;
         }
@@ -117,6 +123,7 @@ impl Snapshot {
         else {
             return Ok(());
         };
+        // Not synced: after power loss the whole log may be back, and replaying it is idempotent.
         log.keep_from(self.offset, false).map_err(failed)?;
         if log.is_empty() {
             state.log = None;

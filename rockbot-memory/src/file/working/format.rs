@@ -1,4 +1,4 @@
-//! What stands in the files.
+//! The format of the documents and of the log.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use rockbot_core::store::{StorePath, WorkingEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The longest file or line that is read, in bytes.
+/// Maximum size in bytes of a file or line that is read.
 pub(super) const MAX_BYTES: u64 = 4 << 30;
 
-/// The group of keys without a slash.
+/// The group of keys with a single segment.
 const OTHER: &str = "_other";
 
-/// One operation in the log. It says what stands under a key afterwards.
+/// An operation in the log. It states the result for its keys, so applying it twice is idempotent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Change {
@@ -23,7 +23,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// About how many bytes it has as JSON.
+    /// Returns an estimate of its size as JSON in bytes.
     pub(super) fn expected_size(&self) -> usize {
         let size = |entry: &Arc<WorkingEntry>| entry.value.len() + entry.value.len() / 8 + 512;
         match self {
@@ -33,7 +33,7 @@ impl Change {
     }
 }
 
-/// An entry in a document, with the members that another program wrote.
+/// An entry in a document, with its unknown members.
 #[derive(Debug, Serialize)]
 pub(super) struct StoredEntry<'a> {
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct StoredEntry<'a> {
     pub(super) other: Option<&'a Map<String, Value>>,
 }
 
-/// The members of an entry that we know.
+/// The members of an entry that [`WorkingEntry`] has.
 pub(super) const MEMBERS: [&str; 7] = [
     "key",
     "value",
@@ -53,18 +53,18 @@ pub(super) const MEMBERS: [&str; 7] = [
     "provenance",
 ];
 
-/// The group of a key.
+/// Returns the group of a key: its first segment.
 pub(super) fn group(key: &StorePath) -> &str {
     let segments = key.as_str().split_once('/');
     segments.map_or(OTHER, |(group, _)| group)
 }
 
-/// The document of a group.
+/// Returns the file name of the document of a group.
 pub(super) fn document(principal: &Principal, group: &str) -> Result<String, IdTooLong> {
     name_of(principal, &format!("{}.json", encode(group)?))
 }
 
-/// The log of a principal.
+/// Returns the file name of the log of a principal.
 pub(super) fn log(principal: &Principal) -> Result<String, IdTooLong> {
     name_of(principal, "changes.jsonl")
 }

@@ -1,4 +1,4 @@
-//! Reading the working memory of a principal.
+//! Loads the working memory of a principal from its documents and log.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::format::{self, Change, MAX_BYTES, MEMBERS, group};
 use super::state::WorkingState;
 use crate::storage::blocking::failed;
 
-/// Reads the documents, and then the log. What has expired at `now` is left out.
+/// Reads the documents, then replays the log. Entries that have expired at `now` are left out.
 pub(super) fn load(
     folder: &DataFolder,
     principal: &Principal,
@@ -34,6 +34,7 @@ pub(super) fn load(
     Ok(loader.state)
 }
 
+/// The state of a load in progress.
 struct Loader<'a> {
     folder: &'a DataFolder,
     principal: &'a Principal,
@@ -43,6 +44,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
+    /// Reads all documents, also those whose names this store does not write.
     fn documents(&mut self) -> Result<(), StoreError> {
         let found = self.folder.list_of(self.principal);
         let found = found.map_err(|error| failed("working memory cannot be listed", error))?;
@@ -55,12 +57,14 @@ impl Loader<'_> {
         let documents = found
             .into_iter()
             .filter_map(|found| Some((stem(&found.name)?, found.name)));
-        // Ours last: after a crash they are newer than those whose entries they took over.
+        // Documents of this store last, so that they win: after a crash they are newer than the foreign documents whose
+        // entries they took over.
         let mut documents: Vec<_> = documents.map(|(stem, name)| (decode(&stem).is_some(), name)).collect();
         documents.sort();
         documents.iter().try_for_each(|(_, name)| self.document(name))
     }
 
+    /// Reads one document. A damaged one is quarantined; unreadable entries are skipped, and a copy preserves them.
     fn document(&mut self, name: &str) -> Result<(), StoreError> {
         let json = match self.folder.read(name, MAX_BYTES) {
             Ok(json) => json.unwrap_or_default(),
@@ -78,7 +82,7 @@ impl Loader<'_> {
         if skipped > 0 {
             self.damaged.fetch_add(skipped, Ordering::Relaxed);
             let aside = self.folder.copy_aside(name);
-            let aside = aside.map_err(|error| failed("damaged working memory cannot be set aside", error))?;
+            let aside = aside.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
             self.outdated(name);
             tracing::warn!(
                 entries = skipped,
@@ -90,17 +94,17 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Takes in an entry of the document `name`. Returns whether it could be read.
+    /// Inserts an entry of the document `name`. Returns `false` if it cannot be parsed.
     fn entry(&mut self, name: &str, value: Value) -> bool {
         let Some((entry, other)) = read(value) else {
             return false;
         };
         let group = group(&entry.key).to_owned();
-        let is_ours = format::document(self.principal, &group).is_ok_and(|own| own == name);
+        let is_own_document = format::document(self.principal, &group).is_ok_and(|own| own == name);
         let is_live = entry.expires_at > self.now;
-        // What stands in its own document already is no change.
-        let is_changed = !is_ours || !is_live || self.state.changed.contains(&group);
-        if !is_ours {
+        // An entry that is read from the document it belongs in is no change.
+        let is_changed = !is_own_document || !is_live || self.state.changed.contains(&group);
+        if !is_own_document {
             self.outdated(name);
         }
         if is_live {
@@ -113,7 +117,7 @@ impl Loader<'_> {
         true
     }
 
-    /// A document is to be written anew, or to go away, since its entries will stand in others.
+    /// Marks a document to be rewritten, or to be removed because its entries will be in others.
     fn outdated(&mut self, name: &str) {
         let stem = owner_of(name).and_then(|(_, name)| name.strip_suffix(".json"));
         match stem.and_then(decode) {
@@ -122,6 +126,7 @@ impl Loader<'_> {
         };
     }
 
+    /// Replays the log on top of the documents.
     fn log(&mut self) -> Result<(), StoreError> {
         let (mut skipped, name) = (0, self.state.log_name.clone());
         let state = &mut self.state;
@@ -145,21 +150,22 @@ impl Loader<'_> {
             .map_err(|error| failed("working memory cannot be opened", error))
     }
 
+    /// Renames a damaged file to `….damaged`.
     fn quarantine(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
         let aside = self.folder.set_aside(name);
-        let aside = aside.map_err(|error| failed("damaged working memory cannot be set aside", error))?;
+        let aside = aside.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(file = name, set_aside_as = aside, %error, "working memory is damaged");
+        tracing::warn!(file = name, set_aside_as = aside, %error, "a damaged file of working memory was quarantined");
         Ok(())
     }
 }
 
-/// An entry, and the members of it that we do not know.
+/// Parses an entry and its unknown members.
 fn read(value: Value) -> Option<(WorkingEntry, Map<String, Value>)> {
     let Value::Object(mut other) = value else { return None };
     let mut members = Map::new();
     for name in MEMBERS {
-        // Other programs write `null` for what is not there.
+        // Other programs write `null` for an absent member.
         let member = other.remove(name).filter(|member| !member.is_null());
         members.extend(member.map(|member| (name.to_owned(), member)));
     }

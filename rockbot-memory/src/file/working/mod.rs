@@ -1,13 +1,12 @@
 //! Working memory in files: [`FileWorkingMemory`].
 //!
 //! A group of entries is a JSON array, `{first segment of the key}.json`, or `_other.json` for keys of one segment;
-//! `changes.jsonl` beside the groups has what was put and deleted since, a line for each operation. Those of the
-//! principal `local` lie in the folder itself, those of others in `@{principal}/`.
+//! `changes.jsonl` beside the groups is the write-ahead log: a line for each put or delete since. The files of the principal
+//! `local` are in the folder itself, those of other principals in `@{principal}/`.
 //!
-//! Now and then, and when it is flushed, the memory is folded: the groups that changed are written anew, without what
-//! has expired, and the log begins again. The lines say what stands under a key, not how it changed, so a crash in
-//! between only means that some are read once more. Changes that people make in these files are seen when the memory is
-//! opened.
+//! When the log has grown, and on a flush, it is compacted: the documents of changed groups are written without expired
+//! entries, and the log is cut. A line states the value of a key, not a difference, so replaying it twice is idempotent and
+//! a crash between the two steps is harmless. External edits of these files are seen when the memory is opened.
 
 mod compaction;
 mod format;

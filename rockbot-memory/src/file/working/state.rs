@@ -1,4 +1,4 @@
-//! The working memory of one principal, as it is in memory.
+//! The working memory of one principal: its entries, its open log, and what compaction has to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,24 +10,27 @@ use serde_json::{Map, Value};
 use super::format::{Change, group};
 use crate::storage::blocking::{failed, invalid};
 
-/// A log is folded when it has this many bytes, and more than twice those of all texts.
+/// Minimum growth of the log in bytes before it is compacted; twice the size of all texts is added, so that compaction costs
+/// a constant factor of what was written.
 const COMPACT_BYTES: u64 = 4 << 20;
 
+/// The entries of one principal and the write-ahead log behind them.
 #[derive(Debug)]
 pub(super) struct WorkingState {
     pub(super) entries: WorkingEntries,
-    /// Members of entries that we do not know. They are kept, and decide nothing.
+    /// Unknown members of entries. They are written back unchanged, and have no effect.
     pub(super) others: BTreeMap<StorePath, Map<String, Value>>,
     pub(super) log: Option<LineFile>,
     pub(super) log_name: String,
-    /// Groups whose document is not up to date.
+    /// Groups whose document is outdated.
     pub(super) changed: BTreeSet<String>,
-    /// Documents whose entries stand in those of other names, too.
+    /// Documents with names that this store does not write; their entries move to those of their groups.
     pub(super) foreign: BTreeSet<String>,
-    /// Whether the log has lines that cannot be read.
+    /// `true` if the log has lines that cannot be parsed.
     pub(super) is_damaged: bool,
-    /// How long the log may become.
+    /// Length of the log in bytes at which it is compacted.
     pub(super) compact_at: u64,
+    /// `true` while a compaction runs.
     pub(super) is_compacting: bool,
 }
 
@@ -46,7 +49,7 @@ impl WorkingState {
         }
     }
 
-    /// Writes a change, and then makes it.
+    /// Appends a change to the log, then applies it: a change that could not be written is not visible.
     pub(super) fn write(&mut self, folder: &DataFolder, change: &Change) -> Result<(), StoreError> {
         let mut line = Vec::with_capacity(change.expected_size());
         serde_json::to_writer(&mut line, change)
@@ -58,6 +61,7 @@ impl WorkingState {
         Ok(())
     }
 
+    /// Applies a change to the entries.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::Put(entries) => entries.iter().for_each(|entry| self.insert(entry.clone(), Map::new())),
@@ -69,6 +73,7 @@ impl WorkingState {
         }
     }
 
+    /// Inserts an entry with its unknown members, and marks its group as changed.
     pub(super) fn insert(&mut self, entry: Arc<WorkingEntry>, other: Map<String, Value>) {
         self.changed.insert(group(&entry.key).to_owned());
         match other.is_empty() {
@@ -78,6 +83,7 @@ impl WorkingState {
         self.entries.insert(entry);
     }
 
+    /// Opens the log, unless it is open and still the file of that name.
     pub(super) fn open_log(&mut self, folder: &DataFolder) -> Result<&mut LineFile, FileError> {
         let log = match self.log.take().filter(LineFile::is_current) {
             Some(log) => log,
@@ -86,18 +92,19 @@ impl WorkingState {
         Ok(self.log.insert(log))
     }
 
+    /// Returns the length of the log in bytes.
     pub(super) fn log_len(&self) -> u64 {
         self.log.as_ref().map_or(0, LineFile::len)
     }
 
-    /// Whether it is time to fold; then the caller does.
+    /// Returns `true` if the log is to be compacted; the caller must then do so.
     pub(super) fn begin_compaction(&mut self) -> bool {
         let begins = !self.is_compacting && self.log_len() >= self.compact_at;
         self.is_compacting |= begins;
         begins
     }
 
-    /// How long the log may become from here.
+    /// Sets the length at which the log is compacted next.
     pub(super) fn set_compact_at(&mut self) {
         let texts: u64 = self.entries.list(None).map(|entry| entry.value.len() as u64).sum();
         self.compact_at = self.log_len() + COMPACT_BYTES + 2 * texts;

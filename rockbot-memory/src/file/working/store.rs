@@ -1,4 +1,4 @@
-//! The working memory that survives the process.
+//! [`FileWorkingMemory`]: one state for each principal, loaded on first use.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`WorkingMemory`] in a folder, which one process at a time can open.
 ///
-/// A put resolves when the operating system has it: it survives `kill -9`, and takes as long as writing its texts,
-/// however many entries there are. An entry expires when it would have, also when the process was not running
-/// meanwhile. All entries are held in memory, those of 256 principals at most.
+/// A put resolves when the operating system has it: it survives `kill -9`, though not power loss, and takes as long as
+/// writing its texts, however many entries there are. Time to live counts while the process is down, too. All entries are
+/// cached, those of at most 256 principals.
 #[derive(Debug)]
 pub struct FileWorkingMemory(Arc<WorkingFolder>);
 
@@ -30,17 +30,17 @@ pub struct FileWorkingMemory(Arc<WorkingFolder>);
 struct WorkingFolder {
     folder: DataFolder,
     options: WorkingMemoryOptions,
-    /// `None` until it is read.
+    /// `None` until the state is loaded.
     states: PrincipalCache<Mutex<Option<WorkingState>>>,
     damaged: AtomicU64,
 }
 
 impl FileWorkingMemory {
-    /// Opens the memory in `folder`, which is made if it is missing, with the default options.
+    /// Opens the memory in `folder`, creating it if it is missing, with the default options.
     ///
     /// # Errors
     ///
-    /// Fails when the folder is open already, here or in another process, and when it cannot be made.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, WorkingMemoryOptions::default())
     }
@@ -49,7 +49,7 @@ impl FileWorkingMemory {
     ///
     /// # Errors
     ///
-    /// Fails as [`FileWorkingMemory::open`] does.
+    /// Returns an error under the same conditions as [`FileWorkingMemory::open`].
     pub fn open_with(folder: impl Into<PathBuf>, options: WorkingMemoryOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder);
         Ok(Self(Arc::new(WorkingFolder {
@@ -60,17 +60,17 @@ impl FileWorkingMemory {
         })))
     }
 
-    /// How many files were set aside, and how many entries and lines skipped, since they could not be read.
+    /// Returns the number of quarantined files and of skipped entries and lines that could not be read.
     pub fn damaged(&self) -> u64 {
         self.0.damaged.load(Ordering::Relaxed)
     }
 
-    /// Folds all logs into the documents, for other programs that read documents only. It costs two syncs of the disk
-    /// for each group that changed.
+    /// Compacts all logs into the documents, for programs that read only documents. It costs two disk syncs for each group
+    /// that changed.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let memory = self.0.clone();
         blocking(move || memory.compact_all()).await
@@ -95,7 +95,7 @@ impl FileWorkingMemory {
         self.0.with_loaded(principal, &slot, work)?
     }
 
-    /// Writes a change; then folds, if it is time.
+    /// Writes a change, and compacts the log if it is due.
     async fn write<R>(
         &self,
         principal: &Principal,
@@ -203,7 +203,8 @@ impl WorkingMemory for FileWorkingMemory {
             .await
     }
 
-    /// There is no index: most entries are never searched and gone in minutes, and long results are put while a turn waits.
+    /// Searches without an index: most entries expire within minutes without ever being searched, and indexing long results
+    /// would delay the turn that puts them.
     async fn search(
         &self,
         principal: &Principal,

@@ -1,27 +1,28 @@
-//! What agents of the rockbot framework remember, in files that people can read and edit.
+//! The memory of rockbot agents, in files that people can read and edit.
 //!
-//! Every store is a folder that one process at a time can open. Its files have the formats of the original of this
-//! framework, whose data folders open as they are. Whatever a store is asked for, it stays in its folder: ids become
-//! encoded names, and no link is followed. What is damaged is set aside or skipped, counted, and never fatal.
+//! Every store is a folder that one process at a time can open. A store never leaves its folder: ids become encoded file
+//! names, and symbolic links are not followed. Damaged files are quarantined, damaged lines are skipped; both are counted,
+//! and neither is fatal. The file formats are those of the predecessor of this framework, whose data folders open
+//! unchanged.
 //!
-//! [`FileMemory`] opens all stores of a data folder; [`file`] lists them.
+//! [`FileMemory`] opens all stores of a data folder; [`file`] lists them. A host needs only [`Memory`]:
 //!
 //! * [`Memory`]: the subsystem of a host that opens the stores, with the tools by which a model uses them
 //! * [`file`]: a store in files for each store trait of `rockbot-core`
 //! * [`skill_folder`]: import and export of skills in the open `SKILL.md` format
 //!
-//! [`SemanticMemory`] finds facts by what they mean, too, with the vectors of a model.
-//! [`copy`] brings what one store has into another. [`recall`] says what of all this a model is shown before a turn.
+//! [`SemanticMemory`] adds search by meaning to any long-term memory, with the vectors of an embedding model.
+//! [`copy`] copies the data of one store into another. [`recall`] selects the entries that a model sees before a turn.
 //!
-//! Parts of a host that learn from what happens:
+//! Two further subsystems record feedback:
 //!
-//! * [`signals`]: what people and tools let know about how well the agent did
-//! * [`evaluation`]: how sessions that have ended went
+//! * [`signals`]: feedback from corrections by users and from failing tools
+//! * [`evaluation`]: summaries of ended sessions, judged by a model
 //!
-//! [`settings`] says what of it a host's configuration decides.
+//! [`settings`] has the sections of a host's configuration that these parts read.
 #![cfg_attr(
     feature = "sqlite",
-    doc = "\n[`sqlite`] keeps all of it in one SQLite file, for people who prefer that."
+    doc = "\n[`sqlite`] keeps all stores in one SQLite file instead."
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

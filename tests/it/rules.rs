@@ -99,7 +99,7 @@ async fn what_cannot_be_read_is_left_alone() {
     check(&store, &["caf\u{fffd}", "Be brief."]).await;
     let refused = store.add(&me(), rule("New.")).await.unwrap_err().to_string();
     assert!(
-        refused.starts_with("`rules.md` is no UTF-8 text: repair it first: "),
+        refused.starts_with("`rules.md` is not valid UTF-8: repair it first: "),
         "{refused}"
     );
     assert_eq!(

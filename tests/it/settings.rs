@@ -175,6 +175,27 @@ async fn what_remembers_obeys_the_file_and_code_wins_over_it() {
 }
 
 #[tokio::test]
+async fn folders_that_code_names_win_over_the_file() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = r#"{
+        "Skills": { "BasePath": "abilities", "UsageBasePath": "uses" },
+        "Feedback": { "BasePath": "signals" }
+    }"#;
+    let (_, builder) = host(folder.path(), file);
+    let named = |name| elsewhere.path().join(name);
+    let memory = Memory::default()
+        .skills_folders(named("skills"), named("skill-usage"))
+        .feedback_folder(named("feedback"));
+    let _host = builder.add(memory).build().unwrap();
+    for name in ["skills", "skill-usage", "feedback"] {
+        assert!(named(name).is_dir(), "{name}");
+    }
+    for name in ["abilities", "uses", "signals"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_the_settings_of_parts_is_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = r#"{ "Memory": { "BasePath": 5 }, "Feedback": { "PollInterval": "00:00:00" } }"#;

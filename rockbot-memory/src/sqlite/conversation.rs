@@ -14,7 +14,8 @@ use super::storage::row::{number, parse_or_skip, to_json};
 
 /// The [`ConversationMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// A session keeps its last entries, as many as the [options](super::SqliteMemoryOptions) say, until it is cleared.
+/// Keeps the last entries of each session, as many as the [options](super::SqliteMemoryOptions) specify, until the session is
+/// cleared. An append is idempotent: a turn that the session has already is skipped.
 #[derive(Debug)]
 pub struct SqliteConversationMemory {
     database: Arc<Database>,
@@ -90,7 +91,7 @@ impl ConversationMemory for SqliteConversationMemory {
     }
 }
 
-/// The turns of a session that are there.
+/// Returns the ids of the turns of a session.
 fn turns(connection: &Connection, owner: (&str, &str)) -> Result<BTreeSet<String>, SqliteError> {
     let sql = "SELECT turn FROM conversation WHERE principal = ?1 AND session = ?2";
     let mut statement = connection.prepare(sql)?;
@@ -98,6 +99,7 @@ fn turns(connection: &Connection, owner: (&str, &str)) -> Result<BTreeSet<String
     Ok(turns.collect::<Result<_, _>>()?)
 }
 
+/// Inserts one entry.
 fn add(
     connection: &Connection,
     (principal, session): (&str, &str),
@@ -108,7 +110,7 @@ fn add(
     Ok(())
 }
 
-/// Removes what stands before the last `window` entries of a session.
+/// Removes all but the last `window` entries of a session.
 fn keep(connection: &Connection, (principal, session): (&str, &str), window: usize) -> Result<(), SqliteError> {
     let sql = "DELETE FROM conversation WHERE principal = ?1 AND session = ?2 AND number <=
         (SELECT number FROM conversation WHERE principal = ?1 AND session = ?2 ORDER BY number DESC LIMIT 1 OFFSET ?3)";

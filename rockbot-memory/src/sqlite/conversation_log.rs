@@ -14,8 +14,8 @@ use crate::ConversationLogOptions;
 
 /// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// When the log of a principal has as many bytes as it may have, its older half is forgotten, also by readers that have
-/// not seen it. One append has at max_bytes a quarter of these bytes.
+/// When the log of a principal is full, its older half is dropped, whether or not all readers have read it. One append has
+/// at most a quarter of the maximum size.
 #[derive(Debug)]
 pub struct SqliteConversationLog {
     database: Arc<Database>,
@@ -58,13 +58,16 @@ impl ConversationLog for SqliteConversationLog {
     }
 }
 
-/// Where a log ends, and how many bytes it has.
+/// The offset behind the last entry of a log, and the size of the log.
+///
+/// Kept in a row of its own: a trimmed log may have no entries left, and its offsets must still only grow.
 #[derive(Debug, Clone, Copy, Default)]
 struct LogEnd {
     position: i64,
     bytes: i64,
 }
 
+/// Appends entries, after dropping the older half of a full log.
 fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_bytes: i64) -> Result<(), SqliteError> {
     let rows: Vec<_> = entries.iter().map(to_json).collect::<Result<_, _>>()?;
     let len = rows.iter().map(String::len).sum();
@@ -91,7 +94,7 @@ fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_by
     Ok(())
 }
 
-/// Where the newest entries begin that have at max_bytes `max_bytes` bytes together.
+/// Returns the offset of the first of the newest entries that have at most `max_bytes` together.
 fn half(connection: &Connection, principal: &str, max_bytes: i64) -> Result<i64, SqliteError> {
     let sql = "SELECT coalesce(max(position) + 1, 0) FROM (
         SELECT position, sum(octet_length(json)) OVER (ORDER BY position DESC) AS bytes FROM log WHERE principal = ?1
@@ -99,7 +102,7 @@ fn half(connection: &Connection, principal: &str, max_bytes: i64) -> Result<i64,
     Ok(connection.query_row(sql, (principal, max_bytes), |row| row.get(0))?)
 }
 
-/// Forgets what stands before `position`, and returns how many bytes are left.
+/// Deletes the entries before `position`, and returns the number of bytes left.
 fn forget(connection: &Connection, principal: &str, position: i64) -> Result<i64, SqliteError> {
     let sql = "DELETE FROM log WHERE principal = ?1 AND position < ?2";
     connection.execute(sql, (principal, position))?;
@@ -110,6 +113,7 @@ fn forget(connection: &Connection, principal: &str, position: i64) -> Result<i64
     Ok(bytes)
 }
 
+/// Reads up to `limit` entries from the committed offset of `reader`.
 fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) -> Result<LogBatch, SqliteError> {
     let sql = "SELECT position FROM log_reader WHERE principal = ?1 AND reader = ?2";
     let committed = connection.query_row(sql, (principal, reader), |row| row.get(0));
@@ -130,6 +134,7 @@ fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) ->
     })
 }
 
+/// Stores the offset of `reader`, which only grows.
 fn commit(connection: &Connection, principal: &str, reader: &str, position: i64) -> Result<(), SqliteError> {
     if position <= end(connection, principal)?.position {
         let sql = "INSERT INTO log_reader (principal, reader, position) VALUES (?1, ?2, ?3)
@@ -139,6 +144,7 @@ fn commit(connection: &Connection, principal: &str, reader: &str, position: i64)
     Ok(())
 }
 
+/// Returns the end of the log; zero for a log without entries.
 fn end(connection: &Connection, principal: &str) -> Result<LogEnd, SqliteError> {
     let sql = "SELECT position, bytes FROM log_end WHERE principal = ?1";
     let end = connection.query_row(sql, (principal,), |row| {

@@ -14,12 +14,12 @@ use super::storage::Table;
 use super::storage::row::parse_or_skip;
 use super::storage::{IndexedTable, IndexedWrite};
 
-/// How many entries go before somebody else may write.
+/// Maximum number of memories that a purge removes in one write, so that other writers do not starve.
 const BATCH: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// The words of its entries are held in memory once they are searched, those of 256 principals at most. An entry has at
+/// The word index of a principal is built at the first search and cached, those of at most 256 principals. A memory has at
 /// most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteLongTermMemory {
@@ -51,7 +51,7 @@ impl LongTermMemory for SqliteLongTermMemory {
 
     async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
         let work = move |entries: &IndexedWrite<'_, MemoryEntry>| {
-            let remembered = remembered(&saying(&entries.table, &entry)?, entry);
+            let remembered = remembered(&same_wording(&entries.table, &entry)?, entry);
             put(entries, remembered.entry())?;
             Ok(remembered)
         };
@@ -103,7 +103,7 @@ impl LongTermMemory for SqliteLongTermMemory {
         query: &MemoryQuery,
     ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
         if query.text.trim().is_empty() || query.with_archived {
-            // The index has live entries only.
+            // The word index has live memories only, and nothing to rank without words.
             return Ok(query.rank(self.list(principal).await?));
         }
         let wanted = query.clone();
@@ -112,7 +112,7 @@ impl LongTermMemory for SqliteLongTermMemory {
     }
 }
 
-/// Whose entries were archived before `before`, and which.
+/// Returns the memories that were archived before `before`, with their principals.
 fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal, MemoryId)>, SqliteError> {
     let mut statement = connection.prepare("SELECT principal, json FROM memory WHERE wording IS NULL")?;
     let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -126,7 +126,8 @@ fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal
     Ok(found)
 }
 
-/// Removes those that are archived still. No index knows of them.
+/// Removes those memories that are still archived: a caller may have restored one since they were listed. No word index
+/// has archived memories, so none is to be updated.
 fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timestamp) -> Result<u64, SqliteError> {
     let mut gone = 0;
     for (principal, id) in some {
@@ -140,7 +141,7 @@ fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timest
     Ok(gone)
 }
 
-/// Keeps an entry, and by what it is found when the same is learned again.
+/// Writes a memory together with the digest of its wording, by which a repetition of the same fact finds it.
 fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), SqliteError> {
     entries.put(entry)?;
     let table = &entries.table;
@@ -151,8 +152,8 @@ fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(
     Ok(())
 }
 
-/// The live entries that say the same as `entry`, in the order of their ids.
-fn saying(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<Vec<Arc<MemoryEntry>>, SqliteError> {
+/// Returns the live memories with the same wording as `entry`, in the order of their ids.
+fn same_wording(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<Vec<Arc<MemoryEntry>>, SqliteError> {
     let sql = "SELECT id, json FROM memory WHERE principal = ?1 AND wording = ?2 ORDER BY id";
     let mut statement = table.connection.prepare(sql)?;
     let rows = statement.query_map((table.principal.as_str(), wording(entry)), |row| {
@@ -163,7 +164,7 @@ fn saying(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<Vec<Arc
     Ok(entries.collect())
 }
 
-/// What an entry says, in few bytes.
+/// Returns a digest of what a memory states, short enough for an index column.
 fn wording(entry: &MemoryEntry) -> String {
     Digest::of([entry.wording()]).short()
 }

@@ -1,4 +1,4 @@
-//! The file with all stores.
+//! [`SqliteMemory`]: all stores over one file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::storage::Database;
 use super::working::SqliteWorkingMemory;
 use crate::{ConversationLogOptions, FileOptions};
 
-/// How the stores of a [`SqliteMemory`] are kept.
+/// Options of a [`SqliteMemory`].
 #[derive(Debug, Clone)]
 pub struct SqliteMemoryOptions {
-    /// The clock by which entries of working memory expire. Default: the system's.
+    /// The clock by which entries of working memory expire. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
-    /// How much each namespace of working memory holds.
+    /// Capacity of each namespace of working memory.
     pub working_limits: WorkingLimits,
-    /// How long the conversation log may become.
+    /// Maximum size of the conversation log.
     pub conversation_log: ConversationLogOptions,
-    /// How many entries a session of conversation memory keeps. Default 50.
+    /// Maximum number of entries that conversation memory keeps of a session. Default 50.
     pub conversation_window: usize,
 }
 
@@ -41,10 +41,10 @@ impl Default for SqliteMemoryOptions {
     }
 }
 
-/// All stores in one SQLite file, which one process at a time can open: give them to a [`Memory`](crate::Memory), and
-/// the conversations to the host.
+/// All stores in one SQLite file, which one process at a time can open.
 ///
-/// The file is closed when the last of them is dropped, which waits until what was asked for is written.
+/// Pass the stores to a [`Memory`](crate::Memory), and `conversations` to the host. The file is closed when the last store is
+/// dropped; that drop blocks until all queued writes are committed.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;
@@ -66,33 +66,33 @@ impl Default for SqliteMemoryOptions {
 /// ```
 #[derive(Debug)]
 pub struct SqliteMemory {
-    /// The last turns of each session.
+    /// Conversation memory: the last turns of each session.
     pub conversations: SqliteConversationMemory,
-    /// What the agent must keep to.
+    /// Rules.
     pub rules: SqliteRulesStore,
-    /// Facts.
+    /// Long-term memory.
     pub long_term: SqliteLongTermMemory,
-    /// Texts that are kept for a while.
+    /// Working memory.
     pub working: SqliteWorkingMemory,
-    /// What the agent knows how to do.
+    /// Skills.
     pub skills: SqliteSkillStore,
-    /// Which skills were used.
+    /// Uses of skills.
     pub skill_usage: SqliteSkillUsageStore,
-    /// Signs of how well the agent did.
+    /// Feedback.
     pub feedback: SqliteFeedbackStore,
-    /// Everything that was said.
+    /// The conversation log.
     pub conversation_log: SqliteConversationLog,
 }
 
 impl SqliteMemory {
-    /// Opens the file at `path`, which is made, with its folders, if it is missing, with the default options.
+    /// Opens the file at `path` with the default options, creating it and its folders if they are missing.
     ///
-    /// The file is looked over, which takes as long as reading it.
+    /// The file is checked for damage (`quick_check`), which takes as long as reading it once.
     ///
     /// # Errors
     ///
-    /// Fails when the file is open already, here or in another process, when it is damaged, of a newer version or of
-    /// another program, and when it cannot be read or made. The source is a [`SqliteError`](super::SqliteError).
+    /// Returns an error if the file is open already, here or in another process, if it is damaged, of a newer version or of
+    /// another program, or if it cannot be read or created. The source is a [`SqliteError`](super::SqliteError).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteMemoryOptions::default())
     }
@@ -101,13 +101,13 @@ impl SqliteMemory {
     ///
     /// # Errors
     ///
-    /// Fails as [`SqliteMemory::open`] does.
+    /// Returns an error under the same conditions as [`SqliteMemory::open`].
     pub fn open_with(path: impl AsRef<Path>, options: SqliteMemoryOptions) -> Result<Self, StoreError> {
         let database = Database::open(path.as_ref())?;
         Ok(Self::over(&Arc::new(database), options))
     }
 
-    /// The stores in `database`.
+    /// Creates the stores over an open `database`.
     pub(super) fn over(database: &Arc<Database>, options: SqliteMemoryOptions) -> Self {
         let clock = options.clock.unwrap_or_else(|| FileOptions::default().clock);
         let log = options.conversation_log;

@@ -1,20 +1,20 @@
 //! All stores in one SQLite file: [`SqliteMemory`]. Behind the feature `sqlite`.
 //!
-//! **One process** at a time has the file open: `….lock` beside it says so. Other programs may read it meanwhile, and
-//! must not write. `…-wal` and `…-shm` belong to the file while it is open: copy it when it is closed, or with SQLite's
-//! own backup. It must lie on a local disk.
+//! **One process** at a time can open the file; the lock is `….lock` beside it. Other programs may read the file
+//! meanwhile, and must not write. `…-wal` and `…-shm` belong to the file while it is open: copy the file when it is closed,
+//! or with SQLite's own backup. It must be on a local disk.
 //!
-//! **A write** resolves when the disk has it: it survives `kill -9` and power loss. One thread writes; those who wait
-//! at the same time share one commit. Reads run side by side, and see everything that was acknowledged before them.
+//! **Writes** resolve when they are synced to disk, and survive `kill -9` and power loss. One thread writes; concurrent
+//! writes share one commit (group commit). Reads run concurrently, each on a snapshot, and see every write that resolved
+//! before they began.
 //!
-//! **Rows** belong to a principal and hold JSON: the documents and lines that stores in files hold, member by member.
-//! Members that we do not know are kept. Long-term memory and skills are found by the same index as in files, which is
-//! built of the rows at the first search.
+//! **Rows** belong to a principal and hold JSON, with the same members as in files. Unknown members are preserved.
+//! Long-term memory and skills use the same word index as in files, which is built from the rows at the first search.
 //!
-//! **Damage**: a file that SQLite finds damaged is not opened and not changed. A row that cannot be read is left out of
-//! lists; asking for it is an error, so is writing over it, and deleting it takes it away.
+//! **Damage**: a file that SQLite finds damaged is neither opened nor changed. A row that cannot be parsed is left out of
+//! lists; getting it or overwriting it is an error, and deleting it works.
 //!
-//! **Versions**: a file of a newer version, and one of another program, is refused.
+//! **Versions**: a file of a newer version or of another program is refused.
 
 mod conversation;
 mod conversation_log;

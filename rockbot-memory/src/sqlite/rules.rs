@@ -75,7 +75,7 @@ impl RulesStore for SqliteRulesStore {
     }
 }
 
-/// What rules have in common that are [the same](Rule::is_same_as).
+/// Returns the key that rules share if they are [the same](Rule::is_same_as).
 fn folded(rule: &Rule) -> String {
     rule.as_str().to_lowercase()
 }

@@ -16,14 +16,14 @@ use super::storage::row::{number, parse, parse_or_skip, to_json};
 
 /// The [`WorkingMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// An entry expires when it would have, also when the process was not running meanwhile; what is expired is removed
-/// from the file by the next write. When the clock is set back, time stands still.
+/// Time to live counts while the process is down, too; expired entries are deleted by the next write. Against clock skew the
+/// time never goes back: after the clock was set back, it stands still until the old time is reached.
 #[derive(Debug)]
 pub struct SqliteWorkingMemory {
     database: Arc<Database>,
     limits: WorkingLimits,
     clock: Arc<dyn Clock>,
-    /// The latest moment that anybody saw, in milliseconds.
+    /// The latest time that was read from the clock, in milliseconds.
     latest: AtomicU64,
 }
 
@@ -37,8 +37,10 @@ impl SqliteWorkingMemory {
         }
     }
 
+    /// Returns the current time, which never goes back.
     fn now(&self) -> Timestamp {
         let now = self.clock.now().as_millis();
+        // Relaxed: the maximum is the only shared state, and no other memory depends on its order.
         Timestamp::from_millis(self.latest.fetch_max(now, Ordering::Relaxed).max(now))
     }
 }
@@ -114,7 +116,8 @@ impl WorkingMemory for SqliteWorkingMemory {
     }
 }
 
-/// Every key below `a` stands between `a/` and `a0`, since `0` follows `/`.
+/// Returns the entries at or below `prefix`. All keys below `a` sort between `a/` and `a0`, since `0` follows `/`, so the
+/// primary key serves as the index.
 fn list(
     connection: &Connection,
     principal: &Principal,
@@ -135,6 +138,7 @@ fn list(
     Ok(entries.collect())
 }
 
+/// Inserts or replaces an entry.
 fn put(connection: &Connection, principal: &Principal, entry: &WorkingEntry) -> Result<(), SqliteError> {
     let sql = "INSERT OR REPLACE INTO working (principal, key, namespace, bytes, expires_at, json)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -150,7 +154,7 @@ fn put(connection: &Connection, principal: &Principal, entry: &WorkingEntry) -> 
     Ok(())
 }
 
-/// Whether there is room for all of `notes`.
+/// Checks that all of `notes` fit into their namespaces: a put is all or nothing.
 fn check_room(
     connection: &Connection,
     principal: &Principal,
@@ -172,7 +176,7 @@ fn check_room(
     Ok(refused.next().map_or(Ok(()), Err))
 }
 
-/// The keys of a namespace, and how long their texts are.
+/// Returns the keys of a namespace with the sizes of their texts in bytes.
 fn lengths(
     connection: &Connection,
     principal: &Principal,
@@ -189,7 +193,7 @@ fn lengths(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Why a namespace cannot hold these entries, if it cannot.
+/// Returns the error of a namespace that cannot hold these entries, or `None` if it can.
 fn refusal(namespace: &str, entries: &BTreeMap<String, usize>, limits: WorkingLimits) -> Option<WorkingMemoryError> {
     let namespace = namespace.to_owned();
     let bytes = entries.values().fold(0, |bytes: usize, len| bytes.saturating_add(*len));

@@ -76,6 +76,7 @@ impl FileWorkingMemory {
         blocking(move || memory.compact_all()).await
     }
 
+    /// Runs `work` on the state of `principal` at the current time, loading the state on a blocking thread first if needed.
     async fn with<R>(
         &self,
         principal: &Principal,
@@ -124,6 +125,7 @@ impl FileWorkingMemory {
 }
 
 impl WorkingFolder {
+    /// Runs `work` on the loaded state; loads it on this thread if it was evicted meanwhile.
     fn with_loaded<R>(
         &self,
         principal: &Principal,
@@ -143,6 +145,7 @@ impl WorkingFolder {
         Ok(work(state))
     }
 
+    /// Compacts the logs of all principals that have files.
     fn compact_all(&self) -> Result<(), StoreError> {
         let found = self.folder.list("");
         let found = found.map_err(|error| failed("working memory cannot be listed", error))?;

@@ -1,4 +1,4 @@
-//! How connections to the file are opened: the same settings for the writer and for the readers.
+//! Opening of connections, with the same settings for the writer and the readers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::SqliteError;
 
-/// How long somebody waits while another program holds the file, such as one that copies it.
+/// Maximum time to wait for a lock that another program holds on the file, such as a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens a connection to a file that is there.
+/// Opens a connection to an existing file. Symbolic links are not followed.
 pub(in crate::sqlite) fn connect(path: &Path, how: OpenFlags) -> Result<Connection, SqliteError> {
     let flags = how | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Somebody may have put views and triggers into the file.
+    // A tampered file may contain views and triggers; untrusted schemas may call no functions with side effects.
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)
 }

@@ -1,4 +1,4 @@
-//! The file: who reads and who writes.
+//! The open file: its lock, its writer thread and its pool of read connections.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,17 @@ use super::schema;
 use super::writer::{self, PendingWrite, QUEUE_LEN, WriteJob};
 use crate::storage::blocking::failed;
 
-/// A file that this process has open.
+/// An SQLite file that this process has open and locked.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Database {
     path: PathBuf,
     readers: Arc<ReadPool>,
     writer: Option<WriterThread>,
-    /// Last, so that the file is closed when it is let go.
+    /// Last, because fields drop in order: the lock is released after the file is closed.
     _lock: FileLock,
 }
 
+/// The handle of the writer thread. Dropping the sender ends the thread once the queue is empty.
 #[derive(Debug)]
 struct WriterThread {
     jobs: mpsc::Sender<Box<dyn WriteJob>>,
@@ -34,6 +35,7 @@ struct WriterThread {
 }
 
 impl Database {
+    /// Opens the file at `path`, creating it if it is missing.
     pub(in crate::sqlite) fn open(path: &Path) -> Result<Self, StoreError> {
         let opened = Self::try_open(path);
         opened.map_err(|error| {
@@ -58,7 +60,7 @@ impl Database {
         })
     }
 
-    /// Runs `work`, which sees everything that was written before.
+    /// Runs `work` on a read connection. It sees every write that resolved before.
     pub(in crate::sqlite) async fn read<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
@@ -77,7 +79,10 @@ impl Database {
         done.unwrap_or(Err(SqliteError::Closed))
     }
 
-    /// Runs `work`, and resolves when what it wrote is on the disk. What it wrote before it fails is taken back.
+    /// Runs `work` on the writer thread, and resolves when its transaction is synced to disk. If `work` fails, its changes are
+    /// rolled back, and those of other writes in the same transaction are not.
+    ///
+    /// Not cancelled with its caller: a write that is queued will run.
     pub(in crate::sqlite) async fn write<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
@@ -85,7 +90,9 @@ impl Database {
         self.write_then(work, |written| written).await
     }
 
-    /// As [`Database::write`], and runs `then` when it is on the disk, before anything else is written.
+    /// Like [`Database::write`], and calls `then` on the writer thread after the commit and before the next transaction.
+    ///
+    /// State that must follow the commits in order, such as a word index, is updated in `then`.
     pub(in crate::sqlite) async fn write_then<R: Send + 'static, S: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
@@ -106,6 +113,7 @@ impl Database {
         result.map_err(|error| self.failed("written", error))
     }
 
+    /// Returns the error of a failed operation, with the path of the file.
     fn failed(&self, tried: &str, error: SqliteError) -> StoreError {
         failed(
             format_args!("the database `{}` cannot be {tried}", self.path.display()),
@@ -115,19 +123,21 @@ impl Database {
 }
 
 impl Drop for Database {
-    /// Waits until what was asked for is written.
+    /// Blocks until all queued writes are committed, then closes the file.
     fn drop(&mut self) {
-        // The last connection folds the log into the file, and one that only reads cannot.
+        // The last connection to close checkpoints the WAL into the file, which a read-only one cannot: so the readers are
+        // closed before the writer.
         self.readers.close();
         if let Some(WriterThread { jobs, thread }) = self.writer.take() {
             drop(jobs);
-            // A panic there has been told to those who waited.
+            // A panic there was reported to the waiting callers already.
             let _ = thread.join();
         }
     }
 }
 
 impl WriterThread {
+    /// Spawns the thread with its bounded queue.
     fn start(connection: Connection, path: &Path) -> Result<Self, SqliteError> {
         let (jobs, asked) = mpsc::channel(QUEUE_LEN);
         let thread = std::thread::Builder::new().name("rockbot-sqlite".to_owned());
@@ -137,7 +147,7 @@ impl WriterThread {
     }
 }
 
-/// The same file, by a path on whose way there is no link: SQLite follows none.
+/// Resolves symbolic links among the parent folders, because SQLite is told to follow none.
 fn without_links(path: &Path) -> Result<PathBuf, SqliteError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -150,6 +160,7 @@ fn without_links(path: &Path) -> Result<PathBuf, SqliteError> {
     })
 }
 
+/// Returns the path with `ending` appended to the file name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);

@@ -1,4 +1,4 @@
-//! What can go wrong with a database.
+//! [`SqliteError`]: the reason why a database operation failed.
 
 use std::sync::Arc;
 
@@ -6,63 +6,63 @@ use rockbot_core::files::FileError;
 use rockbot_core::store::StoreErrorKind;
 use rusqlite::ErrorCode;
 
-/// Why a database cannot be opened, read or written: the source of a [`StoreError`](rockbot_core::store::StoreError).
+/// The reason why a database cannot be opened, read or written: the source of a [`StoreError`](rockbot_core::store::StoreError).
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqliteError {
-    /// Somebody else has it open.
+    /// The file is open already, in this or another process.
     #[error(
         "it is in use: end the process that has it open, or close what has it open in this one, or use another file"
     )]
     InUse,
-    /// Another program made it.
+    /// The file belongs to another program.
     #[error("it is a database of another program: use another file")]
     Foreign,
-    /// A newer version of this program wrote it.
+    /// The file was written by a newer version of this crate.
     #[error(
         "it has the format {found}, and this program knows those up to {known}: use a newer version of the program"
     )]
     Newer {
-        /// The format of the file.
+        /// The version of the file.
         found: i64,
-        /// The newest that is known.
+        /// The newest supported version.
         known: i64,
     },
-    /// It is no database, or not a whole one.
+    /// The file is not a database, or is damaged.
     #[error("it is damaged: put a copy in its place, or move it away; it was not changed ({0})")]
     Damaged(String),
-    /// One row cannot be read. The others can.
+    /// A row cannot be parsed. Others are not affected.
     #[error("the {what} `{id}` in it cannot be read: delete it, or mend it with SQLite's own program ({source})")]
     Row {
-        /// What it should be, such as `memory`.
+        /// The kind of the row, such as `memory`.
         what: &'static str,
-        /// Which one.
+        /// The id of the item.
         id: String,
-        /// What is wrong with it.
+        /// The parse error.
         source: Arc<serde_json::Error>,
     },
-    /// Something is too long to be kept.
+    /// An item exceeds its maximum size.
     #[error("the {what} `{id}` would have {len} bytes, and the most is {limit}: shorten it")]
     TooLarge {
-        /// What it is, such as `memory`.
+        /// The kind of the item, such as `memory`.
         what: &'static str,
-        /// Which one.
+        /// The id of the item.
         id: String,
-        /// How long it is, in bytes.
+        /// The size of the item in bytes.
         len: usize,
-        /// How long it may be, in bytes.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// Something cannot be written as JSON.
-    #[error("it is no JSON: {0}")]
+    /// A value cannot be serialized as JSON.
+    #[error("a value cannot be serialized as JSON: {0}")]
     Json(Arc<serde_json::Error>),
-    /// Files cannot be used.
+    /// A file operation failed.
     #[error(transparent)]
     File(Arc<FileError>),
-    /// The thread that writes, or the runtime that reads, has ended.
-    #[error("nobody works on it any more: open it again, in a runtime that goes on")]
+    /// The writer thread, or the runtime that runs the reads, has ended.
+    #[error("it is closed: open it again, in a runtime that keeps running")]
     Closed,
-    /// SQLite refused.
+    /// SQLite returned another error.
     #[error("check the file, its permissions and the free space ({0})")]
     Sqlite(Arc<rusqlite::Error>),
 }

@@ -1,4 +1,7 @@
-//! IndexedTable in rows, and the index of their words: what long-term memory and skills have in common.
+//! A table of JSON documents and the index of their words: the common part of long-term memory and skills.
+//!
+//! The rows are the source of truth. The word index of a principal is built at the first search, and updated after each
+//! commit, on the writer thread, so that it follows the commits in order and never shows a change that was rolled back.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -16,14 +19,14 @@ use super::table::{DocumentRow, Table};
 use crate::storage::documents::search_filtered;
 use crate::storage::principal_cache::PrincipalCache;
 
-/// All documents of one kind.
+/// All documents of one type, with a cached word index for each principal.
 #[derive(Debug)]
 pub(in crate::sqlite) struct IndexedTable<D: DocumentRow> {
     database: Arc<Database>,
     indexes: PrincipalCache<WordIndex<D>>,
 }
 
-/// The words of one principal's documents, once somebody has searched for some.
+/// The word index of one principal; empty until the first search.
 struct WordIndex<D: DocumentRow>(OnceLock<RwLock<Bm25Index<D::Key>>>);
 
 impl<D: DocumentRow> Default for WordIndex<D> {
@@ -38,16 +41,17 @@ impl<D: DocumentRow> fmt::Debug for WordIndex<D> {
     }
 }
 
-/// What a write changes in the index: the words of a document, or that there are none any more.
+/// A change of the index: a key with its new text, or `None` to remove it.
 type IndexChange<D> = (<D as crate::storage::documents::Document>::Key, Option<String>);
 
-/// A table that notes what changes.
+/// A write in progress: the table, and the index changes to apply after the commit.
 pub(in crate::sqlite) struct IndexedWrite<'a, D: DocumentRow> {
     pub(in crate::sqlite) table: Table<'a, D>,
     changes: RefCell<Vec<IndexChange<D>>>,
 }
 
 impl<D: DocumentRow> IndexedWrite<'_, D> {
+    /// Writes a document.
     pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), SqliteError> {
         self.table.put(document)?;
         self.changes
@@ -56,6 +60,7 @@ impl<D: DocumentRow> IndexedWrite<'_, D> {
         Ok(())
     }
 
+    /// Deletes a document and returns it.
     pub(in crate::sqlite) fn delete(&self, key: &D::Key) -> Result<Option<Arc<D>>, SqliteError> {
         self.changes.borrow_mut().push((key.clone(), None));
         self.table.delete(key.borrow())
@@ -63,6 +68,7 @@ impl<D: DocumentRow> IndexedWrite<'_, D> {
 }
 
 impl<D: DocumentRow> IndexedTable<D> {
+    /// Creates the view of the table of `D` in `database`.
     pub(in crate::sqlite) fn new(database: Arc<Database>) -> Self {
         Self {
             database,
@@ -70,6 +76,7 @@ impl<D: DocumentRow> IndexedTable<D> {
         }
     }
 
+    /// Runs `work` on the table of `principal`, on a read snapshot.
     pub(in crate::sqlite) async fn read<R: Send + 'static>(
         &self,
         principal: &Principal,
@@ -80,7 +87,7 @@ impl<D: DocumentRow> IndexedTable<D> {
         self.database.read(work).await
     }
 
-    /// Runs `work`, and keeps the index at what it wrote.
+    /// Runs `work` in a write, and applies its changes to the index after the commit.
     pub(in crate::sqlite) async fn write<R: Send + 'static>(
         &self,
         principal: &Principal,
@@ -102,7 +109,7 @@ impl<D: DocumentRow> IndexedTable<D> {
         self.database.write_then(work, then).await
     }
 
-    /// The `limit` best of the documents that have a word of `query` and are admitted.
+    /// Returns the `limit` best matches of the words of `query` among the documents that `admits` accepts.
     pub(in crate::sqlite) async fn search(
         &self,
         principal: &Principal,
@@ -115,14 +122,14 @@ impl<D: DocumentRow> IndexedTable<D> {
             self.load(principal, index.clone()).await?;
         }
         let work = move |table: &Table<'_, D>| {
-            // A document may have gone or changed since the index was asked.
+            // The index and the snapshot are not of the same moment: a document may be gone or changed.
             let find = |key: &D::Key| Ok(table.get(key.borrow())?.filter(|document| admits(document)));
             search_filtered(limit, |asked| index.search(&query, asked), find)
         };
         self.read(principal, work).await
     }
 
-    /// Fills the index. Nothing is written meanwhile, so that nothing is missed.
+    /// Builds the index on the writer thread: no write can fall between reading the rows and publishing the index.
     async fn load(&self, principal: &Principal, index: Arc<WordIndex<D>>) -> Result<(), StoreError> {
         let principal = principal.clone();
         let work = move |connection: &Connection| {
@@ -134,13 +141,14 @@ impl<D: DocumentRow> IndexedTable<D> {
             }
             Ok(words)
         };
-        // When two have filled it, the first one has seen what was written since.
+        // Of two concurrent builds the first one wins: it has received the changes since, and the second has not.
         let then = move |words| drop(index.0.set(RwLock::new(words)));
         self.database.write_then(work, then).await
     }
 }
 
 impl<D: DocumentRow> WordIndex<D> {
+    /// Returns the `limit` best keys.
     fn search(&self, query: &str, limit: usize) -> Vec<Ranked<D::Key>> {
         let words = self.0.get().expect("an index that was filled stays");
         words
@@ -149,7 +157,7 @@ impl<D: DocumentRow> WordIndex<D> {
             .search(query, limit)
     }
 
-    /// Takes in what was written, unless nobody has searched yet.
+    /// Applies committed changes; a no-op until the index is built.
     fn apply(&self, changes: Vec<IndexChange<D>>) {
         let Some(words) = self.0.get() else { return };
         let mut words = words.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The connections that read, side by side.
+//! The pool of read connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,9 +9,10 @@ use tokio::sync::Semaphore;
 use super::connection::connect;
 use super::error::SqliteError;
 
-/// How many reads run at the same time; others wait.
+/// Maximum number of concurrent reads; others wait for a permit.
 const MAX_READERS: usize = 8;
 
+/// Read-only connections, opened on demand and reused.
 #[derive(Debug)]
 pub(in crate::sqlite) struct ReadPool {
     path: PathBuf,
@@ -28,11 +29,12 @@ impl ReadPool {
         }
     }
 
+    /// Closes the idle connections.
     pub(in crate::sqlite) fn close(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Blocks while the disk is read.
+    /// Runs `work` on an idle or new connection. Blocks on disk reads: call it on a blocking thread, with a permit.
     pub(in crate::sqlite) fn read<R>(
         &self,
         work: impl FnOnce(&Connection) -> Result<R, SqliteError>,
@@ -42,7 +44,7 @@ impl ReadPool {
             Some(connection) => connection,
             None => connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
         };
-        // What is read is of one moment.
+        // In WAL mode a read transaction is a snapshot: several queries of `work` see the same state.
         let moment = connection.unchecked_transaction()?;
         let result = work(&moment);
         drop(moment);

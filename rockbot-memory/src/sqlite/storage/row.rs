@@ -1,4 +1,4 @@
-//! JSON in rows.
+//! Conversion between rows and JSON.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::SqliteError;
 
-/// Reads a row. It says which one it was when it cannot.
+/// Parses the JSON of a row. The error names the row.
 pub(in crate::sqlite) fn parse<T: DeserializeOwned>(
     what: &'static str,
     id: &str,
@@ -20,19 +20,20 @@ pub(in crate::sqlite) fn parse<T: DeserializeOwned>(
     })
 }
 
-/// Reads one of many rows, or leaves it out with a warning.
+/// Parses one of many rows; one that cannot be parsed is skipped with a warning.
 pub(in crate::sqlite) fn parse_or_skip<T: DeserializeOwned>(what: &'static str, id: &str, json: &str) -> Option<T> {
     let parsed = parse(what, id, json);
     parsed
-        .inspect_err(|error| tracing::warn!(%error, "a row of the database is left out"))
+        .inspect_err(|error| tracing::warn!(%error, "a row of the database cannot be parsed and is skipped"))
         .ok()
 }
 
+/// Serializes a value for a row.
 pub(in crate::sqlite) fn to_json(value: &impl Serialize) -> Result<String, SqliteError> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// A number as SQLite has it; one that is too large is the largest.
+/// Converts a number to an SQLite integer, saturating at the maximum.
 pub(in crate::sqlite) fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

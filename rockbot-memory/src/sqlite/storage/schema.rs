@@ -1,20 +1,20 @@
-//! What stands in the file.
+//! The schema of the file, its version, and the checks before it is used.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::SqliteError;
 
-/// Tells our files from those of other programs: `rkbt`.
+/// The application id that marks a file of this crate: `rkbt`.
 const APPLICATION: i64 = 0x726b_6274;
 
-/// What makes each version of the file of the one before it.
+/// The migration to each version of the file from the one before it.
 const VERSIONS: [&str; 2] = [TABLES, TIME_ZONES];
 
 /// The newest version.
 const VERSION: i64 = VERSIONS.len() as i64;
 
-/// `memory.wording` is a digest of what a live entry says, by which the same is found when it is learned again. Rows of
-/// logs are never changed, only removed.
+/// `memory.wording` is a digest of what a live memory states, by which a repetition of the same fact finds it. Rows of logs
+/// are never changed, only deleted.
 const TABLES: &str = "
 CREATE TABLE memory (principal TEXT NOT NULL, id TEXT NOT NULL, json TEXT NOT NULL, wording TEXT,
     PRIMARY KEY (principal, id)) STRICT;
@@ -51,13 +51,15 @@ CREATE INDEX working_expiry ON working (expires_at);
 
 const TIME_ZONES: &str = "CREATE TABLE time_zone (principal TEXT PRIMARY KEY, name TEXT NOT NULL) STRICT;";
 
-/// Looks whether the file is ours, whole and not newer, and makes the tables that it lacks. A file that is refused is not
-/// changed.
+/// Checks that the file is undamaged, of this crate and not newer, then switches it to WAL and runs missing migrations. A
+/// refused file is not changed.
 pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), SqliteError> {
     let found = check(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // `FULL` syncs the WAL at each commit: an acknowledged write survives power loss.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let missing = VERSIONS.iter().skip(found);
+    // One transaction: a crash during a migration leaves the old version.
     if missing.len() > 0 {
         let tables = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for step in missing {
@@ -70,7 +72,7 @@ pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), Sqli
     Ok(())
 }
 
-/// The version of the file; 0 when nothing is in it yet.
+/// Returns the version of the file, 0 for an empty one.
 fn check(connection: &Connection) -> Result<usize, SqliteError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;

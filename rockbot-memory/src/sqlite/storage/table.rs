@@ -1,4 +1,4 @@
-//! The table of one kind of documents, as one principal sees it.
+//! The table of one document type, restricted to one principal.
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
@@ -12,14 +12,15 @@ use super::error::SqliteError;
 use super::row::{parse, parse_or_skip, to_json};
 use crate::storage::documents::{Document, Members};
 
-/// The longest document, in bytes: as in files.
+/// Maximum size of a document in bytes, the same as in files.
 const MAX_BYTES: usize = 8 << 20;
 
-/// A document that has a table, named as messages call it.
+/// A document with a text key. Its table is named by [`Document::WHAT`].
 pub(in crate::sqlite) trait DocumentRow: Document<Key: Borrow<str>> {}
 
 impl<D: Document<Key: Borrow<str>>> DocumentRow for D {}
 
+/// The rows of `principal` in the table of `D`.
 pub(in crate::sqlite) struct Table<'a, D> {
     pub(in crate::sqlite) connection: &'a Connection,
     pub(in crate::sqlite) principal: &'a Principal,
@@ -35,12 +36,13 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         }
     }
 
+    /// Returns a document; a row that cannot be parsed is an error.
     pub(in crate::sqlite) fn get(&self, id: &str) -> Result<Option<Arc<D>>, SqliteError> {
         let json = self.json(id)?;
         json.map(|json| parse(D::WHAT, id, &json)).transpose()
     }
 
-    /// All documents, in the order of their ids.
+    /// Returns all documents in the order of their ids. Rows that cannot be parsed are left out with a warning.
     pub(in crate::sqlite) fn list(&self) -> Result<Vec<Arc<D>>, SqliteError> {
         let sql = format!("SELECT id, json FROM {} WHERE principal = ?1 ORDER BY id", D::WHAT);
         let mut statement = self.connection.prepare(&sql)?;
@@ -54,7 +56,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         Ok(documents)
     }
 
-    /// Keeps a document, with the members beside the one before it that we do not know.
+    /// Writes a document, preserving the unknown members of the row that it replaces.
     pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), SqliteError> {
         let key = document.key();
         let id: &str = key.borrow();
@@ -79,7 +81,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         Ok(())
     }
 
-    /// Removes a document. One that cannot be read goes too.
+    /// Deletes a document and returns it; a row that cannot be parsed is deleted, too.
     pub(in crate::sqlite) fn delete(&self, id: &str) -> Result<Option<Arc<D>>, SqliteError> {
         let sql = format!(
             "DELETE FROM {} WHERE principal = ?1 AND id = ?2 RETURNING json",
@@ -92,6 +94,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         Ok(json.and_then(|json| parse_or_skip(D::WHAT, id, &json)))
     }
 
+    /// Returns the JSON of a row.
     fn json(&self, id: &str) -> Result<Option<String>, SqliteError> {
         let sql = format!("SELECT json FROM {} WHERE principal = ?1 AND id = ?2", D::WHAT);
         let mut statement = self.connection.prepare(&sql)?;
@@ -99,7 +102,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         Ok(json.optional()?)
     }
 
-    /// The members that we do not know of the document that stands there. One that cannot be read is not written over.
+    /// Returns the unknown members of the row `id`. A row that cannot be parsed is an error, so that it is not overwritten.
     fn other(&self, id: &str) -> Result<Map<String, Value>, SqliteError> {
         let Some(json) = self.json(id)? else {
             return Ok(Map::new());

@@ -1,26 +1,30 @@
-//! The one thread that writes.
+//! The writer thread: group commit over a bounded queue.
+//!
+//! A commit costs a disk sync, however many rows it has. So the thread takes all queued writes at once, up to a bound, and
+//! commits them in one transaction; while it waits for the disk, the next batch gathers in the queue. Each write has a
+//! savepoint of its own, so that one that fails is rolled back alone.
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::SqliteError;
 
-/// How many writes share one commit at most.
+/// Maximum number of writes in one transaction.
 const MAX_BATCH: usize = 256;
 
-/// How many writes wait at most; others wait to be let in.
+/// Capacity of the queue. When it is full, callers wait for room (backpressure).
 pub(in crate::sqlite) const QUEUE_LEN: usize = 256;
 
-/// Something that is to be written.
+/// A queued write.
 pub(in crate::sqlite) trait WriteJob: Send {
-    /// Writes it, in a transaction that others use too. What a failure has written is taken back.
+    /// Executes the write inside its savepoint of the shared transaction.
     fn write(&mut self, connection: &Connection) -> Result<(), SqliteError>;
 
-    /// Tells whoever waits for it, when it is known whether the transaction was committed.
+    /// Reports the outcome to the waiting caller, once the transaction was committed or failed.
     fn end(self: Box<Self>, committed: Result<(), SqliteError>);
 }
 
-/// Writes until nobody can ask for it any more.
+/// Executes queued writes until the queue is closed and empty.
 pub(in crate::sqlite) fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn WriteJob>>) {
     let mut batch = Vec::new();
     while jobs.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
@@ -31,6 +35,7 @@ pub(in crate::sqlite) fn run(mut connection: Connection, mut jobs: mpsc::Receive
     }
 }
 
+/// Executes a batch in one transaction.
 fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result<(), SqliteError> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in batch {
@@ -38,8 +43,9 @@ fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result
         match job.write(&part) {
             Ok(()) => part.commit()?,
             Err(error) => {
+                // Dropping a savepoint rolls it back.
                 drop(part);
-                // A full disk, for one, ends the whole transaction.
+                // Some errors, such as a full disk, roll back the whole transaction: then the entire batch has failed.
                 if transaction.is_autocommit() {
                     return Err(error);
                 }
@@ -49,7 +55,7 @@ fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result
     Ok(transaction.commit()?)
 }
 
-/// A piece of work and whoever waits for it.
+/// A write with the channel to its caller.
 pub(in crate::sqlite) struct PendingWrite<W, T, R, S> {
     pub(in crate::sqlite) work: Option<W>,
     pub(in crate::sqlite) written: Option<Result<R, SqliteError>>,
@@ -77,7 +83,7 @@ where
     fn end(self: Box<Self>, committed: Result<(), SqliteError>) {
         let written = self.written.unwrap_or(Err(SqliteError::Closed));
         let result = committed.and(written).map(self.then);
-        // Whoever waited may have gone.
+        // The caller may have been cancelled; the write is committed nevertheless.
         let _ = self.answer.send(result);
     }
 }

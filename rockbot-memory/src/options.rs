@@ -23,9 +23,8 @@ impl Default for FileOptions {
 /// Options of a [`FileConversationLog`](crate::FileConversationLog).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConversationLogOptions {
-    /// Maximum size of the log of a principal, in bytes. Default 64 MiB. A full log drops its older half, also for
-    /// readers that
-    /// have not read it.
+    /// Maximum size of the log of a principal, in bytes. Default 64 MiB. A full log drops its older half,
+    /// also for readers that have not read it.
     pub max_bytes: u64,
 }
 

@@ -1,24 +1,30 @@
 //! Contracts of the rockbot agent framework.
 //!
-//! An agent receives a message, runs a turn, asks a model, calls a tool. This crate holds the types and
-//! traits of those four things, with in-memory versions, and none of the machinery: no network client, no
-//! broker, no runtime. Authors of tools, models, stores and buses depend on this crate alone; the runtime is
-//! `rockbot-host`, and `rockbot` puts everything together.
+//! An agent receives a message, runs a turn, asks a model, calls a tool. This crate holds the types and traits of those
+//! four steps, with in-memory implementations, and none of the machinery: no network client, no broker, no runtime.
+//! Authors of tools, models, stores and buses depend on this crate alone. The runtime is `rockbot-host`, and `rockbot`
+//! puts everything together.
 //!
-//! * [`chat`]: what is asked of a model, and the [`ChatClient`](chat::ChatClient) that asks it
+//! # The contracts
+//!
+//! * [`chat`]: requests to a model, its answers, and the [`ChatClient`](chat::ChatClient) between them
 //! * [`tool`]: tools, their registry, their arguments and results
-//! * [`turn`]: what a turn is asked, reports and ends with, and the [`TurnJournal`](turn::TurnJournal)
-//! * [`messaging`]: messages, and the [`Bus`](messaging::Bus) that carries them
-//! * [`user`]: what people say to an agent over a bus, and the client of their interfaces
-//! * [`subsystem`]: parts of a host, and what they need of each other
-//! * [`store`]: what an agent remembers
-//! * [`recall`]: what of it helps with a message
-//! * `files` (feature `files`): what stores in files have in common
-//! * [`embedding`]: texts as vectors, and the [`EmbeddingClient`](embedding::EmbeddingClient) that asks for them
-//! * [`search`]: finding texts by words, and vectors that lie close
+//! * [`turn`]: requests, progress and outcomes of turns, and the [`TurnJournal`](turn::TurnJournal)
+//! * [`messaging`]: message envelopes, and the [`Bus`](messaging::Bus) that carries them
+//! * [`user`]: messages of user interfaces over a bus, and their client
+//! * [`subsystem`]: parts of a host, and their declarations to each other
+//! * [`store`]: what an agent remembers: conversations, long-term memory, skills, rules, feedback
+//! * [`recall`]: sources of context for a message
+//! * [`embedding`]: vectors of texts, and the [`EmbeddingClient`](embedding::EmbeddingClient) that computes them
 //! * [`context`]: the [`CallContext`] that travels with every call
-//! * [`support`]: small helpers that the crates share: cancellation, safe log text, digests, suggestions
+//! * [`clock`] and [`rfc3339`]: wall-clock time
+//!
+//! # The kit for implementers
+//!
+//! * [`search`]: full-text ranking and vector similarity. The in-memory stores rank with it, so it needs no feature.
+//! * [`support`]: helpers that the crates share: cancellation, safe log text, digests, suggestions
 //! * `config` (feature `config`): settings from files and the environment
+//! * `files` (feature `files`): building blocks of stores in files
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -55,11 +61,11 @@ pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, Sessio
 pub use identity::AgentIdentity;
 pub use support::Digest;
 
-/// An error of any type, as tower's own middleware produces it.
+/// A boxed error of any type, the form in which tower's middleware returns errors.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// A text that is never printed, logged or serialized: keys and passwords.
+/// A text that is never printed, logged or serialized, such as an API key or a password.
 pub type Secret = secrecy::SecretString;
 
-/// Reads the text of a [`Secret`]; the one place where it becomes visible.
+/// Access to the text of a [`Secret`], the only way to make it visible.
 pub use secrecy::ExposeSecret;

@@ -1,26 +1,39 @@
-//! Moments as other programs write them, for `#[serde(with)]`: RFC 3339 text, which standard libraries read.
+//! Timestamps as RFC 3339 text, for `#[serde(with = "rockbot_core::rfc3339")]`.
+//!
+//! Other programs read and write the stored documents, and their standard libraries parse this form. `jiff` does the
+//! parsing and printing; the two fallbacks below cover the last 26 hours of the year 9999, which a UTC instant of
+//! `jiff` leaves out and which other programs write for "never", such as .NET's `DateTimeOffset.MaxValue`.
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, Time};
+use jiff::fmt::temporal::{DateTimeParser, DateTimePrinter};
 use serde::de::Visitor;
 use serde::{Deserializer, Serializer, de};
 
 use crate::Timestamp;
 
-/// Writes a moment as text, to the millisecond, in UTC.
+const PARSER: DateTimeParser = DateTimeParser::new();
+const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// Serializes a timestamp as text in UTC with milliseconds, such as `2024-02-29T12:30:45.123Z`.
+///
+/// Timestamps after the year 9999 are written as its last millisecond.
 ///
 /// # Errors
 ///
-/// Fails when the serializer does.
+/// Returns an error if the serializer does.
 pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&write(*at))
 }
 
-/// Reads a moment with any offset; what is finer than a millisecond is cut off.
+/// Deserializes a timestamp with any offset from UTC. Fractions finer than a millisecond are truncated.
 ///
 /// # Errors
 ///
-/// Fails when it is no moment since 1970.
+/// Returns an error if the text is no RFC 3339 timestamp, has no offset, or is before 1970.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     struct Text;
 
@@ -28,18 +41,18 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timesta
         type Value = Timestamp;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an RFC 3339 moment since 1970")
+            f.write_str("an RFC 3339 timestamp since 1970")
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
-            read(text).ok_or_else(|| E::custom(format_args!("`{text}` is no RFC 3339 moment since 1970")))
+            read(text).ok_or_else(|| E::custom(format_args!("`{text}` is no RFC 3339 timestamp since 1970")))
         }
     }
 
     deserializer.deserialize_str(Text)
 }
 
-/// A moment that may be missing.
+/// The same for a timestamp that may be missing.
 pub(crate) mod option {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -47,116 +60,46 @@ pub(crate) mod option {
 
     #[derive(Serialize, Deserialize)]
     #[serde(transparent)]
-    struct Moment(#[serde(with = "super")] Timestamp);
+    struct Text(#[serde(with = "super")] Timestamp);
 
     pub(crate) fn serialize<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-        at.map(Moment).serialize(serializer)
+        at.map(Text).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
-        Ok(Option::<Moment>::deserialize(deserializer)?.map(|moment| moment.0))
+        Ok(Option::<Text>::deserialize(deserializer)?.map(|text| text.0))
     }
 }
 
-const DAY: i64 = 86_400_000;
-
-/// The end of the year 9999: later moments cannot be written, and are written as this one.
-const LAST: i64 = 253_402_300_799_999;
-
-/// By hand, since every entry of a conversation has one, and formatting would cost as much as the rest of it.
 fn write(at: Timestamp) -> String {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX).min(LAST);
-    let (year, month, day) = civil(millis.div_euclid(DAY));
-    let time = millis.rem_euclid(DAY);
-    let (hour, minute, second) = (time / 3_600_000, time / 60_000 % 60, time / 1000 % 60);
-    let mut text = String::with_capacity(24);
-    let parts = [
-        (year, 1000, '-'),
-        (month, 10, '-'),
-        (day, 10, 'T'),
-        (hour, 10, ':'),
-        (minute, 10, ':'),
-        (second, 10, '.'),
-        (time % 1000, 100, 'Z'),
-    ];
-    for (number, mut unit, end) in parts {
-        while unit > 0 {
-            let digit = u8::try_from(number / unit % 10).expect("one digit of a number that is not negative");
-            text.push(char::from(b'0' + digit));
-            unit /= 10;
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    match jiff::Timestamp::from_millisecond(millis) {
+        Ok(instant) => PRINTER.timestamp_to_string(&instant),
+        Err(_) => {
+            let last = EPOCH.saturating_add(SignedDuration::from_millis(millis));
+            PRINTER.datetime_to_string(&last) + "Z"
         }
-        text.push(end);
     }
-    text
 }
 
-/// Reads any fraction of a second, and cuts it to milliseconds, and any offset.
 fn read(text: &str) -> Option<Timestamp> {
-    let (date, time) = text.split_once(['T', 't', ' '])?;
-    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-    let (time, offset) = split_offset(time)?;
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    let days = days(year, month, day);
-    let fits = civil(days) == (year, month, day) && hour < 24 && minute < 60 && second <= 60;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset * 60;
-    let millis = seconds * 1000 + milliseconds(fraction)?;
-    let millis = u64::try_from(millis).ok()?;
-    fits.then(|| Timestamp::from_millis(millis))
+    let millis = match PARSER.parse_timestamp(text) {
+        // `as_millisecond` rounds towards 1970, so the last fraction of 1969 must be rejected before it.
+        Ok(instant) if instant < jiff::Timestamp::UNIX_EPOCH => return None,
+        Ok(instant) => instant.as_millisecond(),
+        Err(_) => read_civil(text)?,
+    };
+    u64::try_from(millis).ok().map(Timestamp::from_millis)
 }
 
-/// The time, and its offset from UTC in minutes.
-fn split_offset(time: &str) -> Option<(&str, i64)> {
-    if let Some(time) = time.strip_suffix(['Z', 'z']) {
-        return Some((time, 0));
-    }
-    let at = time.rfind(['+', '-'])?;
-    let (time, offset) = time.split_at(at);
-    let [hours, minutes] = numbers(&offset[1..], ':', [2, 2])?;
-    let minutes = hours * 60 + minutes;
-    Some((time, if offset.starts_with('-') { -minutes } else { minutes }))
-}
-
-fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[i64; N]> {
-    let mut numbers = [0; N];
-    let mut parts = text.split(separator);
-    for (number, width) in numbers.iter_mut().zip(widths) {
-        let part = parts.next().filter(|part| part.len() == width && is_digits(part))?;
-        *number = part.parse().ok()?;
-    }
-    parts.next().is_none().then_some(numbers)
-}
-
-fn milliseconds(fraction: &str) -> Option<i64> {
-    if fraction.is_empty() || !is_digits(fraction) {
-        return None;
-    }
-    format!("{fraction:0<3}")[..3].parse().ok()
-}
-
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the leap day
-/// is the last one, and 400 years are always 146 097 days.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The date that is `days` after 1970-01-01: the other way round.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + i64::from(month <= 2), month, day)
+/// Parses date, time and offset apart and returns milliseconds since 1970.
+fn read_civil(text: &str) -> Option<i64> {
+    let pieces = PARSER.parse_pieces(text).ok()?;
+    let time: Time = pieces.time()?;
+    let offset = pieces.to_numeric_offset()?;
+    let since = pieces.date().to_datetime(time).duration_since(EPOCH);
+    let millis = i64::try_from(since.as_millis()).ok()?;
+    Some(millis - i64::from(offset.seconds()) * 1000)
 }
 
 #[cfg(test)]
@@ -182,10 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_none() {
+    fn other_texts_are_rejected() {
         for text in [
             "",
             "1969-12-31T23:59:59Z",
+            "1969-12-31T23:59:59.9999Z",
             "2024-13-01T00:00:00Z",
             "2023-02-29T00:00:00Z",
             "2024-01-01",
@@ -196,7 +140,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn moments_at_the_end_of_the_calendar() {
+        check("9999-12-31T23:59:59.9999999+00:00", 253_402_300_799_999);
+        check("9999-12-31T23:59:59.999-23:00", 253_402_383_599_999);
+        let last = "9999-12-31T23:59:59.999Z";
+        assert_eq!(write(Timestamp::from_millis(253_402_300_799_999)), last);
+        assert_eq!(write(Timestamp::from_millis(u64::MAX)), last);
+    }
+
     proptest! {
+        #[test]
+        fn a_moment_of_the_last_days_survives(millis in 253_402_000_000_000u64..253_402_300_800_000) {
+            let at = Timestamp::from_millis(millis);
+            prop_assert_eq!(read(&write(at)), Some(at));
+        }
+
         #[test]
         fn a_moment_survives(millis in 0u64..253_402_300_800_000) {
             let at = Timestamp::from_millis(millis);

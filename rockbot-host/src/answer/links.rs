@@ -79,12 +79,12 @@ struct SanitizedAnswer {
     allowed: AllowedUrls,
     /// The incomplete line.
     line: String,
-    /// Whether the last character was `\r`, which ends a line alone or together with `\n`.
+    /// `true` if the last character was `\r`, which ends a line alone or together with `\n`.
     after_return: bool,
     /// Text that is held back: a paragraph that may go on, or a fence that may turn out to be text.
     text: String,
     fence: Option<Fence>,
-    /// Whether all renderers agree that a fence opens a code block here.
+    /// `true` while all renderers agree that a fence opens a code block here.
     trusts_fences: bool,
 }
 

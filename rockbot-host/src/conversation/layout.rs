@@ -18,7 +18,7 @@ pub(super) enum FileKind {
 pub(super) struct SessionFile {
     pub(super) key: SessionKey,
     pub(super) kind: FileKind,
-    /// Whether the name follows the encoding of this module; other documents are foreign.
+    /// `true` if the name follows the encoding of this module; other documents are foreign.
     pub(super) is_native: bool,
 }
 

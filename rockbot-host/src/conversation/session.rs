@@ -30,13 +30,13 @@ pub(super) struct Session {
     text: usize,
     /// The log while it is open; see the open logs for their bound.
     pub(super) log: Option<LineFile>,
-    /// Whether the log has entries that the document does not have.
+    /// `true` if the log has entries that the document does not have.
     pub(super) is_ahead: bool,
     /// Length of the log in bytes at which it is compacted.
     pub(super) compact_at: u64,
-    /// Whether the log has unreadable lines, of which a copy is made before it is shortened.
+    /// `true` if the log has unreadable lines, of which a copy is made before it is shortened.
     pub(super) is_damaged: bool,
-    /// Whether a compaction of this session is scheduled or runs.
+    /// `true` while a compaction of this session is scheduled or runs.
     pub(super) is_compacting: bool,
     /// The epoch, which changes when the session is cleared or read again.
     pub(super) epoch: u64,

@@ -21,7 +21,7 @@ struct CommitState {
     /// The round that begins when the running one ends, with the file of its last writer. A full segment is synced before
     /// the next one is written to, so the newest file is enough.
     next: Option<(Round, File)>,
-    /// Whether a blocking task runs rounds.
+    /// `true` while a blocking task runs rounds.
     running: bool,
 }
 

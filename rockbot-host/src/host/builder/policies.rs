@@ -23,7 +23,7 @@ use crate::turn::{ContextEconomy, Evaluation, Nudges};
 /// ```
 /// use rockbot_core::testing::ScriptedModel;
 /// use rockbot_host::turn::{ContextEconomy, Evaluation};
-/// use rockbot_host::{AgentHost, TurnPolicies};
+/// use rockbot_host::{AgentHost, HostState, TurnPolicies};
 ///
 /// let mut evaluation = Evaluation::OFF;
 /// evaluation.max_completion_reprompts = 2;
@@ -31,7 +31,7 @@ use crate::turn::{ContextEconomy, Evaluation, Nudges};
 ///     .with_evaluation(evaluation)
 ///     .with_context_economy(ContextEconomy::default().with_watermark(30_000));
 /// let host = AgentHost::in_memory().chat(ScriptedModel::new()).policies(policies).build()?;
-/// assert_eq!(host.agent().name().as_str(), "agent");
+/// assert_eq!(host.state(), HostState::Built);
 /// # Ok::<_, rockbot_host::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Default)]

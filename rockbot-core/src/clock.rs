@@ -1,7 +1,7 @@
 //! Wall-clock time behind a trait, so that tests can set it.
 //!
-//! Only timestamps that are stored or shown come from a [`Clock`]. Delays and deadlines use tokio's timers, which follow
-//! the monotonic clock and which tests can pause.
+//! Only timestamps that are stored or shown come from a [`Clock`]. Delays and deadlines use tokio's timers,
+//! which follow the monotonic clock and which tests can pause.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 /// A point in time on the wall clock, in milliseconds since 1970-01-01 UTC.
 ///
 /// Serialized as that number; [`rfc3339`](crate::rfc3339) is the text form for documents that other programs read.
-/// The whole range of `u64` is valid, which is more than any calendar covers, so arithmetic saturates and never fails.
+/// The whole range of `u64` is valid, which is more than any calendar covers, so arithmetic saturates and
+/// never fails.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,8 +55,8 @@ impl Timestamp {
 
 /// A source of wall-clock time.
 ///
-/// Hosts use [`SystemClock`]; tests use a clock that they set, such as `testing::ManualClock`. The time may go backwards
-/// between two calls, because operators and NTP step the system clock.
+/// Hosts use [`SystemClock`]; tests use a clock that they set, such as `testing::ManualClock`. The time may go
+/// backwards between two calls, because operators and NTP step the system clock.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Timestamp;

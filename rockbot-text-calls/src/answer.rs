@@ -15,8 +15,8 @@ pub struct TextAnswer {
     pub calls: Vec<TextCall>,
     /// Texts that were meant to be calls and cannot be executed, in order.
     pub malformed: Vec<MalformedCall>,
-    /// One text for the model about all malformed calls, of a few hundred bytes; `None` without any. Sent back as the next
-    /// message it usually makes the model repeat the call in a form that can be parsed.
+    /// A text for the model about all malformed calls, of a few hundred bytes; `None` without any. Sent as the
+    /// next message, it asks the model to repeat the call in a form that can be parsed.
     pub correction: Option<String>,
     /// Byte offset at which the model began to write tool results itself. Everything from there on is dropped, calls
     /// included. `None` when it wrote none.

@@ -1,4 +1,4 @@
-//! What a JSON object says when it is a call: a name and arguments, under the keys that models use.
+//! Calls as JSON objects: a name and arguments, under the keys that models use.
 
 use crate::answer::MalformedKind;
 use crate::cursor::Cursor;
@@ -16,10 +16,10 @@ const ARGUMENTS: [&str; 7] = [
     "tool_input",
     "action_input",
 ];
-/// What may stand beside them in an object without any marker around it.
+/// Other keys that an object without a marker may have.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
-/// Reads the object behind a marker. `None` when it is the *definition* of a tool, which models like to repeat.
+/// Parses the object after a marker. `None` when it is the *definition* of a tool, which models like to repeat.
 pub(super) fn marked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     let start = cursor.at;
     let Ok((text, members)) = cursor.object_in_any_style() else {
@@ -56,7 +56,7 @@ pub(super) fn unmarked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSit
     Some(tools.call(&object.name, Ok(arguments), start..cursor.at))
 }
 
-/// The known tool that a broken object without a marker names first, followed by its arguments.
+/// Returns the known tool that a broken object without a marker names first, before its arguments.
 pub(super) fn broken_unmarked<'t>(text: &str, tools: &'t Tools) -> Option<&'t str> {
     let name = name_of_broken(text)?;
     let head: String = text.chars().take(name.len() + 64).collect();
@@ -97,7 +97,7 @@ impl CallObject {
         })
     }
 
-    /// Whether this describes a tool instead of calling it.
+    /// Returns `true` if the object describes a tool instead of calling it.
     fn is_definition(&self) -> bool {
         let arguments = self.arguments.as_deref().unwrap_or_default();
         let schema = serde_json::from_str::<serde_json::Value>(arguments).unwrap_or_default();
@@ -116,7 +116,7 @@ impl CallObject {
     }
 }
 
-/// Arguments that are an object written into a text, as on OpenAI's wire.
+/// Parses arguments that are an object inside a string, as in OpenAI's wire format.
 pub(super) fn of_text(text: &str) -> Result<String, MalformedKind> {
     match text.trim() {
         "" => Ok("{}".into()),
@@ -127,7 +127,7 @@ pub(super) fn of_text(text: &str) -> Result<String, MalformedKind> {
     }
 }
 
-/// The name at the start of a broken object.
+/// Returns the name at the start of a broken object.
 fn name_of_broken(text: &str) -> Option<String> {
     let mut cursor = Cursor::new(text);
     while cursor.eat("{") {}

@@ -1,14 +1,14 @@
-//! What a model is told about calls that could not be read.
+//! The correction that a model is sent after malformed calls.
 
 use std::fmt::Write;
 
 use crate::answer::{MalformedCall, MalformedKind};
 use crate::tools::Tools;
 
-/// How many tools are named to a model that called an unknown one.
+/// Maximum number of tool names in a correction.
 const MAX_NAMES: usize = 20;
 
-/// One text for all of them: the kinds are few, however many calls there were.
+/// Returns one text about all malformed calls. It describes the first one, so its length is bounded.
 pub(super) fn correction(malformed: &[MalformedCall], tools: &Tools) -> Option<String> {
     let first = malformed.first()?;
     let mut text = String::from("Nothing was run: ");
@@ -59,7 +59,7 @@ fn suggestion(name: &str, tools: &Tools) -> String {
     }
 }
 
-/// How many letters must be added, removed or changed; of long names the first ones count.
+/// Returns the Levenshtein distance, ignoring case. Of long names the first 64 characters count.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (left.to_ascii_lowercase(), right.to_ascii_lowercase());
     let right: Vec<char> = right.chars().take(64).collect();

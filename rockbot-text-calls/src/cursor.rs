@@ -1,9 +1,9 @@
-//! A place in the text that moves forward, and pays for every byte it looks at.
+//! A forward cursor with a budget for the bytes that it looks at.
 //!
-//! An adversarial text could make every attempt to read a call look at all that follows. So a cursor has fuel
+//! A hostile text could make every attempt to parse a call look at all the text that follows. So a cursor has fuel
 //! for a fixed number of looks at each byte: when it is spent nothing more is found, and the text stays text.
 
-/// How often each byte may be looked at before the text counts as hostile. An honest call needs three or four.
+/// Number of looks at each byte before the text counts as hostile. A genuine call needs three or four.
 const LOOKS_PER_BYTE: usize = 16;
 
 /// The error of a text that cannot be parsed, not even after a repair, or whose budget is exhausted.
@@ -13,9 +13,9 @@ pub(super) struct Unreadable;
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     pub(super) text: &'a str,
-    /// Always at the start of a character.
+    /// Byte offset, always at a character boundary.
     pub(super) at: usize,
-    /// What ends the payload that is being read, besides the end of the text.
+    /// Tokens that end the current payload, besides the end of the text.
     pub(super) closes: &'static [&'static str],
     fuel: usize,
 }
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         self.fuel == 0
     }
 
-    /// Pays for `looks` bytes.
+    /// Consumes fuel for `looks` bytes.
     pub(super) fn spend(&mut self, looks: usize) -> Result<(), Unreadable> {
         self.fuel = self.fuel.saturating_sub(looks);
         if self.fuel == 0 { Err(Unreadable) } else { Ok(()) }
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         self.fuel = self.fuel.saturating_sub(skipped + 1);
     }
 
-    /// What stands up to the end of the line. The cursor stays.
+    /// Returns the text up to the end of the line. The cursor stays.
     pub(super) fn line(&mut self) -> &'a str {
         let rest = self.rest();
         let line = if self.is_spent() {
@@ -86,14 +86,14 @@ impl<'a> Cursor<'a> {
         self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
 
-    /// Where `token` stands next.
+    /// Returns the offset of the next `token`.
     pub(super) fn find(&mut self, token: &str) -> Option<usize> {
         let found = self.rest().find(token);
         self.spend(found.unwrap_or(self.rest().len()) + 1).ok()?;
         Some(self.at + found?)
     }
 
-    /// Whether the payload ends here.
+    /// Returns `true` at the end of the payload.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest().is_empty() || self.closes.iter().any(|close| starts_with(self.rest(), close))
     }
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether `text` starts with `prefix`, in any case of its ASCII letters.
+/// Returns `true` if `text` starts with `prefix`, ignoring ASCII case.
 pub(super) fn starts_with(text: &str, prefix: &str) -> bool {
     let start = text.as_bytes().get(..prefix.len());
     start.is_some_and(|start| {

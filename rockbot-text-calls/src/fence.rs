@@ -1,6 +1,6 @@
 //! Fences of Markdown.
 
-/// A fence that is open.
+/// An open code fence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fence {
     mark: char,
@@ -8,7 +8,7 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// The fence that a line opens, and what stands behind the marks.
+    /// Returns the fence that a line opens, and its info string.
     pub(super) fn opened_by(line: &str) -> Option<(Self, &str)> {
         let line = line.trim_start_matches([' ', '\t']);
         let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -17,14 +17,13 @@ impl Fence {
         (length >= 3 && !info.contains(mark)).then(|| (Self { mark, length }, info.trim()))
     }
 
-    /// Whether a line closes it.
+    /// Returns `true` if a line closes the fence.
     pub(super) fn is_closed_by(self, line: &str) -> bool {
         let line = line.trim_start_matches([' ', '\t']).trim_end();
         line.len() >= self.length && line.chars().all(|char| char == self.mark)
     }
 
-    /// Where its content ends, and where what follows its last line begins. A fence that is never closed goes on
-    /// to the end.
+    /// Returns the end of its content, and the start of the line after it. An unclosed fence extends to the end.
     pub(super) fn end(self, text: &str, content: usize) -> (usize, usize) {
         let mut at = content;
         for line in text[content..].split_inclusive('\n') {

@@ -1,11 +1,11 @@
-//! Results that a model wrote itself, and the tokens that end a turn.
+//! Tool results that a model hallucinated, and end-of-turn tokens.
 //!
-//! A model that goes on after its call imagines what the tool answered. From there on nothing it wrote is
+//! A model that goes on after its call hallucinates the tool's result. From there on nothing it wrote is
 //! known to be true: neither the text nor further calls.
 
 use crate::cursor::starts_with;
 
-/// What only a host writes. Counts wherever a line starts with it.
+/// Markers of results that only a host writes. They count wherever a line starts with one.
 const RESULTS: [&str; 17] = [
     "[Tool result for ",
     "<tool_response>",
@@ -26,7 +26,7 @@ const RESULTS: [&str; 17] = [
     "```tool_output",
 ];
 
-/// What begins the turn of somebody else.
+/// Markers that begin the turn of another role.
 const TURNS: [&str; 5] = [
     "<|im_start|>",
     "<|start_header_id|>",
@@ -35,7 +35,7 @@ const TURNS: [&str; 5] = [
     "<start_of_turn>",
 ];
 
-/// What is a result only behind a call: people write such lines, too.
+/// Beginnings of lines that are a result only after a call, because prose has such lines, too.
 const BEHIND_CALLS: [&str; 6] = [
     "Observation:",
     "tool_call_result",
@@ -62,12 +62,12 @@ const ENDS: [&str; 14] = [
     "</s>",
 ];
 
-/// What begins a result for sure.
+/// Returns the markers that always begin a result.
 pub(super) fn openers() -> impl Iterator<Item = &'static str> {
     RESULTS.into_iter().chain(TURNS)
 }
 
-/// Whether a line that starts like this is a result. Prose about the tokens is not: it goes on in words.
+/// Returns `true` if the line begins a result. Prose about the markers does not: it continues in words.
 pub(super) fn begins(line: &str) -> bool {
     let token = openers().find(|token| starts_with(line, token));
     token.is_some_and(|token| {
@@ -80,17 +80,17 @@ pub(super) fn begins(line: &str) -> bool {
     })
 }
 
-/// Whether a line that starts like this is a result when a call stands before it.
+/// Returns `true` if the line begins a result, given that a call stands before it.
 pub(super) fn begins_behind_calls(line: &str) -> bool {
     begins(line) || BEHIND_CALLS.iter().any(|token| starts_with(line, token))
 }
 
-/// The token at the start of `text` that ends a turn.
+/// Returns the end-of-turn token at the start of `text`.
 pub(super) fn end_of_turn(text: &str) -> Option<&'static str> {
     ENDS.into_iter().find(|token| text.starts_with(token))
 }
 
-/// The length of `text` without space and ends of turns behind it.
+/// Returns the length of `text` without trailing white space and end-of-turn tokens.
 pub(super) fn length_without_end(text: &str) -> usize {
     let mut rest = text.trim_end();
     while let Some(shorter) = ENDS.iter().find_map(|token| rest.strip_suffix(token)) {

@@ -1,4 +1,4 @@
-//! What can be shown of an answer before all of it is there.
+//! Filtering of an answer while it is streamed.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use crate::scan::THOUGHTS;
 use crate::tools::Tools;
 use crate::{dialect, hallucination};
 
-/// Longer than anything that must be seen before it is clear that no call begins.
+/// Number of held bytes after which text that may still become a call is treated as one.
 const MAX_DOUBT: usize = 512;
 
-/// Holds back what may be a call while an answer is being written.
+/// A filter that holds back text that may be part of a call while an answer is streamed.
 ///
 /// It is given the pieces of the answer and returns what can be shown: text of which no byte can still become
-/// part of a call, of something malformed, or of a result that the model imagines. When a call may have begun it
-/// holds all that follows, until the answer is complete and [`TextCallParser::parse`](super::TextCallParser::parse) decides.
+/// part of a call, of something malformed, or of a result that the model hallucinates. When a call may have begun it
+/// holds all that follows, until the answer is complete and
+/// [`TextCallParser::parse`](crate::TextCallParser::parse) decides.
 /// All that was returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is what to show of
 /// the rest. It keeps no more than is held.
 ///
@@ -34,28 +35,28 @@ const MAX_DOUBT: usize = 512;
 pub struct HoldBack {
     tools: Arc<Tools>,
     held: String,
-    /// Whether what is held may be a call; then everything is held.
+    /// Set once a call may have begun; from then on everything is held.
     may_be_call: bool,
-    /// Whether only space came so far.
+    /// Set while only white space was received.
     at_start: bool,
     at_line_start: bool,
     in_code: bool,
     fence: Option<Fence>,
-    /// What ends the thoughts that are being written.
+    /// The token that closes the reasoning block that is being streamed.
     thought: Option<&'static str>,
-    /// Whether only space came since thoughts ended.
+    /// Set while only white space was received since a reasoning block ended.
     behind_thought: bool,
-    /// How many bytes were shown: all, those from the first to the last word, and the space behind that.
+    /// Number of bytes passed on: all, those from the first to the last word, and trailing white space.
     shown: usize,
     words: usize,
     space: usize,
 }
 
-/// Whether a call can begin somewhere.
+/// The answer to whether a call begins at a position.
 #[derive(PartialEq, Eq)]
 enum Opens {
     No,
-    /// More text will tell.
+    /// More text is needed to decide.
     Unclear,
     Yes,
 }
@@ -78,7 +79,8 @@ impl HoldBack {
         }
     }
 
-    /// Takes the next piece of the answer and returns what can be shown now.
+    /// Takes the next piece of the answer and returns the text that can be shown now; empty if all of it is
+    /// held back.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let held = std::mem::take(&mut self.held);
@@ -95,17 +97,17 @@ impl HoldBack {
         held[..shown].into()
     }
 
-    /// What is held back.
+    /// Returns the text that is held back.
     pub fn held(&self) -> &str {
         &self.held
     }
 
-    /// Whether a call may have begun: nothing more will be shown.
+    /// Returns `true` once a call may have begun. No more text is returned then.
     pub fn may_be_call(&self) -> bool {
         self.may_be_call
     }
 
-    /// What is still to be shown of the answer, now that all of it was taken apart.
+    /// Returns the text of the complete, parsed answer that was not shown yet.
     pub fn rest_of<'a>(&self, answer: &'a TextAnswer) -> &'a str {
         if answer.calls.is_empty() && answer.malformed.is_empty() && answer.hallucinated_from.is_none() {
             return answer.text.get(self.shown..).unwrap_or_default();
@@ -127,7 +129,7 @@ impl HoldBack {
         self.space += shown.len() - words;
     }
 
-    /// Moves over what cannot begin a call: a line that opens or closes a fence, a token, or a character.
+    /// Moves over text that cannot begin a call: a line that opens or closes a fence, a token, or a character.
     fn pass(&mut self, text: &str) -> usize {
         if let Some(line) = self.fence_line(text) {
             return line;
@@ -159,7 +161,7 @@ impl HoldBack {
         char.len_utf8()
     }
 
-    /// The length of the line, if it opens or closes a fence.
+    /// Returns the length of the line, if it opens or closes a fence.
     fn fence_line(&mut self, text: &str) -> Option<usize> {
         if !self.may_begin() || self.thought.is_some() || self.only_space(text) {
             return None;
@@ -179,12 +181,12 @@ impl HoldBack {
         Some(line.len())
     }
 
-    /// Whether a line begins here, or what counts as one.
+    /// Returns `true` at the start of a line, or directly after a reasoning block.
     fn may_begin(&self) -> bool {
         self.at_line_start || self.behind_thought
     }
 
-    /// Whether this is space before the first words of the answer, or of what follows thoughts.
+    /// Returns `true` for white space before the first word of the answer, or after a reasoning block.
     fn only_space(&self, text: &str) -> bool {
         (self.at_start || self.behind_thought) && text.starts_with(char::is_whitespace)
     }
@@ -220,7 +222,7 @@ impl HoldBack {
         }
     }
 
-    /// An answer in a fence or in backticks may be nothing but calls.
+    /// Decides for an answer that begins with a fence or a backtick, because it may consist of calls only.
     fn whole_in_backticks(&self, text: &str) -> Opens {
         let inner = match Fence::opened_by(text.lines().next().unwrap_or_default()) {
             Some(_) => text.find('\n').map_or("", |end| &text[end..]),
@@ -237,7 +239,7 @@ impl HoldBack {
         }
     }
 
-    /// Whether a marker begins here. Markers of letters begin at the start of a line only.
+    /// Decides whether a marker begins here. Markers of letters begin at the start of a line only.
     fn token(&self, text: &str) -> Opens {
         if !text.starts_with(['<', '[']) && !self.may_begin() {
             return Opens::No;
@@ -252,7 +254,7 @@ impl HoldBack {
         if unclear { Opens::Unclear } else { Opens::No }
     }
 
-    /// Whether the line may be the name of a tool, or a call in Python: in a list, or the whole answer.
+    /// Decides whether the line may be the name of a tool, or a Python call: in a list, or as the whole answer.
     fn named(&self, text: &str) -> Opens {
         let listed = text.strip_prefix('[').map(str::trim_start);
         let line = listed.unwrap_or(text);
@@ -276,12 +278,12 @@ impl HoldBack {
     }
 }
 
-/// Whether more text could make `opener` of this.
+/// Returns `true` if more text could complete `text` to `opener`.
 fn is_beginning(text: &str, opener: &str) -> bool {
     text.len() < opener.len() && starts_with(opener, text)
 }
 
-/// Whether this can stand behind a name: the parenthesis of a call, the end of the turn, or a line end and an
+/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, or a line end and an
 /// object.
 fn could_follow(text: &str, python: bool, object: bool) -> bool {
     match text.trim_start() {

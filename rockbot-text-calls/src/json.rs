@@ -1,4 +1,4 @@
-//! Reads JSON as models write it, and writes it out as JSON should be.
+//! Parses JSON as models write it, and repairs it.
 //!
 //! Repaired is only what can be meant in one way: a trailing comma, raw line ends and tabs in strings, an
 //! escaped apostrophe, Python's `True`, `False` and `None`, doubled outer braces (a mistake that some chat
@@ -7,7 +7,7 @@
 
 use crate::cursor::{Cursor, Unreadable, starts_with};
 
-/// How strings and keys are written.
+/// The notation of strings and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// As in JSON.
@@ -18,24 +18,24 @@ pub(super) enum Style {
     Gemma,
 }
 
-/// Where a member of the outermost object stands in the text that was written.
+/// A member of the outermost object, with the byte range of its value in the output.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) key: String,
     pub(super) value: std::ops::Range<usize>,
 }
 
-/// Deeper than any argument may be; the dispatcher's own limit is lower.
+/// Maximum nesting depth of arguments. Recursion is bounded by it.
 const MAX_DEPTH: usize = 100;
 const GEMMA_QUOTE: &str = "<|\"|>";
 
 impl Cursor<'_> {
-    /// Reads one value and appends it to `out`.
+    /// Parses one value and appends it to `out` as JSON.
     pub(super) fn value(&mut self, style: Style, out: &mut String) -> Result<(), Unreadable> {
         self.any(style, out, 0)
     }
 
-    /// Reads an object and appends it to `out`; says where its members are.
+    /// Parses an object, appends it to `out` as JSON, and returns its members.
     pub(super) fn object(&mut self, style: Style, out: &mut String) -> Result<Vec<Member>, Unreadable> {
         let mut members = Vec::new();
         let doubled = style == Style::Json && self.rest().starts_with("{{");
@@ -91,7 +91,7 @@ impl Cursor<'_> {
         self.list("[", "]", out, |this, out| this.any(style, out, depth + 1))
     }
 
-    /// Reads what stands between brackets, separated by commas.
+    /// Parses items between brackets, separated by commas.
     fn list(
         &mut self,
         open: &str,
@@ -257,7 +257,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The text of a JSON string.
+/// Decodes a JSON string.
 pub(super) fn decoded(json: &str) -> Result<String, Unreadable> {
     serde_json::from_str(json).map_err(|_| Unreadable)
 }
@@ -281,7 +281,7 @@ fn push_escaped(char: char, out: &mut String) {
     }
 }
 
-/// Whether `text` starts like an object.
+/// Returns `true` if `text` starts like an object.
 pub(super) fn is_object(text: &str) -> bool {
     starts_with(text, "{")
 }

@@ -10,8 +10,8 @@
 //! use rockbot_text_calls::TextCallParser;
 //!
 //! let parser = TextCallParser::new(["get_weather"]);
-//! let answer = parser.parse("Let me look.\n\ntool_call_name: get_weather\ntool_call_arguments: {\"city\": \"Paris\"}");
-//! assert_eq!(answer.text, "Let me look.");
+//! let answer = parser.parse("Let me look.\n\ntool_call_name: get_weather\ntool_call_arguments: {\"city\":
+//! \"Paris\"}"); assert_eq!(answer.text, "Let me look.");
 //! assert_eq!(&*answer.calls[0].name, "get_weather");
 //! assert_eq!(answer.calls[0].arguments, r#"{"city":"Paris"}"#);
 //!
@@ -66,8 +66,8 @@
 //!   info string `tool_code` or `tool_call`, and fenced JSON after `Action:`, are markers.
 //! * A call that cannot be parsed is malformed only if no prose follows it; otherwise it is prose, too.
 //!
-//! An explanation that ends with a call on lines of its own, outside of a fence, cannot be told from a call. It counts
-//! as one, as it does for every server that parses its model's own form.
+//! An explanation that ends with a call on lines of its own, outside of a fence, cannot be told from a call.
+//! It counts as one, as it does for every server that parses its model's own form.
 //!
 //! # What is dropped
 //!
@@ -76,7 +76,8 @@
 //!
 //! # Untrusted input
 //!
-//! Give [`TextCallParser::parse`] only the assistant's own text of the current turn, never tool results or text of the
+//! Give [`TextCallParser::parse`] only the assistant's own text of the current turn, never tool results or
+//! text of the
 //! user: a call that was injected there would be found like any other. Parse only answers that finished, because the
 //! end of a truncated text looks like a forgotten bracket.
 //!

@@ -42,8 +42,8 @@ impl TextCallParser {
 
     /// Takes a complete answer apart into text, calls and malformed calls.
     ///
-    /// `text` must be the model's own text of a finished answer; see the [crate documentation](crate#untrusted-input).
-    /// The time is linear in the length of the text.
+    /// `text` must be the model's own text of a finished answer; see the [crate
+    /// documentation](crate#untrusted-input). The time is linear in the length of the text.
     pub fn parse(&self, text: &str) -> TextAnswer {
         let found = self.find(text);
         let hallucinated_from = found.hallucinated_from;

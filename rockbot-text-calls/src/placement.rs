@@ -1,8 +1,8 @@
-//! Whether a call stands where calls are made, or where people write about them.
+//! Decides by position whether a text is a call or is written about calls.
 //!
 //! The rule, for forms with a marker of their own: the calls begin at the start of a line and fill their lines,
-//! outside fences and thoughts. They may also begin behind the end of a sentence, or glued to a word when the
-//! marker is a token that nobody types, if nothing but calls follows. They are quoted, and no calls, when
+//! outside fences and reasoning. They may also begin after the end of a sentence, or glued to a word when the
+//! marker is a special token that people do not type, if only calls follow. They are quoted, and no calls, when
 //!
 //! * words follow on the same line, a closing tag of something else follows, or the line is a list item, a
 //!   table or a quotation, so that the call does not stand at its start
@@ -12,7 +12,7 @@
 //!
 //! Forms without a marker must end the answer, and not be introduced; plain JSON must be all of it.
 
-/// Whether the last line of `before` announces what follows it.
+/// Returns `true` if the last line of `before` introduces what follows it.
 pub(super) fn introduces(before: &str) -> bool {
     let before = before.trim_end();
     if before.ends_with([':', '：', '"', '“', '«', '(', '>', '|']) {
@@ -26,12 +26,12 @@ pub(super) fn introduces(before: &str) -> bool {
     item && tail.len() < 240 || line.starts_with("**") && line.ends_with("**")
 }
 
-/// Whether the text behind calls shows that they stand inside something.
+/// Returns `true` if the text after calls shows that they are enclosed in something else.
 pub(super) fn encloses(after: &str) -> bool {
     after.starts_with("</") || after.starts_with(['"', '”', '»', ')'])
 }
 
-/// Whether calls can begin behind `before`, in the middle of a line.
+/// Returns `true` if calls can begin after `before`, in the middle of a line.
 pub(super) fn goes_on(before: &str, opener: &str) -> bool {
     let word_before = before.trim_end_matches([' ', '\t']);
     let Some(last) = word_before.chars().next_back() else {
@@ -46,13 +46,13 @@ pub(super) fn goes_on(before: &str, opener: &str) -> bool {
         let stops = word.trim_end_matches(['.', '!', '?']).contains('.');
         return !stops;
     }
-    let typed_by_nobody = ["<|", "<｜", "[TOOL_CALLS]"]
+    let is_special_token = ["<|", "<｜", "[TOOL_CALLS]"]
         .iter()
         .any(|token| opener.starts_with(token));
-    typed_by_nobody && word_before.len() == before.len() && (last.is_alphanumeric() || matches!(last, ':' | '>'))
+    is_special_token && word_before.len() == before.len() && (last.is_alphanumeric() || matches!(last, ':' | '>'))
 }
 
-/// The last `length` bytes, or a little less.
+/// Returns about the last `length` bytes, from a character boundary.
 fn tail(text: &str, length: usize) -> &str {
     let mut start = text.len().saturating_sub(length);
     while !text.is_char_boundary(start) {

@@ -7,10 +7,10 @@ use crate::fence::Fence;
 use crate::tools::{CallSite, Tools};
 use crate::{dialect, hallucination, placement};
 
-/// What was found in an answer.
+/// The result of scanning an answer.
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
-    /// The calls, those that cannot be made included, in their order.
+    /// The calls in order, malformed ones included.
     pub(super) sites: Vec<CallSite>,
     /// Byte ranges that a person should not read: in order, not overlapping.
     pub(super) hidden: Vec<Range<usize>>,
@@ -32,11 +32,11 @@ impl ScanResult {
     }
 }
 
-/// Calls that follow each other directly.
+/// A group of calls that directly follow each other.
 struct CallGroup {
     span: Range<usize>,
     sites: Vec<CallSite>,
-    /// Whether only its place shows that it is a call.
+    /// Set when a call has no marker, so that only its position shows that it is one.
     unmarked: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn scan(text: &str, tools: &Tools) -> ScanResult {
     while !scan.cursor.rest().is_empty() && scan.found.hallucinated_from.is_none() && !scan.cursor.is_spent() {
         scan.line();
     }
-    // The ends of turns behind the last call belong to nobody.
+    // End-of-turn tokens after the last call are hidden with it.
     if let Some(last) = scan.found.hidden.last_mut().filter(|last| last.end == end) {
         last.end = text.len();
     }
@@ -64,15 +64,15 @@ pub(super) fn scan(text: &str, tools: &Tools) -> ScanResult {
 struct Scanner<'a, 't> {
     cursor: Cursor<'a>,
     tools: &'t Tools,
-    /// Where the text behind the last call begins.
+    /// Byte offset after the last call.
     prose_from: usize,
-    /// Whether calls were quoted before.
+    /// Set once the answer quoted a call.
     quoted: bool,
     found: ScanResult,
 }
 
 impl Scanner<'_, '_> {
-    /// Looks at the line on whose start the cursor stands, and moves behind it and the calls in it.
+    /// Scans the line at the cursor, and moves past it and the calls in it.
     fn line(&mut self) {
         let start = self.cursor.at;
         let text = self.cursor.text;
@@ -97,7 +97,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Looks for calls in the middle of a line, from `from` on, and moves behind the line.
+    /// Scans the middle of a line from `from` on, and moves past the line.
     fn within(&mut self, from: usize) {
         let text = self.cursor.text;
         let line = line_at(text, from);
@@ -128,7 +128,7 @@ impl Scanner<'_, '_> {
         self.cursor.at = (behind + 1).min(text.len());
     }
 
-    /// Reads all calls that stand here, one directly after the other.
+    /// Parses all calls at the cursor that directly follow each other.
     fn group(&mut self, at_line_start: bool) -> Option<CallGroup> {
         let start = self.cursor.at;
         let mut group = CallGroup {
@@ -162,7 +162,7 @@ impl Scanner<'_, '_> {
         })
     }
 
-    /// Moves over what stands between two calls of a group.
+    /// Moves over separators between two calls of a group.
     fn between(&mut self) {
         self.tokens();
         dialect::separators(&mut self.cursor);
@@ -183,7 +183,7 @@ impl Scanner<'_, '_> {
         self.cursor.at = end;
     }
 
-    /// Takes the calls, if they stand where calls are made, and moves behind them.
+    /// Accepts the calls if their position is one where calls are made, and moves past them.
     fn accepted(&mut self, group: CallGroup, in_line: bool) -> bool {
         let text = self.cursor.text;
         let after = &text[group.span.end..];
@@ -218,7 +218,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// What stands before the end of thoughts was thought, not called.
+    /// Discards the calls so far: they stood in a reasoning block whose opening token is missing.
     fn forget(&mut self) {
         self.found.sites.clear();
         self.found.hidden.clear();
@@ -230,7 +230,7 @@ fn line_at(text: &str, start: usize) -> &str {
     &rest[..rest.find('\n').unwrap_or(rest.len())]
 }
 
-/// The tokens around a model's thoughts, where a server leaves them in the text.
+/// Opening and closing tokens of reasoning blocks, which some servers leave in the text.
 pub(super) const THOUGHTS: [(&str, &str); 4] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -238,7 +238,7 @@ pub(super) const THOUGHTS: [(&str, &str); 4] = [
     ("[THINK]", "[/THINK]"),
 ];
 
-/// What ends the thoughts that a line begins with.
+/// Returns the token that closes the reasoning block that a line opens.
 fn thought(line: &str) -> Option<&'static str> {
     THOUGHTS
         .into_iter()

@@ -8,7 +8,7 @@ use crate::scan::{ScanResult, scan};
 use crate::tools::{CallSite, Flaw, Tools};
 use crate::{call_object, dialect, hallucination};
 
-/// Reads the answer as nothing but calls, if it is that.
+/// Parses the answer if it consists of calls only.
 pub(super) fn parse(text: &str, tools: &Tools) -> Option<ScanResult> {
     let start = text.len() - text.trim_start().len();
     let end = hallucination::length_without_end(text);
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str, tools: &Tools) -> Option<ScanResult> {
     })
 }
 
-/// Fences, or one pair of backticks.
+/// Parses calls in fences, or in one pair of backticks.
 fn wrapped(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     let mut sites = Vec::new();
     let mut at = 0;
@@ -58,7 +58,7 @@ fn wrapped(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// The calls of a text that has nothing else.
+/// Returns the calls of a text that contains nothing else.
 fn all_calls(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     if let Some(sites) = plain(text, tools) {
         return Some(sites);
@@ -68,7 +68,7 @@ fn all_calls(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     (nothing_else && !found.sites.is_empty()).then_some(found.sites)
 }
 
-/// JSON objects, lists of them, Python calls, or a name that cannot be a word.
+/// Parses JSON objects, lists of them, Python calls, or a name that cannot be a word.
 fn plain(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     let end = text.trim_end().len();
     let mut cursor = Cursor::new(&text[..end]);
@@ -102,7 +102,7 @@ fn plain(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// A broken object that cannot be anything but a call.
+/// Returns a flaw for a broken object that can only have been a call.
 fn broken(text: &str, start: usize, tools: &Tools) -> Option<Vec<CallSite>> {
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     let name = call_object::broken_unmarked(text, tools).filter(|_| !is_json)?;
@@ -114,7 +114,7 @@ fn broken(text: &str, start: usize, tools: &Tools) -> Option<Vec<CallSite>> {
     Some(vec![CallSite { span, call: Err(flaw) }])
 }
 
-/// A name that is no word of any language: `list_tasks`, not `now`.
+/// Parses a tool name alone that is no word of any language: `list_tasks`, not `now`.
 fn name_alone(text: &str, start: usize, tools: &Tools) -> Option<Vec<CallSite>> {
     let name = tools.known(text)?;
     let no_word = text == &**name && text.contains('_');

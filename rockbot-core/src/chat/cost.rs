@@ -1,4 +1,4 @@
-//! What answers cost, in money.
+//! Money, and the prices of models.
 
 use std::fmt;
 use std::iter::Sum;
@@ -22,7 +22,7 @@ use super::Usage;
 pub struct MicroUsd(pub u64);
 
 impl MicroUsd {
-    /// The amount in dollars, for figures that are only shown.
+    /// Returns the amount in dollars, for display only.
     pub fn as_dollars(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -49,13 +49,13 @@ impl fmt::Display for MicroUsd {
     }
 }
 
-/// Knows what models cost.
+/// A source of model prices.
 pub trait Pricing: Send + Sync + 'static {
-    /// What `usage` of `model` costs; `None` when nobody knows.
+    /// Returns the cost of `usage` of `model`, or `None` if its price is unknown.
     fn cost_of(&self, model: &str, usage: Usage) -> Option<MicroUsd>;
 }
 
-/// Knows no price: only what providers report is known.
+/// The empty price list: only costs that providers report are known.
 impl Pricing for () {
     fn cost_of(&self, _: &str, _: Usage) -> Option<MicroUsd> {
         None

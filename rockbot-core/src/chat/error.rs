@@ -1,4 +1,4 @@
-//! What can go wrong with a model call, by kind.
+//! The error of model calls, by kind.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::BoxError;
 
-/// A model call that failed.
+/// The error of a model call.
 ///
-/// Callers decide by [`ChatError::kind`]; the message is for people and says what to do. It never holds a key.
+/// Callers decide by [`ChatError::kind`], never by the text. The message is for people: it states what failed
+/// and what to do. It never contains a key.
 #[derive(Debug)]
 pub struct ChatError {
     kind: ChatErrorKind,
@@ -21,26 +22,26 @@ pub struct ChatError {
     source: Option<BoxError>,
 }
 
-/// What a provider told about a request that was larger than its model's context window.
+/// The sizes that a provider reported when a request exceeded the model's context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overflow {
-    /// How many tokens the window has.
+    /// Size of the context window, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// How many tokens the request had.
+    /// Size of the request, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
 }
 
-/// Why a model call failed.
+/// The reason why a model call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChatErrorKind {
-    /// Too many requests or tokens for the moment.
+    /// The provider's rate limit of requests or tokens was exceeded.
     RateLimited,
-    /// The server has too much to do, or broke.
+    /// The server is overloaded or failed.
     Overloaded,
     /// The request is larger than the model's context window.
     ContextOverflow,
@@ -73,7 +74,7 @@ pub enum ChatErrorKind {
 }
 
 impl ChatErrorKind {
-    /// The kind in journals, metrics and traces, such as `rate_limited`.
+    /// Returns the name in journals, metrics and traces, such as `rate_limited`.
     pub fn name(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limited",
@@ -95,7 +96,7 @@ impl ChatErrorKind {
         }
     }
 
-    /// Whether the same request may succeed a little later.
+    /// Returns `true` if the same request may succeed a little later.
     pub fn retry_helps(self) -> bool {
         matches!(
             self,
@@ -108,7 +109,7 @@ impl ChatErrorKind {
         )
     }
 
-    /// Whether the same request may succeed with another model.
+    /// Returns `true` if the same request may succeed with another model.
     pub fn other_model_helps(self) -> bool {
         self.retry_helps()
             || matches!(
@@ -117,14 +118,14 @@ impl ChatErrorKind {
             )
     }
 
-    /// Whether a shorter request may succeed.
+    /// Returns `true` if a shorter request may succeed.
     pub fn smaller_context_helps(self) -> bool {
         matches!(self, Self::ContextOverflow)
     }
 }
 
 impl ChatError {
-    /// An error of `kind`; `message` names the thing and says what to do next.
+    /// Creates an error of `kind`. `message` names what failed and states what to do next.
     pub fn new(kind: ChatErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -137,67 +138,67 @@ impl ChatError {
         }
     }
 
-    /// With the HTTP status that the server answered.
+    /// Sets the HTTP status of the server's response.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// With the time after which the server asked to try again.
+    /// Sets the delay after which the server asked to retry.
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
     }
 
-    /// Whether another attempt helps, when that is known better than by the kind.
+    /// Sets whether a retry helps, where that is known better than by the kind.
     #[must_use]
     pub fn with_retry_advice(mut self, helps: bool) -> Self {
         self.retry_advice = Some(helps);
         self
     }
 
-    /// With what the provider told about the context window.
+    /// Sets the sizes that the provider reported for a context overflow.
     #[must_use]
     pub fn with_overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = Some(overflow);
         self
     }
 
-    /// Because of `source`.
+    /// Sets the underlying error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Why the call failed.
+    /// Returns the reason why the call failed.
     pub fn kind(&self) -> ChatErrorKind {
         self.kind
     }
 
-    /// What happened, for people.
+    /// Returns the message for people.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The HTTP status that the server answered, if it answered.
+    /// Returns the HTTP status of the server's response, if there was one.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// Whether the same request may succeed a little later: what is known of this failure, else of its kind.
+    /// Returns `true` if the same request may succeed a little later: by the advice for this error, else by its kind.
     pub fn retry_helps(&self) -> bool {
         self.retry_advice.unwrap_or_else(|| self.kind.retry_helps())
     }
 
-    /// What the provider told about the context window, if it told anything.
+    /// Returns the sizes that the provider reported for a context overflow, if it did.
     pub fn overflow(&self) -> Option<Overflow> {
         self.overflow
     }
 
-    /// When the server asked to try again, if it did.
+    /// Returns the delay after which the server asked to retry, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -216,7 +217,8 @@ impl std::error::Error for ChatError {
 }
 
 impl From<BoxError> for ChatError {
-    /// Finds the typed error inside a layer's error; anything else becomes [`ChatErrorKind::Other`].
+    /// Converts the error of a layer: a boxed [`ChatError`] is unwrapped, anything else becomes
+    /// [`ChatErrorKind::Other`].
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,

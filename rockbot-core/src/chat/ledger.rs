@@ -1,4 +1,4 @@
-//! What was spent: by turn, session and tier, and in all.
+//! Accounting of usage and cost by turn, by session, by tier and in total.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -8,25 +8,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{ChatResponse, MicroUsd, ModelTier, Pricing, Spent, Usage};
 use crate::{CallContext, SessionId, TurnId};
 
-/// How many sessions and how many turns are remembered.
+/// Maximum number of sessions, and of turns, with a sum of their own.
 const MAX_KEPT: usize = 10_000;
 
-/// Adds up what answers cost. Copies share the sums, which last as long as the process.
+/// Sums of usage and cost by turn, by session, by tier and in total. Clones share the sums, which last as long as the
+/// process.
 ///
-/// A host has one, and enters each answer that its turns get. The newest 10 000 sessions and turns are remembered by
-/// themselves; the tiers and the total hold all.
+/// A host has one ledger and records each answer that its turns receive. Sums are kept for the newest 10 000
+/// sessions and turns; older ones are evicted. The tiers and the total count all answers.
 ///
 /// ```
 /// use rockbot_core::CallContext;
 /// use rockbot_core::chat::{ChatResponse, Ledger, MicroUsd, ModelTier};
 ///
-/// // What providers report is all that it knows.
+/// // Without prices only reported costs are known.
 /// let ledger = Ledger::new(());
 /// let answer = ChatResponse { cost: Some(MicroUsd(1_200)), ..ChatResponse::text("Hello.") };
 /// ledger.enter(&CallContext::new("session"), ModelTier::Low, &answer);
 /// assert_eq!(ledger.of_session(&"session".into()).price(), Some(MicroUsd(1_200)));
 ///
-/// // A price that nobody knows is not zero.
+/// // An unknown price is not zero.
 /// ledger.enter(&CallContext::new("session"), ModelTier::Low, &ChatResponse::text("Bye."));
 /// assert_eq!(ledger.total().price(), None);
 /// ```
@@ -47,7 +48,7 @@ struct Book {
 }
 
 impl Ledger {
-    /// An empty ledger that reckons with `prices`.
+    /// Creates an empty ledger that computes unreported costs with `prices`.
     pub fn new(prices: impl Pricing) -> Self {
         Self(Arc::new(Inner {
             prices: Arc::new(prices),
@@ -55,19 +56,20 @@ impl Ledger {
         }))
     }
 
-    /// What an answer cost: as the provider says, or else as the prices of the ledger say; `None` when nobody knows.
+    /// Returns the cost of an answer: as the provider reported it, else by the prices of the ledger; `None`
+    /// when unknown.
     pub fn cost_of(&self, answer: &ChatResponse) -> Option<MicroUsd> {
         answer
             .cost
             .or_else(|| self.0.prices.cost_of(answer.model.as_deref()?, answer.usage?))
     }
 
-    /// Whether the ledger has a price of `model`.
+    /// Returns `true` if the ledger has a price of `model`.
     pub fn knows(&self, model: &str) -> bool {
         self.0.prices.cost_of(model, Usage::default()).is_some()
     }
 
-    /// Enters an answer to a call with the context `cx`; returns what it cost.
+    /// Records an answer to a call with the context `cx` and returns its usage and cost.
     pub fn enter(&self, cx: &CallContext, tier: ModelTier, answer: &ChatResponse) -> Spent {
         let cost = self.cost_of(answer);
         let spent = Spent {
@@ -85,22 +87,22 @@ impl Ledger {
         spent
     }
 
-    /// What all answers cost.
+    /// Returns the sum of all answers.
     pub fn total(&self) -> Spent {
         self.lock().total
     }
 
-    /// What the answers for `tier` cost.
+    /// Returns the sum of the answers of `tier`.
     pub fn of_tier(&self, tier: ModelTier) -> Spent {
         self.lock().tiers[tier as usize]
     }
 
-    /// What the answers in `session` cost; nothing when it is not remembered.
+    /// Returns the sum of the answers in `session`; zero after the session was evicted.
     pub fn of_session(&self, session: &SessionId) -> Spent {
         self.lock().sessions.of(session)
     }
 
-    /// What the answers in `turn` cost; nothing when it is not remembered.
+    /// Returns the sum of the answers in `turn`; zero after the turn was evicted.
     pub fn of_turn(&self, turn: &TurnId) -> Spent {
         self.lock().turns.of(turn)
     }
@@ -119,7 +121,7 @@ impl fmt::Debug for Ledger {
     }
 }
 
-/// Sums under keys; when there are too many, the key that came first is forgotten.
+/// Sums by key. At the bound the oldest key is evicted.
 struct Newest<K> {
     sums: HashMap<K, Spent>,
     order: VecDeque<K>,

@@ -10,13 +10,13 @@ use super::ContextReason;
 use crate::context::Trust;
 use crate::{CallId, ToolName};
 
-/// Who speaks.
+/// The role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The host.
     System,
-    /// The person, or whoever asks.
+    /// The user, or another program that asks.
     User,
     /// The model.
     Assistant,
@@ -24,24 +24,25 @@ pub enum Role {
     Tool,
 }
 
-/// One message: some text, and what belongs to its role.
+/// A message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
-    /// Who speaks.
+    /// The role of a message's author.
     pub role: Role,
-    /// The text, in parts that remember where they came from.
+    /// The text, in parts with their provenance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ContentPart>,
     /// The tool calls of an assistant's message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers.
+    /// The call that a tool's message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<CallId>,
     /// The reasoning of an assistant's message; some models want it back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// Why it stands in what a model is shown, where that is more than its role tells; see [`ChatMessage::why`].
+    /// The reason why the message is in the context, where the role alone does not imply it; see
+    /// [`ChatMessage::why`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ContextReason>,
 }
@@ -51,16 +52,16 @@ pub struct ChatMessage {
 pub struct ContentPart {
     /// The text.
     pub text: String,
-    /// Where it came from.
+    /// The origin of the text.
     pub provenance: Provenance,
 }
 
-/// Where a text came from and how far it can be trusted.
+/// The origin of a text, and the trust in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// Who wrote it, such as `user`, `host` or `tool:web_browse`.
+    /// The author, such as `user`, `host` or `tool:web_browse`.
     pub source: Cow<'static, str>,
-    /// How far it can be trusted.
+    /// The trust in the text.
     pub trust: Trust,
 }
 
@@ -70,7 +71,7 @@ impl Provenance {
         source: Cow::Borrowed("host"),
         trust: Trust::Host,
     };
-    /// Written by the person in the conversation.
+    /// Written by the user of the conversation.
     pub const USER: Self = Self {
         source: Cow::Borrowed("user"),
         trust: Trust::User,
@@ -88,7 +89,7 @@ impl Provenance {
     };
 }
 
-/// A tool call as a model asks for it.
+/// A tool call as the model requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The model's name for this call.
@@ -99,7 +100,7 @@ pub struct ToolCall {
     pub arguments: Arc<str>,
 }
 
-/// What a model thought before it answered.
+/// The reasoning of a model before its answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reasoning {
     /// The thoughts as text; empty when the provider hides them.
@@ -118,22 +119,22 @@ impl PartialEq for Reasoning {
 }
 
 impl ChatMessage {
-    /// A message of the host.
+    /// Creates a message of the host.
     pub fn system(text: impl Into<String>) -> Self {
         Self::text_of(Role::System, text.into(), Provenance::HOST)
     }
 
-    /// A message of the person in the conversation.
+    /// Creates a message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         Self::text_of(Role::User, text.into(), Provenance::USER)
     }
 
-    /// A message of the model.
+    /// Creates a message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::text_of(Role::Assistant, text.into(), Provenance::MODEL)
     }
 
-    /// A message of the model that calls tools.
+    /// Creates a message of the model that calls tools.
     pub fn calls(text: String, tool_calls: Vec<ToolCall>) -> Self {
         Self {
             tool_calls,
@@ -141,7 +142,7 @@ impl ChatMessage {
         }
     }
 
-    /// The answer of a tool to `call`.
+    /// Creates the result message of the tool call `call`.
     pub fn tool(call: CallId, text: impl Into<String>) -> Self {
         Self {
             tool_call_id: Some(call),
@@ -149,7 +150,7 @@ impl ChatMessage {
         }
     }
 
-    /// A message of `role` with one part; no part at all when the text is empty.
+    /// Creates a message of `role` with one part, or without parts when the text is empty.
     pub fn text_of(role: Role, text: String, provenance: Provenance) -> Self {
         let content = if text.is_empty() {
             Vec::new()
@@ -166,13 +167,13 @@ impl ChatMessage {
         }
     }
 
-    /// How far the message can be trusted: the least of its parts. One without text says nothing wrong.
+    /// Returns the least trust of all parts. A message without text is fully trusted.
     pub fn trust(&self) -> Trust {
         let parts = self.content.iter().map(|part| part.provenance.trust);
         parts.min().unwrap_or(Trust::Host)
     }
 
-    /// The text of all parts, one after the other.
+    /// Returns the concatenated text of all parts; borrowed unless there are several.
     pub fn text(&self) -> Cow<'_, str> {
         match self.content.as_slice() {
             [] => Cow::Borrowed(""),

@@ -1,41 +1,41 @@
-//! Why a message stands in what a model is shown.
+//! The reason why a message is in the context of a model call.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a message stands in what a model is shown. For people: no model and no rule reads it.
+/// The reason why a message is in the context of a model call. For diagnosis only: no model and no policy reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContextReason {
-    /// What the agent is told to be.
+    /// The system prompt of the agent.
     Instructions,
-    /// What models of this kind are told besides.
+    /// Additional instructions for models of this kind.
     ModelBehavior,
-    /// What the agent knows that may help with the message.
+    /// Recalled context that may help with the message.
     Recalled,
     /// An earlier part of the conversation.
     History,
-    /// The shape that the answer must have.
+    /// The schema that the answer must match.
     Shape,
-    /// How to work on the message.
+    /// Instructions on how to work on the message.
     WorkingMethod,
     /// The time.
     DateTime,
-    /// What the user said.
+    /// The user's message.
     Message,
-    /// What the user said while the turn ran.
+    /// A message of the user that arrived while the turn ran.
     Joined,
-    /// What the model said in this turn.
+    /// An answer of the model in this turn.
     Answer,
-    /// What a tool answered in this turn.
+    /// A tool result of this turn.
     ToolResult,
-    /// What the host said to the model in this turn: a limit is reached, an answer is not complete.
+    /// A correction by the host in this turn: a limit was reached, or an answer is incomplete.
     Correction,
-    /// What was left out of the conversation, and where the model finds it.
+    /// The registry of offloaded messages, with the keys under which the model finds them.
     StashRegistry,
-    /// What the model is reminded of with each request, its tasks included.
+    /// Reminders that go with each request, tasks included.
     Reminder,
 }
 

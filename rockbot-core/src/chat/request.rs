@@ -1,4 +1,4 @@
-//! What is asked of a model.
+//! Requests to a model.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::ChatMessage;
 use crate::ToolName;
 use crate::tool::ToolView;
 
-/// How capable, and how dear, a model the work deserves.
+/// A class of models by capability and price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelTier {
-    /// Short questions, single steps.
+    /// For short questions and single steps.
     Low,
-    /// The ordinary case, and what no tier given means.
+    /// The ordinary case, and the default.
     #[default]
     Balanced,
-    /// Deep analysis, research.
+    /// For deep analysis and research.
     High,
 }
 
@@ -26,7 +26,7 @@ impl ModelTier {
     /// All tiers, from the lowest.
     pub const ALL: [Self; 3] = [Self::Low, Self::Balanced, Self::High];
 
-    /// The tier's name in configuration and logs: `Low`, `Balanced`, `High`.
+    /// Returns the name in configuration and logs: `Low`, `Balanced` or `High`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "Low",
@@ -36,11 +36,11 @@ impl ModelTier {
     }
 }
 
-/// Whether the model may, must or must not call a tool.
+/// A constraint on the model's tool calls: allowed, required or forbidden.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As the model sees fit.
+    /// The model decides. The default.
     #[default]
     Auto,
     /// No tool.
@@ -51,17 +51,17 @@ pub enum ToolChoice {
     Tool(ToolName),
 }
 
-/// The shape that an answer must have.
+/// A JSON Schema that an answer must match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputSchema {
-    /// A name for the shape: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    /// The name of the schema: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     pub name: String,
-    /// Its JSON Schema.
+    /// The JSON Schema.
     pub schema: Value,
 }
 
 impl OutputSchema {
-    /// The shape of `T`.
+    /// Creates the schema of `T`, named after the type.
     ///
     /// ```
     /// # use rockbot_core::chat::OutputSchema;
@@ -83,27 +83,28 @@ impl OutputSchema {
     }
 }
 
-/// A question to a model. What is `None` is not sent: models refuse knobs that they don't know.
+/// A request to a model. Options that are `None` are not sent, because models reject parameters that they do
+/// not know.
 #[derive(Debug, Clone, Default)]
 pub struct ChatRequest {
     /// The conversation so far.
     pub messages: Vec<Arc<ChatMessage>>,
     /// The tools that the model may call.
     pub tools: ToolView,
-    /// Whether it may, must or must not.
+    /// The constraint on tool calls.
     pub tool_choice: ToolChoice,
-    /// How capable a model; `None` means [`ModelTier::Balanced`].
+    /// The tier of the model; `None` means [`ModelTier::Balanced`].
     pub tier: Option<ModelTier>,
-    /// The shape of the answer, if it must have one.
+    /// The schema that the answer must match, if any.
     pub output: Option<OutputSchema>,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u32>,
-    /// How adventurous: 0 is the least.
+    /// Sampling temperature; 0 is the most deterministic.
     pub temperature: Option<f32>,
 }
 
 impl ChatRequest {
-    /// A request with these messages and no tools.
+    /// Creates a request with these messages and without tools.
     pub fn new(messages: impl IntoIterator<Item = ChatMessage>) -> Self {
         Self {
             messages: messages.into_iter().map(Arc::new).collect(),

@@ -1,4 +1,4 @@
-//! What a model answers.
+//! Answers of a model.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChatMessage, MicroUsd, Provenance, Reasoning, Role, ToolCall, Usage};
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It had said everything.
+    /// The answer is complete.
     #[default]
     Stop,
-    /// It wants tools to be called.
+    /// The model requested tool calls.
     ToolCalls,
     /// The answer reached its longest length. Its tool calls are dropped: they may be cut.
     Length,
@@ -25,7 +25,7 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// The reason in journals and traces, such as `tool_calls`.
+    /// Returns the name in journals and traces, such as `tool_calls`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -37,24 +37,24 @@ impl FinishReason {
     }
 }
 
-/// A complete answer.
+/// A complete answer of a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChatResponse {
     /// The text; empty when there are only tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The tools that the model wants called.
+    /// The tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// What the model thought.
+    /// The reasoning of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub finish: FinishReason,
-    /// What it cost in tokens, if the provider says.
+    /// Token counts, if the provider reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What it cost in money: as the provider says, or else whoever knows its prices; `None` when nobody knows.
+    /// Cost as the provider reported it, else by a configured price; `None` when neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
     /// The model that answered, as the provider names it.
@@ -69,7 +69,7 @@ pub struct ChatResponse {
 }
 
 impl ChatResponse {
-    /// An answer in words.
+    /// Creates an answer in words.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -77,7 +77,7 @@ impl ChatResponse {
         }
     }
 
-    /// An answer that calls tools.
+    /// Creates an answer that calls tools.
     pub fn calls(tool_calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self {
             tool_calls: tool_calls.into_iter().collect(),
@@ -86,7 +86,7 @@ impl ChatResponse {
         }
     }
 
-    /// The answer as a message of the conversation.
+    /// Converts the answer into a message of the conversation.
     pub fn to_message(&self) -> ChatMessage {
         ChatMessage {
             tool_calls: self.tool_calls.clone(),

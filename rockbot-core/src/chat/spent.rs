@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChatResponse, MicroUsd, Usage};
 
-/// What some answers cost.
+/// The sum of usage and cost of several answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// How many answers.
+    /// Number of answers.
     pub calls: u64,
     /// Their tokens.
     pub usage: Usage,
     /// Their price, as far as it is known.
     #[serde(skip_serializing_if = "is_nothing")]
     pub cost: MicroUsd,
-    /// How many answers have no known price. When there are any, [`Spent::cost`] is not all of it.
+    /// Number of answers without a known price. If it is not zero, [`Spent::cost`] is a lower bound.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced: u64,
 }
@@ -35,7 +35,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Spent {
-    /// What one answer cost.
+    /// Returns the usage and cost of one answer.
     pub fn on(answer: &ChatResponse) -> Self {
         Self {
             calls: 1,
@@ -45,7 +45,7 @@ impl Spent {
         }
     }
 
-    /// The price of all answers; `None` when that of one of them is not known.
+    /// Returns the cost of all answers, or `None` if that of any is unknown.
     pub fn price(&self) -> Option<MicroUsd> {
         (self.unpriced == 0).then_some(self.cost)
     }

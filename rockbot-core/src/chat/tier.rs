@@ -1,10 +1,10 @@
-//! Which tier a text deserves, and when a turn deserves a higher one.
+//! Selection of the model tier of a turn, and its escalation.
 
 use std::sync::Arc;
 
 use super::ModelTier;
 
-/// Chooses the tier of a turn by what is asked.
+/// A policy that selects the model tier of a turn by the text of the message.
 ///
 /// ```
 /// use rockbot_core::chat::{ModelTier, TierDecision, TierSelector};
@@ -24,13 +24,14 @@ use super::ModelTier;
 /// assert_eq!(Accountant.select("Where did the $100 go?").tier, ModelTier::High);
 /// ```
 pub trait TierSelector: Send + Sync + 'static {
-    /// The tier that `text` deserves, and why. Called before each turn: it must not block.
+    /// Returns the tier for `text`, with reasons. Called before each turn, so it must not block.
     fn select(&self, text: &str) -> TierDecision;
 
-    /// The tier that a turn goes on with, unless it is `tier` as before. Asked before each further model call of a
-    /// turn whose tier was selected; a turn that was asked for a tier keeps it.
+    /// Returns the tier with which a turn continues, or `None` to keep `tier`. Called before each further
+    /// model call of a turn whose tier was selected; a turn that was requested with a tier keeps it.
     ///
-    /// Unless implemented: from Low to Balanced once a tool with side effects was called, or two tool calls failed.
+    /// The default escalates from Low to Balanced after a call of a tool with side effects, or after two
+    /// failed calls.
     fn escalate(&self, tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
         let is_hard = so_far.mutating_calls > 0 || so_far.failed_calls >= 2;
         (tier == ModelTier::Low && is_hard).then_some(ModelTier::Balanced)
@@ -47,19 +48,19 @@ impl<S: TierSelector + ?Sized> TierSelector for Arc<S> {
     }
 }
 
-/// A tier, and how it was found.
+/// A selected tier, with score and reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TierDecision {
-    /// The tier.
+    /// The selected tier.
     pub tier: ModelTier,
-    /// How complex the text is: from 0 to 1.
+    /// Estimated complexity of the text, from 0 to 1.
     pub score: f64,
-    /// What spoke for it, for people.
+    /// Reasons for the tier, for people.
     pub reasons: Vec<String>,
 }
 
 impl TierDecision {
-    /// A decision without reasons.
+    /// Creates a decision without reasons.
     pub fn new(tier: ModelTier, score: f64) -> Self {
         Self {
             tier,
@@ -68,7 +69,7 @@ impl TierDecision {
         }
     }
 
-    /// One more reason.
+    /// Adds a reason.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reasons.push(reason.into());
@@ -76,23 +77,23 @@ impl TierDecision {
     }
 }
 
-/// What a turn did so far, as far as it tells how hard it is.
+/// Counters of a turn in progress that indicate its difficulty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TurnSoFar {
-    /// Calls of tools with side effects.
+    /// Number of calls of tools with side effects.
     pub mutating_calls: u32,
-    /// Tool calls that failed.
+    /// Number of tool calls that failed.
     pub failed_calls: u32,
 }
 
 impl TurnSoFar {
-    /// A turn that did nothing yet.
+    /// Creates the counters of a turn that did nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more call of a tool.
+    /// Returns a copy with one more tool call counted.
     #[must_use]
     pub fn with_call(mut self, is_mutating: bool, has_failed: bool) -> Self {
         self.mutating_calls = self.mutating_calls.saturating_add(is_mutating.into());

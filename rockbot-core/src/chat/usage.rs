@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an answer cost, in tokens.
+/// The token counts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -25,7 +25,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
-    /// Input and output together.
+    /// Returns the sum of input and output.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }

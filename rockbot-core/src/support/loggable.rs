@@ -10,7 +10,8 @@ const MAX_SHOWN: usize = 500;
 /// Texts of models, tools, users and servers are untrusted: a line break in one forges a log line, and an escape
 /// sequence recolours the operator's terminal. Control characters and characters that change the reading direction
 /// are escaped as in Rust literals; a text of more than 500 bytes is cut at a character boundary and its length
-/// appended. Nothing is allocated until the value is formatted. Credentials are not removed: see [`redact`](super::redact).
+/// appended. Nothing is allocated until the value is formatted. Credentials are not removed: see
+/// [`redact`](super::redact).
 ///
 /// ```
 /// use rockbot_core::support::loggable;

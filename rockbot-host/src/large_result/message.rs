@@ -1,4 +1,4 @@
-//! What the model reads instead of a large result.
+//! The text that the model reads instead of a large result.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use super::outline::push_title;
 use super::pages::Pages;
 use super::thousands::grouped;
 
-/// How many chunks the table lists.
+/// Maximum number of chunks in the table.
 const MAX_ROWS: usize = 100;
 
 const TAKES_ALL: &str = "a String takes everything";
 
 impl LargeResult<'_> {
-    /// How large the result is, how to read it, and a table of its chunks.
+    /// Returns the text for the model: the size of the result, how to read it, and a table of its chunks.
     pub(super) fn message(&self, chunks: &[Chunk<'_>], pages: &Pages, shown: &str) -> String {
         let (tool, chars, count) = (self.tool, grouped(self.chars), pages.len());
         let mut text = format!(
@@ -39,7 +39,7 @@ impl LargeResult<'_> {
     }
 }
 
-/// The heading of the first chunk on a page, and how many chunks follow on it.
+/// Appends the heading of the first chunk on a page and the number of chunks that follow on it.
 fn push_heading(text: &mut String, chunks: &[Chunk<'_>], pages: &Pages, page: usize) {
     let on_page = pages.chunks_of(page);
     let first = &chunks[on_page.start];

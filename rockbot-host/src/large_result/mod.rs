@@ -1,4 +1,9 @@
-//! Results that are too long for a conversation: kept in working memory in chunks, with an index for the model.
+//! Tool results that are too long for a conversation: stored in working memory in chunks, with an index for
+//! the model.
+//!
+//! [`ContentChunker`] splits Markdown at headings and paragraphs, [`outline`] lists the sections with their keys,
+//! [`LargeResult`] puts both into working memory, and [`result_readers`] are the tools with which the model reads and
+//! searches them. Lengths are counted in characters (`char`), never in bytes or tokens.
 
 mod chunker;
 mod message;
@@ -20,23 +25,23 @@ use rockbot_core::store::{ChunkKeyForm, ChunkKeys, PathError, StorePath, Working
 use rockbot_core::{Principal, ToolName};
 use thousands::grouped;
 
-/// The smallest chunk that results are cut into, in characters: each chunk costs the model a call.
+/// Minimum size of a chunk, in characters. Smaller chunks would cost the model more calls than they save tokens.
 const MIN_CHUNK_LEN: usize = 20_000;
 
-/// About how long an outline gets, in bytes: the model reads it in one piece.
+/// Approximate maximum size of an outline, in bytes. The model reads it in one piece.
 const OUTLINE_LEN: usize = 20_000;
 
-/// When a result is too long, and what becomes of it.
+/// The policy for tool results that are too long for a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeResultPolicy {
-    /// How many characters a result may have to stay in the conversation: 64 000 by default. Chunks get as long,
-    /// but at least 20 000.
+    /// Maximum number of characters of a result that stays in the conversation. Default 64 000. Also the
+    /// maximum size of a chunk, but at least 20 000.
     pub threshold: usize,
-    /// How many chunks there may be before sections of a result share them: 50 by default.
+    /// Number of chunks above which sections of a result share chunks. Default 50.
     pub max_sections: usize,
-    /// For how long chunks are kept: 20 minutes by default.
+    /// Time to live of the chunks in working memory. Default 20 minutes.
     pub ttl: Duration,
-    /// How their keys are written.
+    /// The notation of the chunks' keys.
     pub key_form: ChunkKeyForm,
 }
 
@@ -51,7 +56,9 @@ impl Default for LargeResultPolicy {
     }
 }
 
-/// A result of a tool that is too long for a conversation.
+/// A tool result that is too long for a conversation.
+///
+/// Split into chunks it is kept in working memory, and the model reads an index of the chunks instead.
 ///
 /// ```
 /// use rockbot_core::ToolName;
@@ -82,14 +89,14 @@ pub struct LargeResult<'a> {
 /// A large result in chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkedResult {
-    /// What must be kept, all of it or nothing: the chunks in order, then the outline.
+    /// The notes to store, all or none: the chunks in order, then the outline.
     pub notes: Vec<WorkingNote>,
-    /// What the model reads instead of the result, once the notes are kept.
+    /// The text that the model reads instead of the result once the notes are stored.
     pub message: String,
 }
 
 impl<'a> LargeResult<'a> {
-    /// What `tool` returned, when it is too long for a conversation; `None` when it may stay there.
+    /// Returns the large result of `tool`, or `None` if `content` may stay in the conversation.
     pub fn of(tool: &'a ToolName, content: &'a str, policy: &'a LargeResultPolicy) -> Option<Self> {
         // No text has more characters than bytes.
         let chars = (content.len() > policy.threshold).then(|| content.chars().count())?;
@@ -101,18 +108,18 @@ impl<'a> LargeResult<'a> {
         })
     }
 
-    /// The keys of its chunks in `namespace`; `run` must differ from call to call.
+    /// Returns the keys of the chunks in `namespace`. `run` must differ from call to call.
     ///
     /// # Errors
     ///
-    /// Fails when `namespace` is too long.
+    /// Returns an error if `namespace` is too long.
     pub fn keys(&self, namespace: &StorePath, run: &str) -> Result<ChunkKeys, PathError> {
         ChunkKeys::new(namespace, self.tool.as_str(), run, self.policy.key_form)
     }
 
-    /// The result in chunks: each section is one or more, and a heading with nothing but further headings under it
-    /// stands with the first of these. When there would be more than
-    /// [`max_sections`](LargeResultPolicy::max_sections), sections share chunks.
+    /// Splits the result into chunks. Each section becomes one or more chunks; a heading without text joins
+    /// the section that
+    /// follows. Above [`max_sections`](LargeResultPolicy::max_sections) chunks, sections share chunks.
     pub fn split(&self, keys: &ChunkKeys) -> ChunkedResult {
         let max_len = self.policy.threshold.max(MIN_CHUNK_LEN);
         let chunks = ContentChunker::new(max_len).split(self.content);
@@ -130,8 +137,8 @@ impl<'a> LargeResult<'a> {
         }
     }
 
-    /// The beginning of the result, as far as it may stay in the conversation, and how much is missing: for when there
-    /// is no working memory.
+    /// Returns the beginning of the result, truncated to the threshold, with the number of omitted characters.
+    /// For hosts without working memory.
     pub fn truncated(&self) -> String {
         let end = self.content.char_indices().nth(self.policy.threshold);
         let kept = &self.content[..end.map_or(self.content.len(), |(at, _)| at)];
@@ -139,8 +146,8 @@ impl<'a> LargeResult<'a> {
         format!("{kept}\n[result truncated — {omitted} chars omitted]")
     }
 
-    /// Keeps all chunks in `memory` and returns what the model reads. When they cannot be kept, none of them is, and
-    /// the model reads the beginning of the result, how much is missing, and why.
+    /// Stores all chunks in `memory` and returns the text for the model. If storing fails no chunk is stored,
+    /// and the text is the truncated result with the number of omitted characters and the error.
     pub async fn keep_in(&self, memory: &dyn WorkingMemory, principal: &Principal, keys: &ChunkKeys) -> String {
         let chunked = self.split(keys);
         match memory.put(principal, chunked.notes).await {

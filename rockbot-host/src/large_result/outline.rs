@@ -1,17 +1,18 @@
-//! Outlines: what stands where, as Markdown for a model.
+//! Outlines of chunked texts, as Markdown for a model.
 
 use std::fmt::{Display, Write};
 
 use super::chunker::Chunk;
 use super::thousands::grouped;
 
-/// The longest heading in an outline or a table, in characters.
+/// Maximum number of characters of a heading in an outline or a table.
 const TITLE_LEN: usize = 80;
 
-/// An outline of `chunks`, each with the key under which it can be read: nested as the headings are.
+/// Returns an outline of `chunks` as a Markdown list, nested as the headings are, each with the key of its chunk.
 ///
-/// Headings are cut after 80 characters and cannot break out of their place. The outline ends after about `max_len`
-/// bytes, with the number of chunks that it leaves out. Without chunks it is empty.
+/// Headings are untrusted: they are truncated after 80 characters, and characters with a meaning in Markdown
+/// are escaped.
+/// The outline ends after about `max_len` bytes with the number of chunks left out. Empty without chunks.
 ///
 /// ```
 /// use rockbot_host::large_result::{ContentChunker, outline};
@@ -42,7 +43,7 @@ pub fn outline<K: Display>(chunks: &[Chunk<'_>], max_len: usize, key: impl Fn(us
 
 const TAKES_ALL: &str = "a String takes everything";
 
-/// Appends [`Chunk::title`], short and plain enough to stand in a line of Markdown or a cell of a table.
+/// Appends [`Chunk::title`], truncated and escaped for a line or a table cell of Markdown.
 pub(crate) fn push_title(text: &mut String, chunk: &Chunk<'_>, index: usize) {
     if chunk.heading.is_empty() {
         return write!(text, "Part {index}").expect(TAKES_ALL);

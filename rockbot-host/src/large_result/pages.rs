@@ -1,21 +1,21 @@
-//! Which chunks of a text are kept together.
+//! Grouping of chunks into pages.
 
 use std::ops::Range;
 
 use super::chunker::Chunk;
 
-/// Chunks of a text, grouped into pages: what is kept under one key.
+/// Chunks of a text, grouped into pages. A page is stored under one key.
 #[derive(Debug)]
 pub(super) struct Pages {
-    /// The first chunk of each page.
+    /// Index of the first chunk of each page.
     first: Vec<usize>,
-    /// The bytes of each chunk's text.
+    /// Byte range of each chunk.
     chunks: Vec<Range<usize>>,
 }
 
 impl Pages {
-    /// A page for each chunk; a heading without a text of its own goes with the next chunk. When that makes more than
-    /// `max_pages`, chunks share pages as long as these stay within `max_len` characters.
+    /// Groups each chunk into a page of its own; a heading without text joins the next chunk. If that makes more than
+    /// `max_pages`, chunks share pages as long as a page stays within `max_len` characters.
     pub(super) fn of(chunks: &[Chunk<'_>], max_len: usize, max_pages: usize) -> Self {
         let pages = |is_shared: bool| Self {
             first: first_of_pages(chunks, max_len, is_shared),
@@ -29,22 +29,22 @@ impl Pages {
         }
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub(super) fn len(&self) -> usize {
         self.first.len()
     }
 
-    /// The chunks of page number `page`.
+    /// Returns the chunks of page number `page`.
     pub(super) fn chunks_of(&self, page: usize) -> Range<usize> {
         self.first[page]..self.first.get(page + 1).copied().unwrap_or(self.chunks.len())
     }
 
-    /// The page of chunk number `chunk`.
+    /// Returns the page of chunk number `chunk`.
     pub(super) fn page_of(&self, chunk: usize) -> usize {
         self.first.partition_point(|first| *first <= chunk) - 1
     }
 
-    /// The bytes of the text that each page is made of, in order.
+    /// Returns the byte range of each page, in order.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
         (0..self.len()).map(|page| {
             let chunks = &self.chunks[self.chunks_of(page)];
@@ -69,7 +69,7 @@ fn first_of_pages(chunks: &[Chunk<'_>], max_len: usize, is_shared: bool) -> Vec<
     first
 }
 
-/// Whether there is nothing under the heading.
+/// Returns `true` if the chunk is a heading without text.
 fn is_only_heading(chunk: &Chunk<'_>) -> bool {
     chunk.level > 0 && chunk.part == 0 && chunk.text.trim_ascii().lines().count() == 1
 }

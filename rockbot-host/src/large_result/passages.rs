@@ -1,4 +1,4 @@
-//! Passages of large results that have the words of a query.
+//! Full-text search in the chunks of large results.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use rockbot_core::store::WorkingEntry;
 
 use super::chunker::{Chunk, ContentChunker};
 
-/// The longest passage, in characters.
+/// Maximum size of a passage, in characters.
 const PASSAGE_LEN: usize = 1_500;
 
-/// The `limit` passages of `chunks` that fit `query` best, each with the key of its chunk, for a model to read.
+/// Returns the `limit` passages of `chunks` that rank best for `query`, each with its key and offset, for a model.
 pub(super) fn found(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> String {
     let chunker = ContentChunker::new(PASSAGE_LEN);
     let passages = chunks.iter().flat_map(|entry| {

@@ -1,4 +1,4 @@
-//! The tools by which a model reads what was taken out of its conversation.
+//! The tools with which a model reads and searches large results.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use serde::Deserialize;
 
 use super::passages;
 
-/// How much of an entry is read in one call, in characters: as much as a chunk has by default.
+/// Maximum number of characters that one call reads: the default size of a chunk.
 const PAGE_LEN: usize = 64_000;
 
-/// How many passages a search returns.
+/// Maximum number of passages that a search returns.
 const PASSAGES: usize = 5;
 
-/// The tools `get_from_working_memory` and `search_tool_output`, over `memory`.
+/// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
 ///
-/// Both only read, and their results stay in the conversation as they are. An entry of more than 64 000 characters is
-/// read in parts; a search returns at most 5 passages of at most 1 500 characters each.
+/// Both are pure, and their results are never split again. An entry of more than 64 000 characters is read in
+/// parts; a search returns at most 5 passages of at most 1 500 characters each.
 pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
     [
         stateful_tool("get_from_working_memory", memory.clone(), read)
@@ -38,7 +38,7 @@ pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
 struct Read {
     /// The key, exactly as it was given; without a slash it is one of this conversation.
     key: String,
-    /// How many characters to skip: only for entries that were returned in part.
+    /// Number of characters to skip: only for entries that were returned in part.
     #[serde(default)]
     offset: usize,
 }
@@ -68,7 +68,8 @@ async fn read(memory: State<Arc<dyn WorkingMemory>>, args: Read, cx: CallContext
 struct Search {
     /// The words to look for: names, numbers and terms as they may stand in the text.
     query: String,
-    /// The key of the outline or of any chunk of one result; without it all results of this conversation are searched.
+    /// The key of the outline or of any chunk of one result; without it all results of this conversation are
+    /// searched.
     #[serde(default)]
     key: Option<String>,
 }
@@ -84,7 +85,7 @@ async fn search(memory: State<Arc<dyn WorkingMemory>>, args: Search, cx: CallCon
     }
 }
 
-/// The chunks of the result that `key` is of, or of all results of the conversation.
+/// Returns the chunks of the result that `key` belongs to, or of all results of the conversation.
 async fn chunks(
     memory: &dyn WorkingMemory,
     principal: &Principal,

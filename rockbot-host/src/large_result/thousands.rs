@@ -1,6 +1,6 @@
-//! Numbers as people write them.
+//! Numbers with separators, for texts that models and people read.
 
-/// `number` with a blank between groups of three digits: `462 000`.
+/// Returns `number` with a space between groups of three digits: `462 000`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -16,7 +16,8 @@ use super::deltas::FilteredDeltas;
 
 /// A client for models that have no native tool calls.
 ///
-/// Tools become a section of the system prompt that teaches how to call them, calls and results in the conversation become
+/// Tools become a section of the system prompt that teaches how to call them, calls and results in the
+/// conversation become
 /// text, and calls in the text of an answer become native ones with the ids `text_1`, `text_2`, …. When an answer has
 /// malformed calls and no other, the model is asked once more with a correction; usage and cost of both answers are
 /// added up. Text that may turn out to be a call is not streamed.

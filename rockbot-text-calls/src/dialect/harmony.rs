@@ -6,7 +6,7 @@ use crate::tools::{CallSite, Tools};
 
 const CLOSES: &[&str] = &["<|call|>", "<|end|>", "<|return|>"];
 
-/// Reads messages to tools, and the thoughts before them, which nobody should see.
+/// Parses messages to tools, and the reasoning before them, which is hidden with them.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     loop {
@@ -37,7 +37,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     }
 }
 
-/// Moves behind `<|message|>` and returns what stands before it.
+/// Moves past `<|message|>` and returns the header before it.
 fn header<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     let rest = cursor.rest();
     let mut length = rest.len().min(256);

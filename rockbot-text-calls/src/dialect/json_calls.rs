@@ -4,7 +4,7 @@ use crate::call_object::marked;
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
 
-/// An object, or a list of objects.
+/// Parses an object, or a list of objects.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     match cursor.peek()? {
         b'{' => marked(cursor, tools).map(|entry| vec![entry]),
@@ -13,7 +13,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     }
 }
 
-/// A list of objects. The bracket that ends it may be missing where the payload ends.
+/// Parses a list of objects. The closing bracket may be missing at the end of the payload.
 pub(super) fn list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let mut entries = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     })
 }
 
-/// Either of them in a fence of its own. Every object must have a name: other JSON stands in such fences, too.
+/// Parses either of them in a fence of its own. Every object must have a name: other JSON stands in such fences, too.
 pub(super) fn fenced(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let fence = cursor.eat("```");

@@ -8,7 +8,7 @@ use crate::tools::{CallSite, Tools};
 const ARGUMENTS: &str = "tool_call_arguments:";
 const MARKS: [char; 4] = ['`', '*', '"', ' '];
 
-/// Behind `tool_call_name:` the name, then `tool_call_arguments:` on the same line or one of the next three.
+/// Parses a name after `tool_call_name:`, then `tool_call_arguments:` on the same line or one of the next three.
 pub(super) fn seed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     cursor.blank();
@@ -31,7 +31,7 @@ pub(super) fn seed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Moves behind `tool_call_arguments:`, if it comes soon and before the next call.
+/// Moves past `tool_call_arguments:`, if it comes soon and before the next call.
 fn to_arguments(cursor: &mut Cursor<'_>) -> bool {
     let start = cursor.at;
     for _ in 0..4 {
@@ -54,7 +54,7 @@ fn to_arguments(cursor: &mut Cursor<'_>) -> bool {
     false
 }
 
-/// Arguments that begin on this line: an object that may go on over the next ones, or nothing.
+/// Parses arguments that begin on this line: an object that may span several lines, or nothing.
 fn line_arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind> {
     cursor.blank();
     let backticks = cursor.rest().len() - cursor.rest().trim_start_matches('`').len();
@@ -79,7 +79,7 @@ fn line_arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind> {
     arguments
 }
 
-/// Behind `Action:` the name, then a line `Action Input:` (ReAct).
+/// Parses a name after `Action:`, then a line `Action Input:` (ReAct).
 pub(super) fn react(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let known = tools.resolve(cursor.name()).map(|name| &**name);
@@ -94,7 +94,7 @@ pub(super) fn react(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Behind `>>>` a known name, and an object on the next line.
+/// Parses a known name after `>>>`, and an object on the next line.
 pub(super) fn functionary(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let entries = name_line(cursor, tools);
@@ -104,7 +104,7 @@ pub(super) fn functionary(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<
     entries
 }
 
-/// A line that is a known name, and an object on the next one. Declarations no marker (GLM 4, Functionary, the
+/// A line that is a known name, and an object on the next one. Needs no marker (GLM 4, Functionary, the
 /// original agent).
 pub(crate) fn name_line(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;

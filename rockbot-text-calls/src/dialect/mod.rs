@@ -1,4 +1,4 @@
-//! The forms in which models write calls: one row a form, the readers of their payloads beside it.
+//! The forms in which models write calls: one row per form, with the parsers of its payloads.
 //!
 //! The forms were taken from the chat templates of the models and from the documentation of the servers that
 //! read them (vLLM's and llama.cpp's pages on tool calling); each row names whose form it is.
@@ -16,15 +16,15 @@ use crate::tools::{CallSite, Tools};
 pub(super) use lines::name_line;
 pub(super) use python::{bare_call, known_list};
 
-/// Reads calls where the cursor stands. `None`, with the cursor where it was, when this is not its form.
+/// A parser of calls at the cursor. Returns `None`, with the cursor where it was, when the form is another.
 type PayloadParser = fn(&mut Cursor<'_>, &Tools) -> Option<Vec<CallSite>>;
 
-/// A form of calls: what opens it, what closes it (the end of the answer always does), what parsers the rest.
+/// A form of calls: its opening token, its closing tokens (the end of the answer always closes it), its payloads.
 struct Dialect {
     opens: &'static str,
     closes: &'static [&'static str],
     parsers: &'static [PayloadParser],
-    /// Whether its token stands before each call again.
+    /// Set if the opening token is repeated before each call.
     once: bool,
 }
 
@@ -132,12 +132,12 @@ const BARE: &[Dialect] = &[
     dialect("<|tool_call_begin|>", &["<|tool_calls_section_end|>"], &[named::kimi]),
 ];
 
-/// What opens a form that counts wherever its place allows.
+/// Returns the opening tokens of all forms with a marker.
 pub(super) fn openers() -> impl Iterator<Item = &'static str> {
     WRAPPED.iter().chain(BARE).map(|dialect| dialect.opens)
 }
 
-/// Reads the calls that open where the cursor stands, if any do.
+/// Parses the calls that begin at the cursor, if any.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let wrapped = WRAPPED.iter().map(|dialect| (dialect, dialect.opens.len()));
     let bare = BARE.iter().map(|dialect| (dialect, 0));
@@ -172,7 +172,7 @@ fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, dialect: &Dialect, opener: us
         })
 }
 
-/// Reads calls up to the closing token. A missing one is forgiven.
+/// Parses calls up to the closing token, which may be missing.
 fn payload(cursor: &mut Cursor<'_>, tools: &Tools, dialect: &Dialect) -> Option<Vec<CallSite>> {
     let mut entries = Vec::new();
     let mut end = cursor.at;
@@ -196,7 +196,7 @@ fn payload(cursor: &mut Cursor<'_>, tools: &Tools, dialect: &Dialect) -> Option<
     (!entries.is_empty()).then_some(entries)
 }
 
-/// What may stand between two calls.
+/// Moves over separators between two calls.
 pub(super) fn separators(cursor: &mut Cursor<'_>) {
     cursor.space();
     while cursor.eat_any(&[",", ";"]) {
@@ -204,7 +204,7 @@ pub(super) fn separators(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// A bracket too many, directly before the closing token.
+/// Moves over surplus brackets directly before the closing token.
 fn stray_brackets(cursor: &mut Cursor<'_>) {
     let start = cursor.at;
     cursor.space();
@@ -216,7 +216,7 @@ fn stray_brackets(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// A closing token that nobody waited for.
+/// Moves over a closing token without an opening one.
 pub(super) fn stray_close(cursor: &mut Cursor<'_>) -> bool {
     let closes = WRAPPED.iter().flat_map(|dialect| dialect.closes);
     closes
@@ -224,7 +224,7 @@ pub(super) fn stray_close(cursor: &mut Cursor<'_>) -> bool {
         .any(|close| cursor.eat(close))
 }
 
-/// `<tool_call>` inside a plural.
+/// Parses `<tool_call>` inside a plural tag.
 fn tagged(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     read_as(cursor, tools, &WRAPPED[0], WRAPPED[0].opens.len())
 }

@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::json::{Style, decoded};
 use crate::tools::{CallSite, Tools};
 
-/// Reads arguments: an object, a text that holds one, or nothing at all.
+/// Parses arguments: an object, a string that contains one, or nothing.
 pub(super) fn arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind> {
     cursor.space();
     match cursor.peek() {
@@ -98,7 +98,7 @@ fn between(
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Behind `[TOOL_CALLS]`: `get_weather{…}`, `get_weather[ARGS]{…}`, `get_weather[CALL_ID]x[ARGS]{…}`.
+/// Parses, after `[TOOL_CALLS]`, `get_weather{…}`, `get_weather[ARGS]{…}` and `get_weather[CALL_ID]x[ARGS]{…}`.
 pub(super) fn mistral(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     cursor.eat("[TOOL_CALLS]");

@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::json::push_string;
 use crate::tools::{CallSite, Tools};
 
-/// The tags of one kind of markup. What stands between a name and `end` are further attributes.
+/// The tags of one kind of markup. Further attributes may stand between a name and `end`.
 struct Markup {
     open: &'static str,
     argument: &'static str,
@@ -48,7 +48,7 @@ const MARKUPS: [Markup; 4] = [
     },
 ];
 
-/// Any of the markups; also JSON between the tags of the call (Llama 3.1).
+/// Parses any of the markups; also JSON between the tags of the call (Llama 3.1).
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let entry = MARKUPS.iter().find_map(|markup| read_as(cursor, tools, markup));
@@ -74,12 +74,12 @@ fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup) -> Option<Ca
     cursor.closes = outer;
     cursor.space();
     let closed = cursor.eat_any(markup.close);
-    // A name alone, not even closed, is somebody writing about the form.
+    // A name alone that is not even closed is prose about the form.
     let said_something = closed || arguments.as_deref() != Ok("{}");
     said_something.then(|| tools.call(name, arguments, start..cursor.at))
 }
 
-/// The name in a tag, and its other attributes.
+/// Parses a tag and returns the name in it and its other attributes.
 fn tag<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<(&'a str, &'a str)> {
     let quoted = cursor.eat_any(&["\"", "'"]);
     let name = cursor.name();
@@ -113,7 +113,7 @@ fn arguments(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup, tool: &str
     Ok(out)
 }
 
-/// The value up to its closing tag; a forgotten one is where the next argument begins or the call ends.
+/// Parses the value up to its closing tag, or, without one, up to the next argument or the end of the call.
 fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
     let (text, start) = (cursor.text, cursor.at);
     let close = cursor.find(markup.argument_close);
@@ -131,7 +131,7 @@ fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
     &value[..length]
 }
 
-/// What the tag itself says about the type: `string="true"` (DeepSeek) or `type="string"` (Kimi K3).
+/// Returns the type that the tag itself declares: `string="true"` (DeepSeek) or `type="string"` (Kimi K3).
 fn says_text(attributes: &str) -> Option<bool> {
     let attributes = attributes.trim();
     match attributes {
@@ -149,7 +149,7 @@ fn push_key(key: &str, out: &mut String) {
     out.push(':');
 }
 
-/// Behind `<tool_call>`: `get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value>`
+/// Parses, after `<tool_call>`, `get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value>`.
 pub(super) fn glm(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let name = cursor.name();

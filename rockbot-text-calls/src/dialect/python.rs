@@ -6,7 +6,7 @@ use crate::cursor::Unreadable;
 use crate::json::{Style, push_string};
 use crate::tools::{CallSite, Tools};
 
-/// A call or a list of calls.
+/// Parses a call or a list of calls.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let entries = if cursor.eat("[") {
@@ -20,7 +20,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     entries
 }
 
-/// A list of calls of known tools: needs no marker (Llama 4, Olmo 3, the Berkeley leaderboard's form).
+/// Parses a list of calls of known tools, which needs no marker (Llama 4, Olmo 3, the Berkeley leaderboard's form).
 pub(crate) fn known_list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let is_list = cursor.eat("[");
@@ -31,7 +31,7 @@ pub(crate) fn known_list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<C
     known_only(cursor, start, entries)
 }
 
-/// One call of a known tool, without anything around it.
+/// Parses one call of a known tool, without anything around it.
 pub(crate) fn bare_call(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let named = tools.known(cursor.name()).is_some();
@@ -73,7 +73,8 @@ fn printed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     Some(entry)
 }
 
-/// One call. What cannot be read counts as one when it names a known tool; else it is some other Python.
+/// Parses one call. Unreadable arguments are a malformed call if the tool is known; otherwise it is some other
+/// Python.
 fn call(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     let start = cursor.at;
     let name = cursor.name();
@@ -94,7 +95,7 @@ fn call(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     Some(tools.call(name, arguments, start..cursor.at))
 }
 
-/// Keyword arguments up to the closing parenthesis, as a JSON object.
+/// Parses keyword arguments up to the closing parenthesis into a JSON object.
 fn keywords(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
     let mut out = String::from("{");
     cursor.space();

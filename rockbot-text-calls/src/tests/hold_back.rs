@@ -1,4 +1,4 @@
-//! What is shown of an answer while it is written.
+//! The text that is shown while an answer is streamed.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn check(text: &str, lengths: &[usize]) -> String {
     shown
 }
 
-/// Where the first thing begins that nobody should see.
+/// Returns the offset of the first text that a person should not see.
 fn first_hidden(answer: &TextAnswer) -> Option<usize> {
     let calls = answer.calls.iter().map(|call| call.span.start);
     let malformed = answer.malformed.iter().map(|flaw| flaw.span.start);

@@ -1,4 +1,4 @@
-//! What holds for every text.
+//! Properties that hold for any text.
 
 use proptest::prelude::*;
 

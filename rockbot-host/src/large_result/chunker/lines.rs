@@ -1,11 +1,11 @@
-//! What the lines of a Markdown text are, as far as it matters for cutting it.
+//! Classification of the lines of Markdown, as far as splitting needs it.
 
 use memchr::memchr;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Nothing but white space, outside of a fence.
+    /// A line of white space only, outside of a fence.
     Blank,
     /// A heading of level 1 to 3: one to three `#` in the first column and a blank.
     Heading(u8),
@@ -17,14 +17,14 @@ pub(super) enum Line {
     Text,
 }
 
-/// Reads lines one after the other; knows whether it is inside a code fence. One that is never closed goes to the end.
+/// A classifier of lines that tracks whether it is inside a code fence. An unclosed fence extends to the end.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     fence: Option<Fence>,
     position: usize,
 }
 
-/// What the line that closes a fence must be made of: at least so many of this character.
+/// An open fence: the line that closes it consists of at least `length` of `marker`.
 #[derive(Debug, Clone, Copy)]
 struct Fence {
     marker: u8,
@@ -32,7 +32,7 @@ struct Fence {
 }
 
 impl Lines {
-    /// The next line of `text`, its end included: where it starts, where it ends and what it is.
+    /// Returns start, end and kind of the next line of `text`, its line end included.
     #[inline]
     pub(super) fn next(&mut self, text: &[u8]) -> Option<(usize, usize, Line)> {
         let start = self.position;
@@ -57,7 +57,7 @@ impl Lines {
         }
     }
 
-    /// A line that may be blank or open a fence.
+    /// Classifies a line that may be blank or open a fence.
     fn start(&mut self, line: &[u8]) -> Line {
         let line = after_list_marker(line.trim_ascii_start());
         match line.first() {
@@ -70,15 +70,15 @@ impl Lines {
         }
     }
 
-    /// Whether the last line was inside a fence that is still open.
+    /// Returns `true` if a fence is open after the last line.
     pub(super) fn is_in_fence(&self) -> bool {
         self.fence.is_some()
     }
 }
 
 impl Fence {
-    /// The fence that is opened by a line which begins with its marker. What is before that does not matter, for fences
-    /// stand in lists.
+    /// Returns the fence that a line opens which begins with a marker. The caller has removed indentation and
+    /// list markers.
     fn opened_by(line: &[u8]) -> Option<Self> {
         let marker = line[0];
         let length = run(line, marker);
@@ -97,7 +97,7 @@ impl Fence {
     }
 }
 
-/// How many times `byte` stands at the beginning.
+/// Returns the number of times that `byte` is repeated at the start.
 fn run(line: &[u8], byte: u8) -> usize {
     line.iter().take_while(|first| **first == byte).count()
 }
@@ -108,7 +108,7 @@ fn heading_level(line: &[u8]) -> Option<u8> {
     is_heading.then_some(level as u8)
 }
 
-/// The line without the `-`, `*`, `+`, `1.` or `1)` of a list: a fence may open right behind it.
+/// Returns the line without the `-`, `*`, `+`, `1.` or `1)` of a list, because a fence may open after it.
 fn after_list_marker(line: &[u8]) -> &[u8] {
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     match (digits, &line[digits..]) {

@@ -1,4 +1,4 @@
-//! Cuts Markdown where a reader would: at headings, else between paragraphs, else anywhere but inside a character.
+//! Splitting of Markdown at headings, else between paragraphs, else anywhere but inside a character.
 
 mod lines;
 
@@ -8,15 +8,15 @@ use memchr::memrchr;
 
 use lines::{Line, Lines};
 
-/// Cuts texts into chunks of a limited length.
+/// A splitter of Markdown into chunks of bounded length.
 ///
 /// A chunk begins at each line that starts with `# `, `## ` or `### `. A section that is too long is cut at blank
 /// lines, and around code fences; a paragraph or a fence that alone is too long is cut at the end of a line where
 /// there is one in the second half of what fits, and between any two characters otherwise. Nothing inside a fence
 /// is a heading or a blank line. A carriage return stays with its line feed.
 ///
-/// One after the other, the chunks are the text, byte for byte. An empty text is one empty chunk. The time is
-/// linear in the length of the text; nothing is copied.
+/// Concatenated, the chunks are the text, byte for byte. An empty text is one empty chunk. The time is linear in the
+/// length of the text; nothing is copied.
 ///
 /// ```
 /// use rockbot_host::large_result::ContentChunker;
@@ -35,28 +35,28 @@ pub struct ContentChunker {
     max_len: usize,
 }
 
-/// A piece of a text.
+/// A chunk of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'t> {
-    /// The piece itself; its heading is a part of it.
+    /// The text of the chunk, its heading included.
     pub text: &'t str,
-    /// Where it starts in the whole text, in bytes.
+    /// Byte offset in the whole text.
     pub start: usize,
-    /// The heading that it stands under, without the `#`; empty before the first one.
+    /// The heading of its section, without the `#`; empty before the first one.
     pub heading: &'t str,
     /// The level of that heading: 1 to 3, or 0 before the first one.
     pub level: u8,
-    /// Which piece of its section it is: 0 for the first.
+    /// Number of the chunk in its section, from 0.
     pub part: usize,
 }
 
 impl Chunk<'_> {
-    /// The bytes of the whole text that it is made of.
+    /// Returns the byte range in the whole text.
     pub fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
     }
 
-    /// What to call it as chunk number `index`: its heading, with `(continued n)` behind it on further pieces of
+    /// Returns a title for chunk number `index`: the heading, followed by `(continued n)` on further chunks of
     /// the same section, or `Part {index}` without a heading.
     pub fn title(&self, index: usize) -> String {
         match (self.heading, self.part) {
@@ -68,14 +68,14 @@ impl Chunk<'_> {
 }
 
 impl ContentChunker {
-    /// Makes chunks of at most `max_len` characters; at least 2, so that no line end must be cut.
+    /// Creates a splitter into chunks of at most `max_len` characters; at least 2, so that a CRLF fits.
     pub fn new(max_len: usize) -> Self {
         Self {
             max_len: max_len.max(2),
         }
     }
 
-    /// The chunks of `text`, in order. There is at least one.
+    /// Splits `text` into chunks, in order. There is at least one.
     pub fn split<'t>(&self, text: &'t str) -> Vec<Chunk<'t>> {
         let mut chunks = Vec::new();
         let mut section = Section::default();
@@ -99,7 +99,7 @@ impl ContentChunker {
         chunks
     }
 
-    /// Cuts one section, which ends at `end`.
+    /// Splits one section, which ends at `end`.
     fn split_section<'t>(&self, text: &'t str, section: Section<'t>, end: usize, chunks: &mut Vec<Chunk<'t>>) {
         let whole = &text[section.start..end];
         if self.fits(whole) {
@@ -135,7 +135,7 @@ impl ContentChunker {
         text.len() <= self.max_len || text.chars().count() <= self.max_len
     }
 
-    /// How much of `text`, which is too long, the next chunk takes: in bytes and in characters.
+    /// Returns how much of the too long `text` the next chunk takes, in bytes and in characters.
     fn hard_cut(&self, text: &str) -> (usize, usize) {
         let mut rest = text.chars();
         rest.nth(self.max_len - 1);
@@ -151,7 +151,7 @@ impl ContentChunker {
     }
 }
 
-/// What stands under one heading.
+/// The start of a section, with its heading.
 #[derive(Debug, Clone, Copy, Default)]
 struct Section<'t> {
     start: usize,
@@ -171,12 +171,12 @@ impl<'t> Section<'t> {
     }
 }
 
-/// What a section is not cut inside of when it can be helped: paragraphs, fences, and the blank lines between them.
+/// An iterator over the blocks that are split only when they alone are too long: paragraphs, fences, blank lines.
 struct Blocks<'t> {
     text: &'t [u8],
     lines: Lines,
     start: usize,
-    /// The kind of the block's last line, and whether a fence was open behind it.
+    /// The kind of the block's last line, and whether a fence was open after it.
     last: Option<(Line, bool)>,
 }
 
@@ -190,7 +190,7 @@ impl<'t> Blocks<'t> {
         }
     }
 
-    /// Whether a block ends between a line of kind `last` and one of kind `next`.
+    /// Returns `true` if a block ends between a line of kind `last` and one of kind `next`.
     fn is_between(last: (Line, bool), next: Line) -> bool {
         let was_in_fence = last.1;
         let was_fenced = matches!(last.0, Line::Fenced | Line::FenceStart);

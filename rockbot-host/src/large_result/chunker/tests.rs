@@ -131,7 +131,7 @@ fn continues(first: &Chunk<'_>, second: &Chunk<'_>) -> bool {
     (first.heading, first.level, first.part + 1) == (second.heading, second.level, second.part)
 }
 
-/// Where headings and fences are, found in the plainest way.
+/// Returns the positions of headings and fences, found in the simplest way.
 fn headings_and_fences(text: &str) -> (Vec<usize>, Vec<std::ops::Range<usize>>) {
     let (mut headings, mut fences) = (Vec::new(), Vec::new());
     let mut open: Option<(usize, String)> = None;

@@ -36,7 +36,7 @@ impl Embedding {
     ///
     /// # Errors
     ///
-    /// Fails when they have none.
+    /// Returns an error if they have none.
     pub fn new(mut values: Vec<f32>) -> Result<Self, NotAnEmbedding> {
         if values.is_empty() {
             return Err(NotAnEmbedding::Empty);

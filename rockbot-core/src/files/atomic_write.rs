@@ -1,4 +1,4 @@
-//! A document on its way to the place of another.
+//! Atomic replacement of a file: write beside it, sync, rename.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,7 +8,12 @@ use std::time::SystemTime;
 use super::error::FileError;
 use super::system;
 
-/// New contents of a document, in a file beside it. Dropped without [`Draft::publish`], they go away.
+/// The new contents of a document, in a temporary file beside it. Dropped without [`Draft::publish`], the
+/// temporary file is removed.
+///
+/// The order of the steps is what makes a replacement atomic: the bytes are written and synced *before* the
+/// rename, so the name never refers to a file whose contents are not on the disk yet. The rename itself
+/// survives a power loss after [`DataFolder::sync`](super::DataFolder::sync).
 #[derive(Debug)]
 pub struct Draft {
     temporary: PathBuf,
@@ -16,7 +21,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Writes `bytes` beside `target`, and waits until the disk has them if `sync`.
+    /// Writes `bytes` beside `target`, and syncs them to the disk if `sync`.
     pub(super) fn write(target: PathBuf, bytes: &[u8], sync: bool) -> Result<Self, FileError> {
         let mut temporary = target.clone().into_os_string();
         temporary.push(".tmp");
@@ -32,11 +37,12 @@ impl Draft {
         Ok(draft)
     }
 
-    /// The new contents count as changed at `modified`, when it is known: for what is only tidied up.
+    /// Sets the modification time of the new contents, if known: for rewrites that only tidy up and must not
+    /// look like an edit.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses.
+    /// Returns an error if the system refuses.
     pub fn dated(self, modified: Option<SystemTime>) -> Result<Self, FileError> {
         if let Some(modified) = modified {
             let file = File::options().write(true).open(&self.temporary);
@@ -46,12 +52,13 @@ impl Draft {
         Ok(self)
     }
 
-    /// Puts the new contents in the place of the old ones, in one step. A crash leaves either the old ones or the new
-    /// ones; which of them survive power loss is certain after [`DataFolder::sync`](super::DataFolder::sync).
+    /// Replaces the old contents by the new ones in one step. A crash leaves either the old ones or the new
+    /// ones; which of them survive a power loss is certain only after
+    /// [`DataFolder::sync`](super::DataFolder::sync).
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses; then the old contents stay.
+    /// Returns an error if the system refuses; then the old contents stay.
     pub fn publish(self) -> Result<(), FileError> {
         std::fs::rename(&self.temporary, &self.target).map_err(FileError::io("replaced", &self.target))
     }
@@ -59,12 +66,13 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After `publish` there is nothing left to remove.
+        // After `publish` the temporary name is gone, and removing it fails; the error means nothing.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
-/// A file that did not exist. What a crash left there, or somebody planted there, is removed, never followed.
+/// Creates a file that did not exist. A file that a crash left there, or a link that another user planted
+/// there, is removed and never followed: `create_new` (`O_EXCL`) does not open what is there already.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = system::open_options();
     options.write(true).create_new(true);

@@ -1,43 +1,43 @@
-//! What can go wrong with a file.
+//! The error of operations on files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreErrorKind;
 
-/// A file or folder that cannot be used.
+/// The error of a file or folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// Somebody else has the folder open.
+    /// Another process, or another value in this one, holds the folder.
     #[error("the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder", .0.display())]
     Locked(PathBuf),
-    /// Something else stands where a plain file or folder should be: a link, a device, a folder in place of a file.
+    /// A link, a device or a folder is in the place of a plain file or folder.
     #[error("`{}` is no plain file or folder, and links are not followed: move it away", .0.display())]
     NotPlain(PathBuf),
-    /// A file is larger than anything that belongs there.
+    /// A file is larger than its reader accepts.
     #[error("`{}` is larger than {limit} bytes: move it away, or shorten it", .path.display())]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How large it may be, in bytes.
+        /// Maximum size, in bytes.
         limit: u64,
     },
-    /// The operating system refused.
+    /// The operating system refused an operation.
     #[error("`{}` cannot be {tried}; check the folder, its permissions and the free space: {source}", .path.display())]
     Io {
-        /// What was tried: `read`, `written`, …
+        /// Operation that failed: `read`, `written`, …
         tried: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl FileError {
-    /// Whether this will not pass by itself: what stands there can never be read, so it should be
-    /// [set aside](super::DataFolder::set_aside).
+    /// Returns `true` if a retry cannot help: the file can never be read as it is, so it should be
+    /// [quarantined](super::DataFolder::set_aside).
     pub fn is_damage(&self) -> bool {
         match self {
             Self::NotPlain(_) | Self::TooLarge { .. } => true,

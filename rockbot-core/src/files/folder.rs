@@ -1,4 +1,4 @@
-//! A folder of documents that one process holds.
+//! A folder of documents that one process holds at a time.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -15,34 +15,35 @@ use super::principal_dir;
 use super::system;
 use crate::Principal;
 
-/// How deep folders may be nested: a name of [`encode`](super::encode) needs 16, twice.
+/// Maximum depth of nested folders: a name of [`encode`](super::encode) needs 16, twice.
 const DEPTH: usize = 40;
 
-/// A folder of documents, held by this process as long as this value lives, unless it is [`unheld`](DataFolder::unheld).
+/// A folder of documents, locked by this process until it is dropped, unless it is
+/// [`unheld`](DataFolder::unheld).
 ///
-/// Documents have names relative to the folder, with `/` between nested folders. Nothing in the folder is followed to
-/// another place: a link is an error where a document is read or written, is not listed, and is itself what goes away
-/// when it is replaced or removed. (That a folder is exchanged for a link in the very moment of its use cannot be
-/// seen; for a file it is.) The folder itself may be a link.
+/// Documents have names relative to the folder, with `/` between nested folders. No symbolic link inside the
+/// folder is followed: a link is an error where a document is read or written, is left out of lists, and is
+/// itself what is replaced or removed. (A folder that is exchanged for a link at the very moment of its use
+/// cannot be detected; for a file it is.) The folder itself may be a link.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Held, not read.
+    /// Never read: dropping it releases the folder.
     _lock: Option<FileLock>,
 }
 
-/// A file in a [`DataFolder`].
+/// A file in a [`DataFolder`], as a listing returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// Its name, relative to the folder.
+pub struct FileEntry {
+    /// Name, relative to the folder.
     pub name: String,
-    /// When it was last changed, where the system knows.
+    /// Time of the last change, where the system knows it.
     pub modified: Option<SystemTime>,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub len: u64,
 }
 
-impl Found {
+impl FileEntry {
     fn new(name: String, metadata: &Metadata) -> Self {
         Self {
             name,
@@ -53,12 +54,12 @@ impl Found {
 }
 
 impl DataFolder {
-    /// Takes the folder at `root` for this process, and makes it if it is missing.
+    /// Opens the folder at `root` and locks it for this process. Creates it if it is missing.
     ///
     /// # Errors
     ///
-    /// Fails with [`FileError::Locked`] when it is open already, here or in another process, and when it cannot be
-    /// made.
+    /// Returns [`FileError::Locked`] if the folder is open already, here or in another process, and an error
+    /// if it cannot be created.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, FileError> {
         let root = root.into();
         let lock = FileLock::take_folder(&root)?;
@@ -68,7 +69,7 @@ impl DataFolder {
         })
     }
 
-    /// The folder at `root`, which belongs to others: what is in it may change at any time. Nothing is made or locked.
+    /// Returns a folder that others own: its contents may change at any time. Creates and locks nothing.
     pub fn unheld(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -76,16 +77,16 @@ impl DataFolder {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// The file `name`, opened to be read, unless there is none.
+    /// Opens the file `name` for reading; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// Fails when it is no plain file, or cannot be opened.
+    /// Returns an error if it is no plain file, or cannot be opened.
     pub fn file(&self, name: &str) -> Result<Option<File>, FileError> {
         let Some(path) = self.existing(name)? else {
             return Ok(None);
@@ -93,11 +94,11 @@ impl DataFolder {
         Ok(open_plain(&path, OpenOptions::new().read(true), false)?.map(|(file, _)| file))
     }
 
-    /// The contents of the document `name`, unless there is none.
+    /// Reads the document `name`; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// Fails when it is no plain file, has more than `limit` bytes, or cannot be read.
+    /// Returns an error if it is no plain file, has more than `limit` bytes, or cannot be read.
     pub fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
         let Some(path) = self.existing(name)? else {
             return Ok(None);
@@ -113,7 +114,7 @@ impl DataFolder {
             return Err(too_large());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
-        // It may have grown since.
+        // Another process may append between `metadata` and `read`: the limit holds for what is really read.
         let read = file.take(limit + 1).read_to_end(&mut bytes);
         read.map_err(FileError::io("read", &path))?;
         if bytes.len() as u64 > limit {
@@ -122,65 +123,66 @@ impl DataFolder {
         Ok(Some(bytes))
     }
 
-    /// Gives each line of the file `name` to `each`, without its end. Empty lines, a byte order mark and carriage
-    /// returns at line ends do not count. Returns how many lines were longer than `limit` bytes, which are skipped;
-    /// `None` when there is no such file.
+    /// Calls `each` with every line of the file `name`, without its end. Empty lines, a byte order mark and
+    /// carriage returns at line ends are skipped. Returns the number of lines longer than `limit` bytes, which
+    /// are skipped too; `None` if there is no such file.
     ///
     /// # Errors
     ///
-    /// Fails when it is no plain file, or cannot be read.
+    /// Returns an error if it is no plain file, or cannot be read.
     pub fn read_lines(&self, name: &str, limit: u64, each: impl FnMut(&[u8])) -> Result<Option<u64>, FileError> {
         let file = self.file(name)?;
         file.map(|file| lines::read(file, &self.root.join(name), limit, each))
             .transpose()
     }
 
-    /// Opens the file `name` to append lines to it, and makes it if it is missing.
+    /// Opens the file `name` for appending lines. Creates it if it is missing.
     ///
     /// # Errors
     ///
-    /// Fails when it is no plain file, or cannot be opened.
+    /// Returns an error if it is no plain file, or cannot be opened.
     pub fn lines(&self, name: &str) -> Result<LineFile, FileError> {
         LineFile::open(self.made(name)?)
     }
 
-    /// Replaces the document `name` in one step that a crash, or power loss, cannot leave half done. Waits until the
-    /// disk has it.
+    /// Replaces the document `name` atomically: neither a crash nor a power loss leaves it half written.
+    /// Returns once the disk has it.
+    ///
+    /// The order is fixed: write the new bytes beside the document, sync them, rename, sync the folder.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses; then the old document stays.
+    /// Returns an error if the system refuses; then the old document stays.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
         self.draft(name, bytes)?.publish()?;
         self.sync(name)
     }
 
-    /// The first half of [`DataFolder::replace`]: writes the new contents beside the document, and waits until the
-    /// disk has them.
+    /// Writes the new contents beside the document and syncs them, the first half of [`DataFolder::replace`].
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses.
+    /// Returns an error if the system refuses.
     pub fn draft(&self, name: &str, bytes: &[u8]) -> Result<Draft, FileError> {
         Draft::write(self.made(name)?, bytes, true)
     }
 
-    /// Waits until the disk has the names in the folder that holds `name`.
+    /// Syncs the names in the folder that holds `name`, so that a rename or a new file survives a power loss.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses.
+    /// Returns an error if the system refuses.
     pub fn sync(&self, name: &str) -> Result<(), FileError> {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
         system::sync_folder(folder).map_err(FileError::io("synced", folder))
     }
 
-    /// Removes the file `name`. Returns whether it was there.
+    /// Removes the file `name`. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses.
+    /// Returns an error if the system refuses.
     pub fn remove(&self, name: &str) -> Result<bool, FileError> {
         let Some(path) = self.existing(name)? else {
             return Ok(false);
@@ -192,12 +194,12 @@ impl DataFolder {
         }
     }
 
-    /// Moves what stands at `name` out of the way, whatever it is, and returns its new name: `name.damaged`, or
-    /// `name.damaged-2` and so on when that is taken.
+    /// Quarantines the file `name`, whatever it is: renames it to `name.damaged`, or `name.damaged-2` and so
+    /// on if that is taken, and returns the new name. Its contents stay, for a person to look at.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses.
+    /// Returns an error if the system refuses.
     pub fn set_aside(&self, name: &str) -> Result<String, FileError> {
         let path = self.made(name)?;
         let aside = self.free_name(name)?;
@@ -205,11 +207,12 @@ impl DataFolder {
         Ok(aside)
     }
 
-    /// Leaves a copy of the file `name` where [`DataFolder::set_aside`] would have moved it, and returns its name.
+    /// Copies the file `name` to the name that [`DataFolder::set_aside`] would have chosen, and returns that
+    /// name.
     ///
     /// # Errors
     ///
-    /// Fails when there is no such file, and when the system refuses.
+    /// Returns an error if there is no such file, and when the system refuses.
     pub fn copy_aside(&self, name: &str) -> Result<String, FileError> {
         let path = self.root.join(name);
         let mut from = self.file(name)?.ok_or_else(|| FileError::NotPlain(path.clone()))?;
@@ -231,31 +234,31 @@ impl DataFolder {
         })
     }
 
-    /// The files in the folder `under` (empty for the whole), nested ones too, in no order. Those whose names are no
-    /// Unicode are left out, as is everything that is not a plain file.
+    /// Lists the files in the folder `under` (empty for the whole), nested ones included, in no particular
+    /// order. Names that are not Unicode are left out, and so is everything that is not a plain file.
     ///
     /// # Errors
     ///
-    /// Fails when the folder cannot be read. Nested ones that cannot be read are left out.
-    pub fn list(&self, under: &str) -> Result<Vec<Found>, FileError> {
+    /// Returns an error if the folder cannot be read. Nested ones that cannot be read are left out.
+    pub fn list(&self, under: &str) -> Result<Vec<FileEntry>, FileError> {
         self.list_except(under, &|_| false)
     }
 
-    /// The files of `principal`, as [`DataFolder::list`] has them: their names are relative to this folder.
+    /// Lists the files of `principal` as [`DataFolder::list`] does. Names are relative to this folder.
     ///
     /// # Errors
     ///
-    /// Fails when the folder cannot be read.
-    pub fn list_of(&self, principal: &Principal) -> Result<Vec<Found>, FileError> {
+    /// Returns an error if the folder cannot be read.
+    pub fn list_of(&self, principal: &Principal) -> Result<Vec<FileEntry>, FileError> {
         match principal_dir::folder_of(principal) {
             Ok(folder) if folder.is_empty() => self.list_except("", &|name| name.starts_with('@')),
             Ok(folder) => self.list(&folder),
-            // Nothing can be there.
+            // A principal without a file name cannot have files.
             Err(IdTooLong { .. }) => Ok(Vec::new()),
         }
     }
 
-    fn list_except(&self, under: &str, except: &dyn Fn(&str) -> bool) -> Result<Vec<Found>, FileError> {
+    fn list_except(&self, under: &str, except: &dyn Fn(&str) -> bool) -> Result<Vec<FileEntry>, FileError> {
         let mut found = Vec::new();
         let path = if under.is_empty() {
             Some(self.root.clone())
@@ -269,24 +272,25 @@ impl DataFolder {
         Ok(found)
     }
 
-    /// What is known of the plain file `name` without reading it, unless there is none.
+    /// Returns name, size and time of the plain file `name` without reading it; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// Fails when it is no plain file, or the system refuses.
-    pub fn find(&self, name: &str) -> Result<Option<Found>, FileError> {
+    /// Returns an error if it is no plain file, or the system refuses.
+    pub fn find(&self, name: &str) -> Result<Option<FileEntry>, FileError> {
         let Some(path) = self.existing(name)? else {
             return Ok(None);
         };
         match std::fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_file() => Ok(Some(Found::new(name.to_owned(), &metadata))),
+            Ok(metadata) if metadata.is_file() => Ok(Some(FileEntry::new(name.to_owned(), &metadata))),
             Ok(_) => Err(FileError::NotPlain(path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(FileError::io("read", &path)(error)),
         }
     }
 
-    /// The path of `name`, unless one of its folders is missing.
+    /// Returns the path of `name`; `None` if one of its folders is missing. Checks every folder on the way,
+    /// since the system would follow a link there.
     fn existing(&self, name: &str) -> Result<Option<PathBuf>, FileError> {
         let mut path = self.root.clone();
         let mut pieces = pieces(&self.root, name)?.peekable();
@@ -304,7 +308,7 @@ impl DataFolder {
         Ok(Some(path))
     }
 
-    /// The path of `name`, whose folders are made if they are missing.
+    /// Returns the path of `name` and creates its folders if they are missing.
     fn made(&self, name: &str) -> Result<PathBuf, FileError> {
         if let Some(path) = self.existing(name)? {
             return Ok(path);
@@ -323,7 +327,7 @@ impl DataFolder {
     }
 }
 
-/// The pieces of a name, none of which leads out of the folder.
+/// Splits a name into its segments, none of which leads out of the folder.
 fn pieces<'a>(root: &Path, name: &'a str) -> Result<impl Iterator<Item = &'a str>, FileError> {
     // On Windows a backslash stands between folders, and a colon behind a drive.
     let foreign = |piece: &str| cfg!(windows) && piece.contains(['\\', ':']);
@@ -342,7 +346,7 @@ fn list(
     folder: &Path,
     prefix: &str,
     (depth, except): (usize, &dyn Fn(&str) -> bool),
-    found: &mut Vec<Found>,
+    found: &mut Vec<FileEntry>,
 ) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -356,10 +360,10 @@ fn list(
         };
         let kind = entry.file_type()?;
         if kind.is_file() {
-            // One that is gone by now is not listed.
-            found.extend(entry.metadata().map(|metadata| Found::new(name, &metadata)));
+            // A file that another process removed meanwhile is left out.
+            found.extend(entry.metadata().map(|metadata| FileEntry::new(name, &metadata)));
         } else if kind.is_dir() && depth > 0 && !except(&name) {
-            // One that cannot be read keeps nobody from the others.
+            // A folder that cannot be read must not hide the others.
             let _ = list(&entry.path(), &name, (depth - 1, except), found);
         }
     }

@@ -1,4 +1,4 @@
-//! Files that grow by whole lines.
+//! Append-only files of lines.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -9,17 +9,18 @@ use super::error::FileError;
 use super::no_follow::open_plain;
 use super::system;
 
-/// A file that whole lines are appended to.
+/// An append-only file of lines.
 ///
-/// A line that a crash left without its end is closed before the next one is written, so the two never become one.
+/// A torn line, which a crash left without its newline, is closed before the next append, so that two records
+/// never merge into one.
 #[derive(Debug)]
 pub struct LineFile {
     file: File,
     path: PathBuf,
-    /// What the file was when it was opened.
+    /// Metadata at the time of opening, to detect that another process replaced the file.
     metadata: Metadata,
     len: u64,
-    /// Whether the last line may lack its end.
+    /// `true` if the last line may be torn, that is, may lack its newline.
     torn: bool,
 }
 
@@ -39,14 +40,19 @@ impl LineFile {
         })
     }
 
-    /// Appends `lines`, each with its newline, with one write. Returns where they begin.
+    /// Appends `lines`, each with its newline, with one write, and returns the offset of the first.
+    ///
+    /// One write call keeps records of concurrent appends apart (`O_APPEND`), and a crash tears at most the
+    /// last one.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses. What part of the lines was written is taken back, or closed by the next append.
+    /// Returns an error if the system refuses. A part that was written is truncated, or closed by the next
+    /// append.
     pub fn append(&mut self, lines: &[u8]) -> Result<u64, FileError> {
         if self.torn {
-            // What stands after the last newline is nobody's record; it must not be glued to the next one.
+            // The bytes after the last newline belong to a torn record. Closing them with a newline makes them
+            // a line of their own, which readers skip; without it they would corrupt the next record.
             self.write(b"\n")?;
         }
         let start = self.len;
@@ -67,38 +73,39 @@ impl LineFile {
         Ok(())
     }
 
-    /// Whether this still is the file at its place, as it was left: nobody else removed, replaced or changed it.
+    /// Returns `true` if this still is the file at its path, unchanged since the last append: no other process
+    /// removed, replaced or changed it.
     pub fn is_current(&self) -> bool {
-        // No other file can get the number of one that is open.
+        // The inode number of an open file cannot be reused, so equal numbers mean the same file.
         let seen = std::fs::symlink_metadata(&self.path);
         seen.is_ok_and(|seen| system::is_same_file(&seen, &self.metadata) && seen.len() == self.len)
     }
 
-    /// How many bytes the file has.
+    /// Returns the size of the file, in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether the file has no bytes.
+    /// Returns `true` if the file has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// A second handle of the same file, to sync it without holding up writers.
+    /// Returns a second handle of the file, to sync it without holding up writers.
     ///
     /// # Errors
     ///
-    /// Fails when the process has no handle left.
+    /// Returns an error if the process has no handle left.
     pub fn handle(&self) -> Result<File, FileError> {
         self.file.try_clone().map_err(FileError::io("opened again", &self.path))
     }
 
-    /// Takes away what stands before `offset`, in one step that a crash cannot leave half done. With `sync` it waits
-    /// until the disk has what is left.
+    /// Removes the bytes before `offset` atomically: the rest is written to a new file, which replaces this
+    /// one. With `sync` it returns once the disk has the rest.
     ///
     /// # Errors
     ///
-    /// Fails when the system refuses; then everything is still there.
+    /// Returns an error if the system refuses; then everything is still there.
     pub fn keep_from(&mut self, offset: u64, sync: bool) -> Result<(), FileError> {
         let failed = || FileError::io("shortened", &self.path);
         if offset >= self.len {
@@ -128,8 +135,8 @@ fn ends_torn(file: &mut File, len: u64) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Gives `each` line of `file` that has something in it, without its end. Returns how many were longer than `limit`
-/// bytes: they are skipped, and never held in memory whole.
+/// Calls `each` with every non-empty line of `file`, without its end. Returns the number of lines longer than
+/// `limit` bytes: they are skipped and never held in memory whole.
 pub(super) fn read(file: File, path: &Path, limit: u64, mut each: impl FnMut(&[u8])) -> Result<u64, FileError> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let (mut line, mut overlong, mut first) = (Vec::new(), 0, true);
@@ -157,7 +164,7 @@ pub(super) fn read(file: File, path: &Path, limit: u64, mut each: impl FnMut(&[u
     }
 }
 
-/// The text without the mark that some editors put before it.
+/// Returns the text without a byte order mark, which some editors write.
 pub fn without_bom(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }

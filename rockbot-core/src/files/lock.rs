@@ -1,4 +1,4 @@
-//! One process at a time.
+//! Advisory file locks: one process at a time.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -7,17 +7,18 @@ use super::error::FileError;
 use super::no_follow::open_plain;
 use super::system;
 
-/// Holds a file until it is dropped, so that one process at a time works on what the file stands for.
+/// An exclusive advisory lock on a file, held until it is dropped. The system releases it when the process
+/// dies, so a crash leaves no stale lock.
 #[derive(Debug)]
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Takes the file at `path`, which is made, with its folders, if it is missing.
+    /// Locks the file at `path`. Creates it, with its folders, if it is missing.
     ///
     /// # Errors
     ///
-    /// Fails with [`FileError::Locked`] when somebody holds it, here or in another process, when it is no plain file,
-    /// and when it cannot be made.
+    /// Returns [`FileError::Locked`] if the file is locked already, here or in another process, and an error
+    /// if it is not a plain file or cannot be created.
     pub fn take(path: &Path) -> Result<Self, FileError> {
         let file = plain_file(path)?;
         match file.try_lock() {
@@ -27,7 +28,8 @@ impl FileLock {
         }
     }
 
-    /// Takes `folder` by the file `lock` in it.
+    /// Locks `folder` by the file `lock` in it. That file stays: removing it would let two processes lock two
+    /// different files of the same name.
     pub(super) fn take_folder(folder: &Path) -> Result<Self, FileError> {
         Self::take(&folder.join("lock")).map_err(|error| match error {
             FileError::Locked(_) => FileError::Locked(folder.to_owned()),
@@ -38,17 +40,18 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing alone would not do: a child process that has just been forked holds a copy of the handle.
+        // Closing is not enough: a child process that has just been forked holds a copy of the handle, and
+        // with it the lock.
         let _ = self.0.unlock();
     }
 }
 
-/// Opens the plain file at `path` to be read and written. When it is missing, it is made, with its folders, and only
-/// its owner can read it. No link is followed.
+/// Opens the plain file at `path` for reading and writing. Creates it, with its folders, if it is missing,
+/// readable by its owner only. Follows no link.
 ///
 /// # Errors
 ///
-/// Fails when something else stands there, and when it cannot be opened or made.
+/// Returns an error if something else stands there, and when it cannot be opened or made.
 pub fn plain_file(path: &Path) -> Result<File, FileError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         system::make_folder(folder, true).map_err(FileError::io("made", folder))?;

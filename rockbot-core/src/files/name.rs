@@ -1,23 +1,23 @@
-//! File names from ids that anybody may have chosen.
+//! File names from ids that any sender may have chosen.
 
 use std::fmt::Write;
 
 use crate::store::StoreErrorKind;
 
-/// The longest id that can name a file, in bytes.
+/// Maximum length of an id that can name a file, in bytes.
 pub const MAX_ID_BYTES: usize = 1024;
 
-/// The longest piece of a name: file systems allow 255 bytes, and endings come behind it.
+/// Maximum length of one path segment: file systems allow 255 bytes, and endings are appended.
 const PIECE: usize = 200;
 
-/// Stands between the pieces of a long name, in whose folders they lie.
+/// Separator between the pieces of a long name, which are nested folders.
 const JOINT: &str = "+/+";
 
-/// An id that is too long to name a file.
+/// The error of an id that is too long to name a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id of {len} bytes is too long to name a file: use one of at most {MAX_ID_BYTES} bytes")]
 pub struct IdTooLong {
-    /// How long it is, in bytes.
+    /// Length of the id, in bytes.
     pub len: usize,
 }
 
@@ -27,11 +27,12 @@ impl From<&IdTooLong> for StoreErrorKind {
     }
 }
 
-/// The file name for `id`, without an ending: the id itself when it consists of `a-z`, `0-9`, `_`, `-` and dots between
-/// them. Every other byte becomes `%` and two hexadecimal digits.
+/// Encodes `id` as a file name, without an ending: the id itself if it consists of `a-z`, `0-9`, `_`, `-` and
+/// inner dots. Every other byte becomes `%` and two hexadecimal digits.
 ///
-/// No two ids share a name, also where upper and lower case are the same, and no name leaves its folder or means
-/// something to the system. A name of more than 200 characters is cut into nested folders, `first+/+second+/+last`.
+/// The encoding is injective, also on file systems that ignore case. No name leaves its folder or has a
+/// special meaning to the system. A name of more than 200 characters is cut into nested folders,
+/// `first+/+second+/+last`.
 ///
 /// ```
 /// use rockbot_core::files::{decode, encode};
@@ -44,7 +45,7 @@ impl From<&IdTooLong> for StoreErrorKind {
 ///
 /// # Errors
 ///
-/// Fails when the id is longer than [`MAX_ID_BYTES`].
+/// Returns an error if the id is longer than [`MAX_ID_BYTES`].
 pub fn encode(id: &str) -> Result<String, IdTooLong> {
     if id.len() > MAX_ID_BYTES {
         return Err(IdTooLong { len: id.len() });

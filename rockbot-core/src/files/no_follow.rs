@@ -1,4 +1,4 @@
-//! Opening a file without following a link.
+//! Opening files without following symbolic links.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -7,7 +7,8 @@ use std::path::Path;
 use super::error::FileError;
 use super::system;
 
-/// Opens a plain file, or, if it `may_make` one, makes it when it is missing. Never follows a link at its place.
+/// Opens a plain file, and creates it if it is missing and `may_make` allows it. Never follows a link at its
+/// path.
 pub(super) fn open_plain(
     path: &Path,
     options: &OpenOptions,
@@ -17,7 +18,8 @@ pub(super) fn open_plain(
     let seen = match std::fs::symlink_metadata(path) {
         Ok(seen) => seen,
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => {
-            // Making a file that must not exist follows no link either.
+            // `create_new` fails on a link, even on a dangling one, so a planted link is not followed here
+            // either.
             let file = options.clone().create_new(true).open(path).map_err(failed())?;
             let metadata = file.metadata().map_err(failed())?;
             return Ok(Some((file, metadata)));

@@ -1,16 +1,16 @@
-//! Whose a file is: each principal's files lie in a folder of their own.
+//! The folders of principals: each principal's files are in a folder of their own.
 
 use super::name::{IdTooLong, decode, encode};
 use crate::Principal;
 
-/// The folder of `principal`, relative to that of a store: none (the empty name) for `local`, `@{principal}` for
-/// others.
+/// Returns the folder of `principal`, relative to that of a store: the empty name for `local`, `@{principal}`
+/// for others.
 ///
-/// `@` is in no name of [`encode`], so nothing else can be named so.
+/// [`encode`] never emits `@`, so no other file can have such a name.
 ///
 /// # Errors
 ///
-/// Fails when the principal is longer than [`MAX_ID_BYTES`](super::MAX_ID_BYTES).
+/// Returns an error if the principal is longer than [`MAX_ID_BYTES`](super::MAX_ID_BYTES).
 pub fn folder_of(principal: &Principal) -> Result<String, IdTooLong> {
     Ok(match is_local(principal) {
         true => String::new(),
@@ -18,7 +18,7 @@ pub fn folder_of(principal: &Principal) -> Result<String, IdTooLong> {
     })
 }
 
-/// The name of the file that is called `name` in the folder of `principal`.
+/// Returns the name of the file that is called `name` in the folder of `principal`.
 ///
 /// ```
 /// use rockbot_core::files::{name_of, owner_of};
@@ -31,7 +31,7 @@ pub fn folder_of(principal: &Principal) -> Result<String, IdTooLong> {
 ///
 /// # Errors
 ///
-/// Fails as [`folder_of`] does.
+/// Returns an error as [`folder_of`] does.
 pub fn name_of(principal: &Principal, name: &str) -> Result<String, IdTooLong> {
     let folder = folder_of(principal)?;
     Ok(match folder.is_empty() {
@@ -40,19 +40,19 @@ pub fn name_of(principal: &Principal, name: &str) -> Result<String, IdTooLong> {
     })
 }
 
-/// Whose the file `name` is, and what it is called in the folder of its owner: [`name_of`] the other way round. `None`
-/// when it lies in a folder that is nobody's.
+/// Returns the principal that owns the file `name`, and the file's name in that principal's folder: the
+/// inverse of [`name_of`]. `None` for a file in a folder of no principal.
 pub fn owner_of(name: &str) -> Option<(Principal, &str)> {
     let Some(rest) = name.strip_prefix('@') else {
         return Some((Principal::default(), name));
     };
-    // The name of a principal may itself be cut into folders, all but the last of which end with `+`.
+    // A long principal's name is itself cut into folders, all but the last of which end with `+`.
     let (end, _) = rest.match_indices('/').find(|(at, _)| !rest[..*at].ends_with('+'))?;
     let principal = Principal::from(decode(&rest[..end])?);
     (!is_local(&principal)).then(|| (principal, &rest[end + 1..]))
 }
 
-/// Whether this is the principal whose files lie in the folder itself.
+/// Returns `true` for the principal whose files are in the store's own folder.
 pub(super) fn is_local(principal: &Principal) -> bool {
     *principal == Principal::default()
 }

@@ -1,7 +1,7 @@
-//! What differs between operating systems. What is not Unix is untried.
+//! Operations that differ between operating systems. Untested outside of Unix.
 //!
-//! Files and folders that are made here can only be read by their owner, since they hold conversations. Those that are
-//! there keep their permissions.
+//! Files and folders created here are readable by their owner only, since they hold conversations. Existing
+//! ones keep their permissions.
 
 #[cfg(unix)]
 pub(super) use unix::{is_same_file, make_folder, open_options, sync_folder};
@@ -30,7 +30,8 @@ mod unix {
         (one.dev(), one.ino()) == (other.dev(), other.ino())
     }
 
-    /// Makes new names in a folder survive power loss.
+    /// Syncs a folder, so that names created or renamed in it survive a power loss: syncing the file alone
+    /// syncs its contents only.
     pub(in crate::files) fn sync_folder(path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
@@ -42,7 +43,7 @@ mod portable {
     use std::io;
     use std::path::Path;
 
-    /// A file has the permissions of its folder.
+    /// Returns plain options: a file has the permissions of its folder.
     pub(in crate::files) fn open_options() -> OpenOptions {
         OpenOptions::new()
     }
@@ -51,12 +52,13 @@ mod portable {
         DirBuilder::new().recursive(with_parents).create(path)
     }
 
-    /// Nothing tells files apart, so a link that is planted between look and use is not seen.
+    /// Returns `true` always: the system has no file number, so a link planted between check and open is not
+    /// detected.
     pub(in crate::files) fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
         true
     }
 
-    /// A folder cannot be synced.
+    /// Does nothing: the system cannot sync a folder.
     pub(in crate::files) fn sync_folder(_: &Path) -> io::Result<()> {
         Ok(())
     }

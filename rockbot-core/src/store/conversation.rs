@@ -11,14 +11,15 @@ use super::StoreError;
 use crate::chat::Role;
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
-/// Remembers what was said in each session: a window of its last entries.
+/// A store of conversations: a window over the last entries of each session.
 #[async_trait]
 pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
-    /// Adds `entries`, in order. Entries of a turn that is there already are not added again.
+    /// Appends `entries`, in order. Idempotent by turn: entries of a turn that the session holds already are
+    /// skipped, so that a redelivered message leaves no duplicates.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn append(
         &self,
         principal: &Principal,
@@ -26,11 +27,11 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
         entries: Vec<ConversationTurn>,
     ) -> Result<(), StoreError>;
 
-    /// The last `limit` entries of a session, oldest first.
+    /// Returns the last `limit` entries of a session, oldest first.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn recent(
         &self,
         principal: &Principal,
@@ -38,53 +39,53 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ConversationTurn>, StoreError>;
 
-    /// Forgets a session.
+    /// Removes all entries of a session.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError>;
 
-    /// The sessions of `principal`, in the order of their ids.
+    /// Returns the sessions of `principal`, in the order of their ids.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Writes down what is only held back; called when the host stops. Does nothing by default.
+    /// Flushes writes that are held back. The host calls it at shutdown. Does nothing by default.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
-/// One thing that was said.
+/// An entry of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationTurn {
-    /// Who spoke; [`Role::System`] is the host, about a request that was not answered.
+    /// Role of the speaker; [`Role::System`] is the host, about a request that was not answered.
     pub role: Role,
-    /// What.
+    /// Text of the entry.
     pub content: String,
-    /// When.
+    /// Time of the entry.
     pub timestamp: Timestamp,
-    /// In which turn of the engine.
+    /// Turn of the engine that the entry belongs to; the key of deduplication.
     pub turn: TurnId,
 }
 
-/// How many entries a session keeps by default.
+/// Default size of the window of a session, in entries.
 const WINDOW: usize = 50;
 
-/// How many sessions are kept in memory.
+/// Default number of sessions that are kept in memory.
 const SESSIONS: usize = 10_000;
 
-/// Conversation memory of a process: gone when it ends.
+/// A [`ConversationMemory`] in memory, lost when the process ends.
 ///
-/// It keeps 10 000 sessions. Beyond that the one that was neither written nor read for the longest time is forgotten.
+/// Keeps 10 000 sessions by default and evicts the least recently used one beyond that; reading counts as use.
 #[derive(Debug)]
 pub struct InMemoryConversationMemory {
     window: usize,
@@ -95,7 +96,7 @@ pub struct InMemoryConversationMemory {
 #[derive(Debug, Default)]
 struct Sessions {
     windows: BTreeMap<Key, Window>,
-    /// When each was used, the longest ago first.
+    /// Sessions by the number of their last use, the least recently used first.
     uses: BTreeMap<u64, Key>,
     last_use: u64,
 }
@@ -115,12 +116,12 @@ impl Default for InMemoryConversationMemory {
 }
 
 impl InMemoryConversationMemory {
-    /// A memory that keeps the last 50 entries of each session.
+    /// Creates a memory that keeps the last 50 entries of each session.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A memory that keeps the last `window` entries of each session.
+    /// Creates a memory that keeps the last `window` entries of each session.
     pub fn with_window(window: usize) -> Self {
         Self {
             window,
@@ -129,7 +130,7 @@ impl InMemoryConversationMemory {
         }
     }
 
-    /// Keeping `most` sessions: 10 000 by default.
+    /// Sets the maximum number of sessions. Default 10 000.
     #[must_use]
     pub fn with_sessions(mut self, most: usize) -> Self {
         self.max_sessions = most;
@@ -137,17 +138,17 @@ impl InMemoryConversationMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {
-        // No code that can panic runs under the lock.
+        // No code that can panic runs under the lock, so a poisoned lock still guards consistent data.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Sessions {
-    /// Notes that a session is used now.
+    /// Marks a session as the most recently used.
     fn touch(&mut self, key: &Key) -> Option<&mut Window> {
         let window = self.windows.get_mut(key)?;
         self.uses.remove(&window.used);
-        // A new window has 0, which is nobody's.
+        // A new window has the number 0, which no use has.
         self.last_use += 1;
         window.used = self.last_use;
         self.uses.insert(self.last_use, key.clone());
@@ -160,7 +161,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets those that were not used for the longest time.
+    /// Evicts the least recently used sessions beyond `max`.
     fn keep(&mut self, most: usize) {
         while self.windows.len() > most
             && let Some((_, key)) = self.uses.pop_first()

@@ -1,4 +1,4 @@
-//! The conversation log: everything that was said, in all sessions, for those who learn from it afterwards.
+//! The conversation log: all entries of all sessions, for components that learn from them later.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -11,80 +11,84 @@ use super::per_principal::PerPrincipal;
 use crate::chat::Role;
 use crate::{Principal, SessionId, Timestamp};
 
-/// Remembers what was said, in the order in which it was said.
+/// An append-only log of conversations with committed reader positions.
 ///
-/// Each reader has a position of its own, which moves only when it says that it is done: a reader that fails
-/// reads the same entries again, and one reader takes nothing away from another.
+/// A host that has a log appends the entries of every turn, whatever its origin, before the reply is sent. A
+/// turn that a crash interrupts at that point may be logged twice.
+///
+/// A host that has a log appends the entries of every turn, whatever its origin, before the reply is sent. A
+/// turn that a crash interrupts at that point may be logged twice.
 ///
 /// A host that has a log adds what was said in every turn, whatever door its message came through, before the reply goes
 /// out. A turn that a crash interrupts just then may stand in it twice.
 #[async_trait]
 pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
-    /// Adds entries at the end, all together.
+    /// Appends entries, all of them or none.
     ///
     /// # Errors
     ///
-    /// Fails when the log cannot be written.
+    /// Returns an error if the log cannot be written.
     async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError>;
 
-    /// The next `limit` entries for `reader`, from where it last committed; a new reader starts at the oldest.
+    /// Returns the next `limit` entries for `reader`, from its committed position; a new reader starts at the
+    /// oldest entry.
     ///
     /// # Errors
     ///
-    /// Fails when the log cannot be read.
+    /// Returns an error if the log cannot be read.
     async fn read(&self, principal: &Principal, reader: &str, limit: usize) -> Result<LogBatch, StoreError>;
 
-    /// Moves `reader` forward to `offset`. Moving backwards, or beyond the end, does nothing.
+    /// Commits `offset` as the position of `reader`. A position never moves backwards or beyond the end: such
+    /// commits are ignored.
     ///
     /// # Errors
     ///
-    /// Fails when the position cannot be written.
+    /// Returns an error if the position cannot be written.
     async fn commit(&self, principal: &Principal, reader: &str, offset: LogOffset) -> Result<(), StoreError>;
 
-    /// Forgets the entries before `offset`, read or not. What was appended since stays.
+    /// Removes the entries before `offset`, read or not. Entries appended since are kept.
     ///
     /// # Errors
     ///
-    /// Fails when the log cannot be written.
+    /// Returns an error if the log cannot be written.
     async fn trim(&self, principal: &Principal, offset: LogOffset) -> Result<(), StoreError>;
 }
 
-/// One thing that was said.
+/// An entry of the conversation log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
-    /// In which conversation.
+    /// Session of the entry.
     pub session_id: SessionId,
-    /// Who spoke.
+    /// Role of the speaker.
     pub role: Role,
-    /// What.
+    /// Text of the entry.
     pub content: String,
-    /// When.
+    /// Time of the entry.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
 }
 
-/// A position in a log: how many entries were ever appended before it.
+/// A position in a log: the number of entries that were ever appended before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LogOffset(pub u64);
 
-/// Some entries of a log, in order.
+/// A batch of log entries, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogBatch {
-    /// The entries; none when the reader has seen all.
+    /// Entries of the batch; empty if the reader has read all.
     pub entries: Vec<LogEntry>,
-    /// What the reader commits when it is done with them.
+    /// Position to commit once the batch is processed.
     pub next: LogOffset,
 }
 
-/// How many entries of a principal are kept in memory.
+/// Maximum number of entries of a principal that are kept in memory.
 const MOST: usize = 10_000;
 
-/// A log of a process: gone when it ends.
+/// A [`ConversationLog`] in memory, lost when the process ends.
 ///
-/// It keeps the newest 10 000 entries of each principal. Older ones are forgotten, also by readers that have not seen
-/// them.
+/// Keeps the newest 10 000 entries of each principal and drops older ones, read or not.
 #[derive(Debug, Default)]
 pub struct InMemoryConversationLog {
     logs: PerPrincipal<Log>,
@@ -93,7 +97,7 @@ pub struct InMemoryConversationLog {
 #[derive(Debug, Default)]
 struct Log {
     entries: VecDeque<LogEntry>,
-    /// How many entries were forgotten: the offset of the first one that is left.
+    /// Number of removed entries: the offset of the first one that is left.
     start: u64,
     readers: BTreeMap<String, u64>,
 }
@@ -103,7 +107,7 @@ impl Log {
         self.start + self.entries.len() as u64
     }
 
-    /// How many of the entries that are left come before `offset`.
+    /// Returns the number of remaining entries before `offset`.
     fn index(&self, offset: u64) -> usize {
         let index = offset.clamp(self.start, self.end()) - self.start;
         usize::try_from(index).unwrap_or(usize::MAX)
@@ -140,7 +144,7 @@ impl Log {
 }
 
 impl InMemoryConversationLog {
-    /// A log without entries.
+    /// Creates an empty log.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! How much a memory still matters: what is never learned again fades.
+//! Decay of importance: a memory that is not learned again fades.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::Timestamp;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How importance fades with time since an entry was learned last.
+/// The decay of importance with the time since an entry was last learned: exponential after a grace period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decay {
-    /// For how long it stays as it is. Default 30 days.
+    /// Grace period without decay. Default 30 days.
     pub grace: Duration,
-    /// After how much more time it is half as important. Default 45 days; zero means that nothing fades.
+    /// Half-life after the grace period. Default 45 days; zero disables decay.
     pub half_life: Duration,
-    /// What it never falls below, unless it was lower from the beginning. Default 0.1.
+    /// Lower bound, unless the score was lower from the beginning. Default 0.1.
     pub floor: f64,
 }
 
@@ -29,7 +29,8 @@ impl Default for Decay {
 }
 
 impl Decay {
-    /// How important `entry` is at `now`, from 0 to 1. The entry keeps its score: learned once more, it matters as before.
+    /// Returns the importance of `entry` at `now`, from 0 to 1. The stored score is unchanged, so an entry
+    /// that is learned again regains it.
     ///
     /// ```
     /// use rockbot_core::Timestamp;
@@ -42,7 +43,7 @@ impl Decay {
     /// assert_eq!([at(0), at(30), at(75), at(1_000)], [0.5, 0.5, 0.25, 0.1]);
     /// ```
     pub fn importance(&self, entry: &MemoryEntry, now: Timestamp) -> f64 {
-        // Files can say anything.
+        // A file may hold any number.
         let score = match entry.importance_score {
             score if score.is_finite() => score.clamp(0.0, 1.0),
             _ => 0.5,

@@ -13,38 +13,42 @@ use super::{StoreError, StoreErrorKind};
 use crate::search::Ranked;
 use crate::{MemoryId, Principal, Timestamp};
 
-/// Remembers facts.
+/// A store of facts that outlive their conversation.
+///
+/// Concurrent changes use optimistic concurrency: [`replace`](Self::replace) is a compare-and-swap, and
+/// [`LongTermMemoryExt::update`] is the loop around it. Entries are archived rather than deleted, so that a
+/// wrong decision can be undone.
 #[async_trait]
 pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
-    /// The entry `id`, archived or not.
+    /// Returns the entry `id`, archived or not.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn get(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
 
-    /// Keeps an entry, in place of one with the same id.
+    /// Stores an entry, in place of one with the same id.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError>;
 
-    /// Keeps an entry, unless a live one [says the same](MemoryEntry::says_the_same_as): then that one is
-    /// [reinforced](MemoryEntry::reinforce), and there is no second copy. Of several calls at once with the same words
-    /// one adds.
+    /// Stores an entry unless a live one [says the same](MemoryEntry::says_the_same_as): that one is
+    /// [reinforced](MemoryEntry::reinforce) instead, so no duplicate arises. Of several concurrent calls with
+    /// the same words exactly one adds.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError>;
 
-    /// Puts `after` in the place of `before`, if `before` still stands there as it is. Returns whether it did; never
-    /// when their ids differ.
+    /// Replaces `before` by `after` if the stored entry still equals `before` (compare-and-swap). Returns
+    /// `true` if it did; always `false` if their ids differ.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn replace(
         &self,
         principal: &Principal,
@@ -52,33 +56,34 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
         after: MemoryEntry,
     ) -> Result<bool, StoreError>;
 
-    /// Removes an entry for good and returns it. [`LongTermMemoryExt::archive`] can be undone.
+    /// Deletes an entry permanently and returns it. [`LongTermMemoryExt::archive`] can be undone.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
 
-    /// Removes for good, for all principals, the entries that were archived before `before`, and returns how many. What
-    /// cannot be read stays, and so does what a person changed since, as far as the memory can tell.
+    /// Deletes permanently, for all principals, the entries archived before `before`, and returns their
+    /// number. Data that cannot be read is kept, and so are entries that a person edited since, as far as the
+    /// memory can tell.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written; what went before is gone.
+    /// Returns an error if the memory cannot be written; entries deleted before the error stay deleted.
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError>;
 
-    /// All entries, archived ones too, in the order of their ids.
+    /// Returns all entries, archived ones included, in the order of their ids.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError>;
 
-    /// The entries that `query` asks for, the best first.
+    /// Returns the entries that match `query`, best first.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn search(
         &self,
         principal: &Principal,
@@ -88,7 +93,7 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What follows from the operations of a [`LongTermMemory`].
+/// Operations that every [`LongTermMemory`] has, built on its compare-and-swap.
 #[async_trait]
 pub trait LongTermMemoryExt: LongTermMemory {
     /// Updates an entry by optimistic concurrency, and returns the stored result; `None` if there is no such entry.
@@ -141,12 +146,12 @@ pub trait LongTermMemoryExt: LongTermMemory {
         self.try_update::<StoreError>(principal, id, change).await
     }
 
-    /// Hides an entry from searches, and says why. It can still be read, and comes back with
-    /// [`LongTermMemoryExt::restore`]. Returns it as it is then; `None` when there is none.
+    /// Archives an entry: searches no longer return it, it can still be read, and
+    /// [`LongTermMemoryExt::restore`] undoes it. Returns the stored result; `None` if there is no such entry.
     ///
     /// # Errors
     ///
-    /// Fails as [`LongTermMemoryExt::update`] does.
+    /// Returns an error as [`LongTermMemoryExt::update`] does.
     async fn archive(
         &self,
         principal: &Principal,
@@ -161,11 +166,11 @@ pub trait LongTermMemoryExt: LongTermMemory {
         self.update(principal, id, archive).await
     }
 
-    /// Undoes [`LongTermMemoryExt::archive`], and that another entry took the place of this one.
+    /// Restores an entry: undoes [`LongTermMemoryExt::archive`], and that another entry superseded this one.
     ///
     /// # Errors
     ///
-    /// Fails as [`LongTermMemoryExt::update`] does.
+    /// Returns an error as [`LongTermMemoryExt::update`] does.
     async fn restore(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
         let restore = |entry: &mut MemoryEntry| {
             (entry.archived_at, entry.archive_reason, entry.superseded_by) = (None, None, None);
@@ -179,14 +184,14 @@ impl<M: LongTermMemory + ?Sized> LongTermMemoryExt for M {}
 /// Maximum number of attempts of an update while other writers change the same entry.
 const MAX_ATTEMPTS: usize = 100;
 
-/// Long-term memory of a process: gone when it ends.
+/// A [`LongTermMemory`] in memory, lost when the process ends.
 #[derive(Debug, Default)]
 pub struct InMemoryLongTermMemory {
     entries: PerPrincipal<BTreeMap<MemoryId, Arc<MemoryEntry>>>,
 }
 
 impl InMemoryLongTermMemory {
-    /// A memory without entries.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self::default()
     }

@@ -9,17 +9,17 @@ use super::StorePath;
 use crate::chat::Provenance;
 use crate::{MemoryId, Timestamp};
 
-/// What became of an entry that was to be remembered.
+/// The result of remembering an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Remembered {
-    /// It was new, and stands there now.
+    /// The entry was new and is stored now.
     Added(Arc<MemoryEntry>),
-    /// This one said the same already.
+    /// This stored entry said the same and was reinforced.
     Reinforced(Arc<MemoryEntry>),
 }
 
 impl Remembered {
-    /// The entry that stands there now.
+    /// Returns the entry that is stored now.
     pub fn entry(&self) -> &Arc<MemoryEntry> {
         match self {
             Self::Added(entry) | Self::Reinforced(entry) => entry,
@@ -27,49 +27,49 @@ impl Remembered {
     }
 }
 
-/// A fact.
+/// A fact in long-term memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryEntry {
-    /// The entry.
+    /// Unique id of the entry.
     pub id: MemoryId,
-    /// The fact.
+    /// Text of the fact.
     pub content: String,
-    /// Under what it is filed, such as `projects/rust`.
+    /// Category, such as `projects/rust`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<StorePath>,
-    /// Words to find it by.
+    /// Tags, which searches match too.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// When it was learned first.
+    /// Time at which the fact was first learned.
     #[serde(with = "crate::rfc3339")]
     pub created_at: Timestamp,
-    /// When it was changed last.
+    /// Time of the last change.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// Anything else, for programs.
+    /// Further properties, for programs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// How much it matters, from 0 to 1: 0.5 unless somebody says otherwise.
+    /// Importance, from 0 to 1. Default 0.5.
     #[serde(default = "medium")]
     pub importance_score: f64,
-    /// When it was learned last; `None` means [`created_at`](Self::created_at). Changing an entry is not learning it
-    /// again.
+    /// Time at which the fact was last learned; `None` means [`created_at`](Self::created_at). Editing an
+    /// entry does not count as learning it again.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
-    /// How often it was learned: once unless somebody says otherwise.
+    /// Number of times that the fact was learned. Default 1.
     #[serde(default = "once")]
     pub reinforcement_count: u32,
-    /// Since when it is hidden from searches.
+    /// Time of archiving; searches skip an archived entry.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<Timestamp>,
-    /// Why.
+    /// Reason of archiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_reason: Option<String>,
-    /// Which entry says better what this one said: it hides this one from searches.
+    /// Entry that supersedes this one, which searches skip then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<MemoryId>,
-    /// Where it came from: what was learned from untrusted text is not trusted.
+    /// Provenance: a fact learned from untrusted text is untrusted.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
 }
@@ -83,7 +83,7 @@ fn once() -> u32 {
 }
 
 impl MemoryEntry {
-    /// A fact of medium importance that was learned `now`, for the first time.
+    /// Creates a fact of medium importance that was first learned at `now`.
     pub fn new(id: impl Into<MemoryId>, content: impl Into<String>, now: Timestamp, provenance: Provenance) -> Self {
         Self {
             id: id.into(),
@@ -103,37 +103,38 @@ impl MemoryEntry {
         }
     }
 
-    /// When it was archived, if its times can be believed: of one that was archived before it was learned nobody knows, since a
-    /// clock was wrong.
+    /// Returns the time of archiving if it is credible. `None` for an entry that was archived before it was
+    /// learned: clock skew, so its true time is unknown.
     pub fn credibly_archived_at(&self) -> Option<Timestamp> {
         self.archived_at.filter(|at| *at >= self.created_at)
     }
 
-    /// Whether it was archived before `before`, as far as its times can be believed.
+    /// Returns `true` if the entry was archived before `before`, as far as its times are credible.
     pub fn was_archived_before(&self, before: Timestamp) -> bool {
         self.credibly_archived_at().is_some_and(|at| at < before)
     }
 
-    /// When it was learned last.
+    /// Returns the time at which the fact was last learned.
     pub fn last_seen(&self) -> Timestamp {
         self.last_seen_at.unwrap_or(self.created_at)
     }
 
-    /// Whether searches find it: it is not archived, and none took its place.
+    /// Returns `true` if searches return the entry: it is neither archived nor superseded.
     pub fn is_live(&self) -> bool {
         self.archived_at.is_none() && self.superseded_by.is_none()
     }
 
-    /// What searches look at: the fact, its tags and its category.
+    /// Returns the text that searches match: the fact, its tags and its category.
     pub fn searched_text(&self) -> String {
         let category = self.category.as_ref().map_or("", StorePath::as_str);
         [&self.content, &*self.tags.join("\n"), category].join("\n")
     }
 
-    /// Whether `other` has the same words in the same order, whatever their case, the blanks between them and the
-    /// punctuation around them. A minus sign, a currency or a question mark is a difference.
+    /// Returns `true` if `other` has the same words in the same order. Case, white space and surrounding
+    /// punctuation are ignored; a minus sign, a currency or a question mark is a difference.
     ///
-    /// It is strict, since `was born in 1980` and `was born in 1981` are nearly the same words and not the same fact.
+    /// The comparison is strict, since `was born in 1980` and `was born in 1981` are nearly the same words and
+    /// not the same fact.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let mut words = words(&self.content).peekable();
         match words.peek() {
@@ -142,16 +143,16 @@ impl MemoryEntry {
         }
     }
 
-    /// Whether the words of `text` stand in this entry, one after the other, as [`says_the_same_as`](Self::says_the_same_as)
-    /// compares them. A text without words stands nowhere.
+    /// Returns `true` if the entry contains the words of `text`, consecutively, compared as by
+    /// [`says_the_same_as`](Self::says_the_same_as). Always `false` for a text without words.
     pub fn has_words_of(&self, text: &str) -> bool {
         let in_a_row = |text: &str| format!(" {} ", words(text).collect::<Vec<_>>().join(" "));
         let wanted = in_a_row(text);
         !wanted.trim().is_empty() && in_a_row(&self.content).contains(&wanted)
     }
 
-    /// What the entry says, without what makes no difference: the same text for entries that
-    /// [say the same](Self::says_the_same_as), and for no others. For stores that find them by an index.
+    /// Returns the normalized text: equal for entries that [say the same](Self::says_the_same_as), and for no
+    /// others. For stores that find duplicates by an index.
     pub fn wording(&self) -> String {
         let words: Vec<_> = words(&self.content).collect();
         match words.is_empty() {
@@ -160,10 +161,10 @@ impl MemoryEntry {
         }
     }
 
-    /// Takes in that the same was learned once more, as `by`. The entry keeps its words and category; the earlier
-    /// beginning, the later moment, the higher importance and the higher trust hold; counts add up; tags and metadata
-    /// are completed. Nothing changes when `by` is trusted less: otherwise any web page could make a fact look well
-    /// established.
+    /// Merges `by`, another occurrence of the same fact. The entry keeps its words and category; the earlier
+    /// creation, the later time, the higher importance and the higher trust win; counts add up; tags and
+    /// metadata are merged. An occurrence of lower trust changes nothing: otherwise any web page could make a
+    /// fact look well established.
     pub fn reinforce(&mut self, by: &Self) {
         if by.provenance.trust < self.provenance.trust {
             return;
@@ -184,7 +185,7 @@ impl MemoryEntry {
     }
 }
 
-/// Punctuation that stands around words and does not change what is said.
+/// Punctuation around words, ignored in comparisons.
 const AROUND_WORDS: [char; 10] = ['.', ',', ';', ':', '!', '"', '\'', '(', ')', '…'];
 
 fn words(text: &str) -> impl Iterator<Item = String> {
@@ -192,7 +193,8 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// What is to be kept when `entry` is to be remembered among `known`: for authors of stores.
+/// Decides how to store `entry` among the `known` entries: for implementers of
+/// [`LongTermMemory::remember`](super::LongTermMemory::remember).
 pub fn remembered<'a>(known: impl IntoIterator<Item = &'a Arc<MemoryEntry>>, entry: MemoryEntry) -> Remembered {
     let mut live = known.into_iter().filter(|known| known.is_live());
     match live.find(|known| known.says_the_same_as(&entry)) {

@@ -1,4 +1,4 @@
-//! What is asked of long-term memory.
+//! Queries of long-term memory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::memory_entry::MemoryEntry;
 use crate::Timestamp;
 use crate::search::{Bm25Ranker, Ranked};
 
-/// Which entries of a [`LongTermMemory`](super::LongTermMemory) somebody is looking for: by default the 20 newest.
+/// A query of a [`LongTermMemory`](super::LongTermMemory). The default matches the 20 newest entries.
 ///
 /// ```
 /// use rockbot_core::store::MemoryQuery;
@@ -20,22 +20,22 @@ use crate::search::{Bm25Ranker, Ranked};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryQuery {
-    /// Words that an entry should have: those that have none of them are left out, and those that fit best come first.
-    /// Empty by default: then those that were learned or changed last come first.
+    /// Search words: entries with none of them are skipped, the best matches come first. Empty by default: the
+    /// most recently learned or changed entries come first.
     pub text: String,
-    /// Entries of this category and those below it.
+    /// Category, subcategories included.
     pub category: Option<StorePath>,
-    /// Tags that an entry must all have, whatever their case.
+    /// Tags that an entry must all have, ignoring case.
     pub tags: Vec<String>,
-    /// Entries that were created then or later.
+    /// Earliest time of creation, inclusive.
     pub created_after: Option<Timestamp>,
-    /// Entries that were created then or earlier.
+    /// Latest time of creation, inclusive.
     pub created_before: Option<Timestamp>,
-    /// Entries whose text came from there, such as `tool:web_browse`.
+    /// Source of the text, such as `tool:web_browse`.
     pub source: Option<String>,
-    /// Whether entries are found that are not live: archived ones, and those whose place another took. Default `false`.
+    /// Whether archived and superseded entries match too. Default `false`.
     pub with_archived: bool,
-    /// How many entries at most. Default 20.
+    /// Maximum number of entries. Default 20.
     pub limit: usize,
 }
 
@@ -55,7 +55,7 @@ impl Default for MemoryQuery {
 }
 
 impl MemoryQuery {
-    /// The 20 entries that fit `text` best.
+    /// Creates a query for the 20 entries that match `text` best.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -63,7 +63,7 @@ impl MemoryQuery {
         }
     }
 
-    /// Whether an entry has everything that is asked for but the words.
+    /// Returns `true` if an entry passes all filters but the search words.
     pub fn admits(&self, entry: &MemoryEntry) -> bool {
         let has_tag = |tag: &String| entry.tags.iter().any(|own| own.to_lowercase() == tag.to_lowercase());
         let category = |wanted| entry.category.as_ref().is_some_and(|own| own.is_within(wanted));
@@ -78,7 +78,7 @@ impl MemoryQuery {
                 .is_none_or(|source| entry.provenance.source == *source)
     }
 
-    /// Answers the query from all `entries`, by reading each: for stores without an index.
+    /// Returns the matches among all `entries`, reading each: for stores without an index.
     pub fn rank(&self, entries: impl IntoIterator<Item = Arc<MemoryEntry>>) -> Vec<Ranked<Arc<MemoryEntry>>> {
         let admitted = entries.into_iter().filter(|entry| self.admits(entry));
         if self.text.trim().is_empty() {
@@ -90,7 +90,8 @@ impl MemoryQuery {
         found
     }
 
-    /// The newest of `entries`, the newest first, each with a score of 1: what a query without words asks for.
+    /// Returns the newest of `entries`, newest first, each with a score of 1: the answer to a query without
+    /// words.
     pub fn newest(&self, entries: impl IntoIterator<Item = Arc<MemoryEntry>>) -> Vec<Ranked<Arc<MemoryEntry>>> {
         let mut entries: Vec<_> = entries.into_iter().collect();
         let moment = |entry: &Arc<MemoryEntry>| entry.updated_at.max(Some(entry.last_seen()));

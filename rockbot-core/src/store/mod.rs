@@ -1,6 +1,11 @@
-//! What an agent remembers: narrow traits, each with an in-memory version.
+//! Stores of what an agent remembers: narrow traits, each with an in-memory version.
 //!
-//! Every operation takes the [`Principal`](crate::Principal) on whose behalf it is done; nothing is ever read across principals.
+//! To write a store, implement one of the traits, report failures as [`StoreError`] with the right
+//! [`StoreErrorKind`], and run the conformance suite of `testing::conformance` for the trait. The module
+//! `files` holds what stores in files share.
+//!
+//! Every operation takes the [`Principal`](crate::Principal) on whose behalf it runs. No operation but a purge
+//! crosses principals.
 
 mod chunk_keys;
 mod conversation;
@@ -44,7 +49,7 @@ pub use working_note::{DEFAULT_TTL, WorkingEntry, WorkingMemoryError, WorkingNot
 use crate::chat::Provenance;
 use crate::context::Trust;
 
-/// Where a text came from that another program stored, which did not say.
+/// Returns the provenance of a text that another program stored without one: unknown and untrusted.
 fn unknown_provenance() -> Provenance {
     Provenance {
         source: "unknown".into(),

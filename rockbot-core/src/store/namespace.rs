@@ -1,12 +1,11 @@
-//! Where work keeps its notes, and what a key means that a model wrote.
+//! Namespaces of working memory, and the resolution of keys that a model wrote.
 
 use super::{PathError, StorePath};
 use crate::{CallContext, Digest, SessionId};
 
-/// The part of working memory in which some work keeps its notes, such as `session/abc`.
+/// The part of working memory that belongs to some work, such as `session/abc`.
 ///
-/// The one place that says what a key means: with a `/` in it a key is a whole path, without one it belongs to the
-/// namespace.
+/// Resolves keys: a key with a `/` is a whole path, a key without one belongs to the namespace.
 ///
 /// ```
 /// use rockbot_core::store::Namespace;
@@ -19,27 +18,28 @@ use crate::{CallContext, Digest, SessionId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace(StorePath);
 
-/// What may be done with entries of working memory.
+/// The access that some work has to entries of working memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// Nothing.
+    /// No access.
     None,
-    /// They may be read and deleted.
+    /// Read and delete.
     Take,
-    /// They may be written, too.
+    /// Read, delete and write.
     Full,
 }
 
-/// The longest session id that stands in a path as it is, in bytes.
+/// Maximum length of a session id that appears in a path unchanged, in bytes.
 const MAX_SESSION: usize = 128;
 
 impl Namespace {
-    /// The namespace below `path`.
+    /// Creates the namespace below `path`.
     pub fn new(path: StorePath) -> Self {
         Self(path)
     }
 
-    /// `session/{id}`. An id that is no segment of a path, or begins with `~`, is named by its digest: `session/~{digest}`.
+    /// Returns the namespace of a session, `session/{id}`. An id that is not a valid segment, or begins with
+    /// `~`, is replaced by its digest: `session/~{digest}`.
     pub fn of_session(session: &SessionId) -> Self {
         let id = session.as_str();
         let is_segment = id.len() <= MAX_SESSION && !id.contains('/') && !id.starts_with('~');
@@ -50,24 +50,24 @@ impl Namespace {
         Self(named.unwrap_or_else(|| digest().expect("a digest is a segment")))
     }
 
-    /// Where the work of `cx` keeps its notes: in the namespace that was attached to it with
-    /// [`CallContext::with_extension`], else in that of its session.
+    /// Returns the namespace of the work of `cx`: the one attached with [`CallContext::with_extension`], else
+    /// that of its session.
     pub fn of(cx: &CallContext) -> Self {
         let attached = cx.extension::<Self>().cloned();
         attached.unwrap_or_else(|| Self::of_session(cx.session()))
     }
 
-    /// The path of the namespace.
+    /// Returns the path of the namespace.
     pub fn path(&self) -> &StorePath {
         &self.0
     }
 
-    /// What the work of `cx` may do with what is kept under `path`.
+    /// Returns the access that the work of `cx` has to entries under `path`.
     ///
-    /// Everything with what is its own, which is its [namespace](Self::of), that of its session and what was taken out of
-    /// their conversations (`stash/…`), and with what lies in `shared/…`. Nothing with what belongs to another session. All
-    /// other namespaces belong to work of the same person, such as `patrol/…` and `subagent/…`, and are there to hand over
-    /// findings: they can be read and cleared away.
+    /// Full access to its own [namespace](Self::of), that of its session, what was offloaded from their
+    /// conversations (`stash/…`) and `shared/…`. None to what belongs to another session. All other
+    /// namespaces, such as `patrol/…` and `subagent/…`, belong to work of the same person and hand over
+    /// findings: their entries can be read and deleted.
     pub fn access(cx: &CallContext, path: &StorePath) -> Access {
         let own = [Self::of(cx), Self::of_session(cx.session())];
         if own.iter().any(|own| own.owns(path)) {
@@ -88,11 +88,11 @@ impl Namespace {
         path.is_within(&self.0) || is_stashed.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// The path that `key` means.
+    /// Resolves `key` to a path.
     ///
     /// # Errors
     ///
-    /// Fails when that is no path.
+    /// Returns an error if the result is not a valid path.
     pub fn resolve(&self, key: &str) -> Result<StorePath, PathError> {
         if key.contains('/') {
             StorePath::new(key)

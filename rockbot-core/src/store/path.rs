@@ -1,4 +1,4 @@
-//! Names with slashes: of skills, of categories, of entries in working memory.
+//! Paths: names with slashes, of skills, categories and entries of working memory.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest path, in bytes.
+/// Maximum length of a path, in bytes.
 const MAX_BYTES: usize = 512;
 
-/// A name made of segments with slashes between them, such as `mcp/email`. Case matters.
+/// A name of segments separated by slashes, such as `mcp/email`. Case-sensitive.
 ///
 /// ```
 /// # use rockbot_core::store::StorePath;
@@ -24,12 +24,12 @@ const MAX_BYTES: usize = 512;
 pub struct StorePath(Arc<str>);
 
 impl StorePath {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
     ///
-    /// Fails when it is longer than 512 bytes, when a segment is empty, `.` or `..` or has blanks around it, and
-    /// when there is a backslash or control character in it.
+    /// Returns an error if the text is longer than 512 bytes, if a segment is empty, `.`, `..` or has
+    /// surrounding white space, or if it contains a backslash or a control character.
     pub fn new(text: &str) -> Result<Self, PathError> {
         let is_segment = |segment: &str| {
             !matches!(segment, "" | "." | "..")
@@ -42,23 +42,23 @@ impl StorePath {
         Ok(Self(text.into()))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The segments, in order.
+    /// Returns the segments, in order.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
 
-    /// The first two segments, such as `session/abc`: the namespace of an entry in working memory.
+    /// Returns the first two segments, such as `session/abc`: the namespace of an entry in working memory.
     pub fn namespace(&self) -> &str {
         let end = self.0.match_indices('/').nth(1).map_or(self.0.len(), |(at, _)| at);
         &self.0[..end]
     }
 
-    /// Whether this is `parent`, or lies below it. `ab` is not within `a`.
+    /// Returns `true` if the path equals `parent` or is below it. `ab` is not within `a`.
     pub fn is_within(&self, parent: &Self) -> bool {
         let rest = self.0.strip_prefix(&*parent.0);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -97,7 +97,7 @@ impl fmt::Debug for StorePath {
     }
 }
 
-/// A text that is no path.
+/// The error of a text that is not a valid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a name here: use words with single slashes between them, such as `projects/rust`")]
 pub struct PathError(String);

@@ -1,4 +1,4 @@
-//! What the in-memory stores have in common: a value for each principal, behind one lock.
+//! State per principal behind one lock, shared by the in-memory stores.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::Principal;
 pub(super) struct PerPrincipal<T>(Mutex<BTreeMap<Principal, T>>);
 
 impl<T: Default> PerPrincipal<T> {
-    /// Looks at the value of `principal`; one that was never written is empty.
+    /// Reads the value of `principal`; one that was never written is empty.
     pub(super) fn read<R>(&self, principal: &Principal, read: impl FnOnce(&T) -> R) -> R {
         match self.lock().get(principal) {
             Some(value) => read(value),
@@ -28,7 +28,7 @@ impl<T: Default> PerPrincipal<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Principal, T>> {
-        // No code that can panic runs under the lock.
+        // No code that can panic runs under the lock, so a poisoned lock still guards consistent data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Rules: what the person told the agent to keep to, in every turn, and where that person is.
+//! Rules: standing instructions of the user for every turn, and the user's time zone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,42 +10,43 @@ use super::StoreError;
 use super::per_principal::PerPrincipal;
 use crate::Principal;
 
-/// Remembers the rules, in the order in which they were added, and the time zone of the person who gave them.
+/// A store of rules, in the order in which they were added, and of the time zone of the user.
 #[async_trait]
 pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
-    /// Adds a rule. Returns whether it is new: one that differs only in its case is there already.
+    /// Adds a rule. Returns `false` if an equal rule exists; case is ignored.
     ///
     /// # Errors
     ///
-    /// Fails when the rules cannot be written.
+    /// Returns an error if the rules cannot be written.
     async fn add(&self, principal: &Principal, rule: Rule) -> Result<bool, StoreError>;
 
-    /// Removes a rule, whatever its case. Returns whether there was one.
+    /// Removes a rule, ignoring case. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// Fails when the rules cannot be written.
+    /// Returns an error if the rules cannot be written.
     async fn remove(&self, principal: &Principal, rule: &Rule) -> Result<bool, StoreError>;
 
-    /// All rules of `principal`.
+    /// Returns all rules of `principal`.
     ///
     /// # Errors
     ///
-    /// Fails when the rules cannot be read.
+    /// Returns an error if the rules cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError>;
 
-    /// The time zone in which `principal` is, as it was kept; `None` when nobody said. People may have written anything.
+    /// Returns the stored time zone of `principal`; `None` if it is not set. The text may be invalid: users
+    /// can edit it by hand.
     ///
     /// # Errors
     ///
-    /// Fails when it cannot be read.
+    /// Returns an error if it cannot be read.
     async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError>;
 
-    /// Keeps in which time zone `principal` is: an IANA name such as `Europe/Paris`, which the caller has checked.
+    /// Sets the time zone of `principal`: an IANA name such as `Europe/Paris`, which the caller has validated.
     ///
     /// # Errors
     ///
-    /// Fails when it cannot be written.
+    /// Returns an error if it cannot be written.
     async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError>;
 }
 
@@ -61,20 +62,20 @@ pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
 pub struct Rule(Arc<str>);
 
 impl Rule {
-    /// The rule that `text` says: without list marks before it, its blanks and line ends single blanks. `None`
-    /// when nothing is left.
+    /// Parses a rule: strips leading list marks and collapses white space and line ends. Returns `None` if no
+    /// text is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim_start_matches(|c: char| matches!(c, '-' | '*' | '#') || c.is_whitespace());
         let words: Vec<_> = text.split_whitespace().collect();
         (!words.is_empty()).then(|| Self(words.join(" ").into()))
     }
 
-    /// The rule as text.
+    /// Returns the rule as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is `other`, whatever the case.
+    /// Returns `true` if both rules are equal, ignoring case.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.0.to_lowercase() == other.0.to_lowercase()
     }
@@ -86,7 +87,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Rules of a process: gone when it ends.
+/// A [`RulesStore`] in memory, lost when the process ends.
 #[derive(Debug, Default)]
 pub struct InMemoryRulesStore {
     rules: PerPrincipal<Vec<Rule>>,
@@ -94,7 +95,7 @@ pub struct InMemoryRulesStore {
 }
 
 impl InMemoryRulesStore {
-    /// A store without rules.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Skills: what the agent has learned to do, written down for itself.
+//! Skills: procedures that the agent has learned and written down.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,42 +13,43 @@ use crate::chat::Provenance;
 use crate::search::{Bm25Ranker, Ranked};
 use crate::{Principal, Timestamp};
 
-/// Remembers skills by name.
+/// A store of skills, by name.
 #[async_trait]
 pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
-    /// The skill named `name`.
+    /// Returns the skill named `name`.
     ///
     /// # Errors
     ///
-    /// Fails when the store cannot be read.
+    /// Returns an error if the store cannot be read.
     async fn get(&self, principal: &Principal, name: &StorePath) -> Result<Option<Arc<Skill>>, StoreError>;
 
-    /// Keeps a skill, in place of one of the same name.
+    /// Stores a skill, in place of one of the same name.
     ///
     /// # Errors
     ///
-    /// Fails when the store cannot be written.
+    /// Returns an error if the store cannot be written.
     async fn save(&self, principal: &Principal, skill: Skill) -> Result<(), StoreError>;
 
-    /// Removes a skill. Returns whether there was one.
+    /// Deletes a skill. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// Fails when the store cannot be written.
+    /// Returns an error if the store cannot be written.
     async fn delete(&self, principal: &Principal, name: &StorePath) -> Result<bool, StoreError>;
 
-    /// All skills, in the order of their names.
+    /// Returns all skills, in the order of their names.
     ///
     /// # Errors
     ///
-    /// Fails when the store cannot be read.
+    /// Returns an error if the store cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<Skill>>, StoreError>;
 
-    /// The `limit` skills that fit `query` best, the best first; those that have no word of it are left out.
+    /// Returns the `limit` skills that match `query` best, best first; skills with none of its words are
+    /// skipped.
     ///
     /// # Errors
     ///
-    /// Fails when the store cannot be read.
+    /// Returns an error if the store cannot be read.
     async fn search(
         &self,
         principal: &Principal,
@@ -62,41 +63,41 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Something that the agent knows how to do.
+/// A procedure that the agent knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
-    /// Its name, such as `mcp/email`.
+    /// Name, such as `mcp/email`.
     pub name: StorePath,
-    /// What it is for, in a sentence; empty until somebody writes one.
+    /// Purpose, in one sentence; empty until written.
     #[serde(default)]
     pub summary: String,
-    /// How it is done: Markdown.
+    /// Instructions, as Markdown.
     pub content: String,
-    /// When it was written first.
+    /// Time of creation.
     #[serde(with = "crate::rfc3339")]
     pub created_at: Timestamp,
-    /// When it was changed last.
+    /// Time of the last change.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// When it was read last.
+    /// Time of the last use.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-    /// Which skills are of use together with it.
+    /// Related skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub see_also: Vec<StorePath>,
-    /// What else is known of it, by name: of a skill from elsewhere its `license`, and its author's own notes as
-    /// `metadata.author`. No rule of ours reads it.
+    /// Further properties by name: for an imported skill its `license`, and its author's own notes as
+    /// `metadata.author`. The framework does not interpret them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// Where it came from: one written after reading untrusted text is not trusted itself.
+    /// Provenance: a skill written after reading untrusted text is untrusted.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
 }
 
 impl Skill {
-    /// What searches look at: the name and what the skill is for; how it is done only while nobody has written what
-    /// for.
+    /// Returns the text that searches match: the name and the summary; the instructions only while there is no
+    /// summary.
     pub fn searched_text(&self) -> String {
         let purpose = if self.summary.trim().is_empty() {
             &self.content
@@ -107,14 +108,14 @@ impl Skill {
     }
 }
 
-/// Skills of a process: gone when it ends.
+/// A [`SkillStore`] in memory, lost when the process ends.
 #[derive(Debug, Default)]
 pub struct InMemorySkillStore {
     skills: PerPrincipal<BTreeMap<StorePath, Arc<Skill>>>,
 }
 
 impl InMemorySkillStore {
-    /// A store without skills.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

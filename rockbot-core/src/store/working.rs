@@ -1,5 +1,5 @@
-//! Working memory: a scratch space for texts that are worth keeping for a while, shared by all of an agent's
-//! work and parted by paths.
+//! Working memory: a scratch space for texts with a TTL, shared by all work of an agent and separated by
+//! paths.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,56 +13,57 @@ use super::working_note::{WorkingEntry, WorkingMemoryError, WorkingNote};
 use crate::search::Ranked;
 use crate::{Clock, Principal, SystemClock, Timestamp};
 
-/// Remembers texts for a while, by path.
+/// A store of texts with a TTL, by path.
 ///
-/// The first two segments of a key are its namespace, such as `session/abc`. A namespace holds a limited number
-/// of entries, and may hold a limited number of bytes; what is beyond is refused, never dropped silently.
+/// The first two segments of a key are its namespace, such as `session/abc`. A namespace has quotas of entries
+/// and of bytes ([`WorkingLimits`]); a write beyond them is rejected, never dropped silently.
 #[async_trait]
 pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
-    /// Keeps all of `notes` or none of them, each in place of what stands under its key.
+    /// Stores all of `notes` or none of them, each in place of the entry under its key.
     ///
     /// # Errors
     ///
-    /// Fails with [`WorkingMemoryError::Full`] when a namespace would hold too many entries, with
-    /// [`WorkingMemoryError::TooLarge`] when it would hold too many bytes, and when the memory cannot be written.
+    /// Returns [`WorkingMemoryError::Full`] if a namespace would hold too many entries,
+    /// [`WorkingMemoryError::TooLarge`] if it would hold too many bytes, and an error if the memory cannot be
+    /// written.
     async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError>;
 
-    /// What stands under `key`, unless its time is over.
+    /// Returns the entry under `key`, unless it has expired.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn get(
         &self,
         principal: &Principal,
         key: &StorePath,
     ) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError>;
 
-    /// Removes what stands under `key`. Returns whether there was something.
+    /// Removes the entry under `key`. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be written.
+    /// Returns an error if the memory cannot be written.
     async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError>;
 
-    /// The entries under `prefix` and below it, or all of them, in the order of their keys. `session/a` is not
-    /// below `session/ab`, nor the other way round.
+    /// Returns the entries under `prefix` and below it, or all of them, in the order of their keys.
+    /// `session/a` is not below `session/ab`, nor the reverse.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn list(
         &self,
         principal: &Principal,
         prefix: Option<&StorePath>,
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError>;
 
-    /// The `limit` entries under `prefix` that fit `query` best, the best first. Keys, texts, tags and categories are
-    /// searched; entries that have no word of the query are left out.
+    /// Returns the `limit` entries under `prefix` that match `query` best, best first. Keys, texts, tags and
+    /// categories are searched; entries with none of the words are skipped.
     ///
     /// # Errors
     ///
-    /// Fails when the memory cannot be read.
+    /// Returns an error if the memory cannot be read.
     async fn search(
         &self,
         principal: &Principal,
@@ -74,7 +75,7 @@ pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Working memory of a process: gone when it ends.
+/// A [`WorkingMemory`] in memory, lost when the process ends.
 #[derive(Debug)]
 pub struct InMemoryWorkingMemory {
     entries: PerPrincipal<WorkingEntries>,
@@ -93,33 +94,33 @@ impl Default for InMemoryWorkingMemory {
 }
 
 impl InMemoryWorkingMemory {
-    /// A memory that holds 1 000 entries and 64 MiB of texts in each namespace.
+    /// Creates a memory that holds 1 000 entries and 64 MiB of texts in each namespace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Holding `limit` entries in each namespace.
+    /// Sets the maximum number of entries of each namespace. Default 1 000.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limits.entries = limit;
         self
     }
 
-    /// Holding texts of `limit` bytes in each namespace.
+    /// Sets the maximum size of the texts of each namespace, in bytes. Default 64 MiB.
     #[must_use]
     pub fn with_byte_limit(mut self, limit: usize) -> Self {
         self.limits.bytes = limit;
         self
     }
 
-    /// Telling by `clock` when an entry's time is over.
+    /// Sets the clock that entries expire by. Default [`SystemClock`].
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Works on the entries whose time is not over.
+    /// Runs `work` on the entries that have not expired.
     fn with<R>(&self, principal: &Principal, work: impl FnOnce(&mut WorkingEntries, Timestamp) -> R) -> R {
         self.entries.write(principal, |entries| {
             let now = entries.advance(self.clock.now());

@@ -1,4 +1,4 @@
-//! The live entries of a working memory.
+//! The live entries of a working memory, with their expiry and quotas.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -8,12 +8,12 @@ use super::StorePath;
 use super::working_note::{WorkingEntry, WorkingMemoryError, WorkingNote};
 use crate::Timestamp;
 
-/// How much a namespace of working memory holds.
+/// The quotas of a namespace of working memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkingLimits {
-    /// How many entries: 1 000 by default, the chunks of a few large results, and notes.
+    /// Maximum number of entries. Default 1 000, enough for the chunks of a few large results and notes.
     pub entries: usize,
-    /// How many bytes of texts: 64 MiB by default.
+    /// Maximum size of all texts, in bytes. Default 64 MiB.
     pub bytes: usize,
 }
 
@@ -26,7 +26,10 @@ impl Default for WorkingLimits {
     }
 }
 
-/// The entries of one principal and what each namespace holds: for authors of working memories.
+/// The entries of one principal, their order of expiry and the size of each namespace: for implementers of
+/// working memories.
+///
+/// Every operation takes logarithmic time in the number of entries.
 ///
 /// No operation takes longer when there are more entries, but by the logarithm of their number.
 #[derive(Debug, Clone, Default)]
@@ -44,8 +47,9 @@ struct Size {
 }
 
 impl WorkingEntries {
-    /// Forgets the entries whose time is over, and returns the moment by which they are told: `now`, unless the clock
-    /// was set back. Then it stands still, so that nothing comes back and nothing new is over too early.
+    /// Evicts the expired entries and returns the current time of the memory: `now`, or the latest time seen
+    /// if the clock was set back. Time stands still then, so that no expired entry returns and no new one
+    /// expires early.
     pub fn advance(&mut self, now: Timestamp) -> Timestamp {
         self.now = self.now.max(now);
         while let Some((expiry, key)) = self.expiries.first()
@@ -57,11 +61,11 @@ impl WorkingEntries {
         self.now
     }
 
-    /// Whether all of `notes` can be kept together.
+    /// Checks that all of `notes` fit into their namespaces together.
     ///
     /// # Errors
     ///
-    /// Fails when a namespace would hold too many entries or too many bytes.
+    /// Returns an error if a namespace would exceed its quota of entries or bytes.
     pub fn check_room(&self, notes: &[WorkingNote], limits: WorkingLimits) -> Result<(), WorkingMemoryError> {
         let notes: BTreeMap<_, _> = notes.iter().map(|note| (&note.key, note.value.len())).collect();
         let mut sizes: BTreeMap<&str, Size> = BTreeMap::new();
@@ -93,7 +97,7 @@ impl WorkingEntries {
         Ok(())
     }
 
-    /// Keeps an entry, in place of what stands under its key.
+    /// Inserts an entry, in place of the one under its key.
     pub fn insert(&mut self, entry: Arc<WorkingEntry>) {
         self.remove(&entry.key);
         let size = self.sizes.entry(entry.key.namespace().into()).or_default();
@@ -103,7 +107,7 @@ impl WorkingEntries {
         self.entries.insert(entry.key.clone(), entry);
     }
 
-    /// Removes what stands under `key` and returns it.
+    /// Removes the entry under `key` and returns it.
     pub fn remove(&mut self, key: &StorePath) -> Option<Arc<WorkingEntry>> {
         let entry = self.entries.remove(key)?;
         self.expiries.remove(&(entry.expires_at, entry.key.clone()));
@@ -117,12 +121,12 @@ impl WorkingEntries {
         Some(entry)
     }
 
-    /// What stands under `key`.
+    /// Returns the entry under `key`.
     pub fn get(&self, key: &StorePath) -> Option<&Arc<WorkingEntry>> {
         self.entries.get(key)
     }
 
-    /// The entries under `prefix` and below it, or all, in the order of their keys.
+    /// Returns the entries under `prefix` and below it, or all, in the order of their keys.
     pub fn list<'a>(&'a self, prefix: Option<&'a StorePath>) -> impl Iterator<Item = &'a Arc<WorkingEntry>> {
         let from = prefix.map_or(Bound::Unbounded, Bound::Included);
         let entries = self

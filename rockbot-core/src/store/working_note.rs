@@ -10,28 +10,28 @@ use crate::Timestamp;
 use crate::chat::Provenance;
 use crate::search::{Bm25Ranker, Ranked};
 
-/// How long an entry is kept when nobody says otherwise.
+/// Default TTL of an entry: 5 minutes.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(300);
 
-/// A text on its way into working memory.
+/// A text to be stored in working memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkingNote {
-    /// Where to keep it.
+    /// Path of the entry.
     pub key: StorePath,
-    /// The text.
+    /// Text of the entry.
     pub value: String,
-    /// For how long: 5 minutes by default.
+    /// Time to live. Default 5 minutes.
     pub ttl: Duration,
-    /// What it is about.
+    /// Category of the text.
     pub category: Option<StorePath>,
-    /// Words to find it by.
+    /// Tags, which searches match too.
     pub tags: Vec<String>,
-    /// Where it came from.
+    /// Provenance of the text.
     pub provenance: Provenance,
 }
 
 impl WorkingNote {
-    /// A text to be kept for 5 minutes.
+    /// Creates a text with a TTL of 5 minutes.
     pub fn new(key: StorePath, value: impl Into<String>, provenance: Provenance) -> Self {
         Self {
             key,
@@ -43,14 +43,14 @@ impl WorkingNote {
         }
     }
 
-    /// To be kept for `ttl`.
+    /// Sets the time to live.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// The entry that this becomes at `now`.
+    /// Returns the entry that results from storing the note at `now`.
     pub fn stored_at(self, now: Timestamp) -> WorkingEntry {
         WorkingEntry {
             key: self.key,
@@ -64,33 +64,34 @@ impl WorkingNote {
     }
 }
 
-/// A text in working memory.
+/// A stored text of working memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingEntry {
-    /// Where it is kept.
+    /// Path of the entry.
     pub key: StorePath,
-    /// The text.
+    /// Text of the entry.
     pub value: String,
-    /// Since when.
+    /// Time of storing.
     #[serde(with = "crate::rfc3339")]
     pub stored_at: Timestamp,
-    /// Until when: from this moment on it is gone.
+    /// Time of expiry; from this moment on the entry is gone.
     #[serde(with = "crate::rfc3339")]
     pub expires_at: Timestamp,
-    /// What it is about.
+    /// Category of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<StorePath>,
-    /// Words to find it by.
+    /// Tags, which searches match too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Where it came from.
+    /// Provenance of the text.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
 }
 
 impl WorkingEntry {
-    /// The `limit` of `entries` that fit `query` best, the best first: for authors of stores. It reads all texts.
+    /// Returns the `limit` of `entries` that match `query` best, best first: for implementers of stores. Reads
+    /// all texts.
     pub fn best(entries: Vec<Arc<Self>>, query: &str, limit: usize) -> Vec<Ranked<Arc<Self>>> {
         let mut found = Bm25Ranker::default().rank_with_scores(entries, |entry| entry.searched_text().into(), query);
         found.truncate(limit);
@@ -103,27 +104,27 @@ impl WorkingEntry {
     }
 }
 
-/// A working memory that refused, or cannot be used.
+/// The error of a [`WorkingMemory`](super::WorkingMemory).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkingMemoryError {
-    /// A namespace would hold too many entries. Nothing was kept.
+    /// A namespace would exceed its quota of entries. Nothing was stored.
     #[error("working memory `{namespace}` holds its {limit} entries: delete some, or wait until they expire")]
     Full {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: String,
-        /// The most that it holds.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// The texts of a namespace would be too long. Nothing was kept.
+    /// A namespace would exceed its quota of bytes. Nothing was stored.
     #[error("working memory `{namespace}` holds at most {limit} bytes: delete some entries, or wait until they expire")]
     TooLarge {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: String,
-        /// The most bytes that it holds.
+        /// Maximum size, in bytes.
         limit: usize,
     },
-    /// The memory cannot be read or written.
+    /// The underlying store failed; decide by [`StoreError::kind`].
     #[error(transparent)]
     Store(#[from] StoreError),
 }

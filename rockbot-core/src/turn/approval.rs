@@ -1,49 +1,49 @@
-//! Asking a person before a tool call runs.
+//! Approvals: the request to a person before a tool call runs, and the decision.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, Digest, ToolName, TurnId};
 
-/// A tool call that waits for a person.
+/// A tool call that waits for the approval of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalRequest {
-    /// The turn that waits.
+    /// Turn that waits for the decision.
     pub turn: TurnId,
-    /// The call.
+    /// Id of the tool call.
     pub call: CallId,
-    /// The tool.
+    /// Name of the tool.
     pub tool: ToolName,
-    /// The exact arguments that would be approved, as JSON text.
+    /// Exact arguments that would be approved, as JSON text.
     pub arguments: String,
-    /// Binds the decision to the tool and these arguments.
+    /// Digest that binds the decision to the tool and to these arguments.
     pub args_hash: Digest,
 }
 
-/// What a person decided about a tool call.
+/// The decision of a person about a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
-    /// The turn that waits.
+    /// Turn that waits for the decision.
     pub turn: TurnId,
-    /// The call.
+    /// Id of the tool call.
     pub call: CallId,
-    /// The hash from the request: a decision about other arguments does not count.
+    /// Digest from the request: a decision about other arguments is rejected.
     pub args_hash: Digest,
-    /// Whether the call may run.
+    /// `true` if the call may run.
     pub approved: bool,
-    /// Why not, for the model to read.
+    /// Reason of a denial, which the model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl ApprovalRequest {
-    /// Yes to exactly this call.
+    /// Returns the approval of exactly this call with these arguments.
     pub fn approve(&self) -> Approval {
         self.decide(true, None)
     }
 
-    /// No; the model reads `reason`.
+    /// Returns the denial of the call. The model reads `reason`.
     pub fn deny(&self, reason: impl Into<String>) -> Approval {
         self.decide(false, Some(reason.into()))
     }

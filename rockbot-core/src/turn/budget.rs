@@ -1,4 +1,4 @@
-//! How much a turn may spend. Each limit says what it counts.
+//! The budget of a turn: limits of calls, time, tokens and cost.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::MicroUsd;
 
-/// The limits of a turn. When one is reached the turn ends gracefully: one last answer without tools,
-/// which may go beyond it.
+/// The limits of a turn. A turn that reaches one ends gracefully: it gets one last answer without tools, which
+/// may exceed the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Budget {
-    /// How many times the model may be asked. Default 50.
+    /// Maximum number of model calls. Default 50.
     pub max_model_calls: u32,
-    /// How many tool calls may run. Default 200.
+    /// Maximum number of tool calls. Default 200.
     pub max_tool_calls: u32,
-    /// How long the turn may work; waiting for an approval does not count. Default 10 minutes.
+    /// Maximum working time; the time spent waiting for an approval does not count. Default 10 minutes.
     pub max_wall_clock: Duration,
-    /// How many tokens, input and output together, as the provider counts them. Default: no limit.
+    /// Maximum number of tokens, input and output together, as the provider counts them. Default: no limit.
     pub max_tokens: Option<u64>,
-    /// How much money, questions of judges included. Answers whose price nobody knows do not count, and a host refuses
-    /// to be built when it knows that it has no price of a model. Default: no limit.
+    /// Maximum cost, out-of-band calls included. Answers without a known price do not count, and a host with
+    /// this limit refuses to be built if it knows that a model has no price. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<MicroUsd>,
 }

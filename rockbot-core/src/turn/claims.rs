@@ -1,4 +1,4 @@
-//! Who holds which run: the fencing that every journal shares. Pure, without clock or lock of its own.
+//! Leases and fencing of runs, shared by all journals: pure, with neither a clock nor a lock of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +7,12 @@ use std::time::Duration;
 use super::{Claim, Fence, JournalError};
 use crate::{Timestamp, TurnId};
 
-/// The claims of a journal's unfinished runs.
+/// The leases and fencing tokens of a journal's unfinished runs.
 ///
-/// A run is held from its acceptance or a claim until it is released, forgotten, or its lease has run out and
-/// somebody else claims it. Each claim has a higher fence than the one before; only the newest is good.
+/// A run is held from its acceptance or a claim until it is released or removed, or until its lease has
+/// expired and another owner claims it. Each claim has a higher fence than the one before, and only the newest
+/// is valid. This is what makes a take-over safe: a holder that was paused beyond its lease finds its fence
+/// outdated at its next write.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,13 +30,13 @@ use crate::{Timestamp, TurnId};
 /// ```
 #[derive(Debug, Default)]
 pub struct ClaimTable {
-    runs: HashMap<TurnId, Run>,
+    runs: HashMap<TurnId, ClaimedRun>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct ClaimedRun {
     fence: Fence,
-    /// `None` after a release.
+    /// `None` after a release. The fence stays, so that the next claim gets a higher one.
     holder: Option<Holder>,
 }
 
@@ -46,42 +48,43 @@ struct Holder {
 }
 
 impl ClaimTable {
-    /// A table without runs.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a new run that `owner` holds for `lease` from `now` on.
+    /// Adds a new run that `owner` holds for `lease` from `now` on, and returns its claim.
     pub fn accept(&mut self, run: TurnId, owner: &str, lease: Duration, now: Timestamp) -> Claim {
         let fence = Fence(1);
         let holder = Some(Holder::new(owner, lease, now));
-        self.runs.insert(run.clone(), Run { fence, holder });
+        self.runs.insert(run.clone(), ClaimedRun { fence, holder });
         Claim::new(run, fence)
     }
 
-    /// Adds a run that nobody holds and whose last claim had `fence`: one that a journal found in its file.
+    /// Adds a run without a holder whose last claim had `fence`: one that a journal read from its file.
     pub fn restore(&mut self, run: TurnId, fence: Fence) {
-        self.runs.insert(run, Run { fence, holder: None });
+        self.runs.insert(run, ClaimedRun { fence, holder: None });
     }
 
-    /// Gives a run that is free, or whose holder's lease has run out, to `owner`. `None` when somebody holds it
-    /// or it is not in the table.
+    /// Claims a run that is free, or whose lease has expired, for `owner`. Returns `None` if the run is held
+    /// or is not in the table.
     pub fn claim(&mut self, run: &TurnId, owner: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
         let held = self.runs.get_mut(run)?;
         if held.holder.as_ref().is_some_and(|holder| now < holder.until) {
             return None;
         }
+        // Higher than all earlier fences, so that a former holder that wakes up late is fenced off.
         held.fence = Fence(held.fence.0 + 1);
         held.holder = Some(Holder::new(owner, lease, now));
         Some(Claim::new(run.clone(), held.fence))
     }
 
-    /// Checks that `claim` is the newest of its run, and extends its lease from `now` on. A lease that has run
-    /// out is good until somebody else claims the run.
+    /// Checks that `claim` is the newest of its run, and renews its lease from `now` on. An expired lease is
+    /// valid until another owner claims the run.
     ///
     /// # Errors
     ///
-    /// Fails with [`JournalError::Fenced`] when the claim was superseded, released or forgotten.
+    /// Returns [`JournalError::Fenced`] if the claim was superseded, released or removed.
     pub fn check(&mut self, claim: &Claim, now: Timestamp) -> Result<(), JournalError> {
         let holder = self.holder_by(claim).and_then(Option::as_mut);
         let holder = holder.ok_or_else(|| JournalError::Fenced(claim.run().clone()))?;
@@ -89,19 +92,19 @@ impl ClaimTable {
         Ok(())
     }
 
-    /// Makes the run free. An old claim changes nothing.
+    /// Releases a run. A superseded claim changes nothing.
     pub fn release(&mut self, claim: &Claim) {
         if let Some(holder) = self.holder_by(claim) {
             *holder = None;
         }
     }
 
-    /// Removes a run: it is finished. An old claim of it is fenced from then on.
+    /// Removes a run that is finished. Later writes with an old claim of it are fenced off.
     pub fn forget(&mut self, run: &TurnId) {
         self.runs.remove(run);
     }
 
-    /// Who holds the run, if anybody does and the lease has not run out.
+    /// Returns the owner of a run; `None` if it is free or its lease has expired.
     pub fn owner(&self, run: &TurnId, now: Timestamp) -> Option<&str> {
         let holder = self.runs.get(run)?.holder.as_ref()?;
         (now < holder.until).then_some(&*holder.owner)
@@ -109,6 +112,7 @@ impl ClaimTable {
 
     fn holder_by(&mut self, claim: &Claim) -> Option<&mut Option<Holder>> {
         let run = self.runs.get_mut(claim.run())?;
+        // An older fence belongs to a superseded claim: it finds no holder, whatever its owner is.
         (run.fence == claim.fence()).then_some(&mut run.holder)
     }
 }
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_holder_goes_on_when_nobody_took_over() {
+    fn a_late_holder_goes_on_unless_another_one_took_over() {
         let mut claims = ClaimTable::new();
         let run = TurnId::from("run");
         let claim = claims.accept(run.clone(), "me", LEASE, at(0));

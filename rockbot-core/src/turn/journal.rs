@@ -1,7 +1,11 @@
-//! The journal: what a turn did, written before and after it did it.
+//! The write-ahead journal of turns: each step is recorded before it takes effect.
 //!
-//! A journal keeps *runs*: a run is accepted once, gets records appended, and is finished. What the records
-//! say is the business of whoever runs it. Turns are runs, so are later batches and schedule occurrences.
+//! A journal keeps *runs*: a run is accepted once, gets records appended, and is finished. The journal does
+//! not interpret the bodies of records; the engine that runs them does. Turns are runs, and so are later
+//! batches and occurrences of a schedule.
+//!
+//! Claims carry a lease and a fencing token ([`Fence`]), so that a process that was paused for longer than its
+//! lease cannot write to a run that another process has taken over.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,143 +16,147 @@ use serde_json::value::RawValue;
 
 use crate::{BoxError, Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
 
-/// Keeps the runs of a host.
+/// A durable store of runs, with leases and fencing.
 ///
-/// What a journal promises: a record that was appended is there after the process was killed; the records of
-/// a run come back in the order in which they were appended; only the holder of a run's [`Claim`] can append
-/// to it; a finished outcome is kept at least 24 hours.
+/// Contract: an appended record survives the death of the process; the records of a run are returned in the
+/// order of their appends; only the holder of a run's [`Claim`] can append to it; the outcome of a finished
+/// run is kept for at least 24 hours, to answer redeliveries.
 #[async_trait]
 pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
-    /// Accepts a run, or finds the one that was accepted before under the same id.
+    /// Accepts a run, or returns the state of the run that was accepted before under the same id. The caller
+    /// holds a new run as `owner` for `lease`, which each append renews.
     ///
     /// # Errors
     ///
-    /// Fails with [`JournalError::Conflict`] when the known run has another digest, and when the journal cannot
+    /// Returns [`JournalError::Conflict`] if the known run has another digest, and when the journal cannot
     /// be written.
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError>;
 
-    /// Appends records to a run, all in one write.
+    /// Appends records to a run, all in one write, and renews the lease of the claim.
     ///
     /// # Errors
     ///
-    /// Fails with [`JournalError::Fenced`] when somebody else has claimed the run since, and when the journal
-    /// cannot be written; then the act that the record announces must not happen.
+    /// Returns [`JournalError::Fenced`] if another owner has claimed the run since, and an error if the
+    /// journal cannot be written. In both cases the caller must not perform the act that the record announces.
     async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError>;
 
-    /// Ends a run: keeps `outcome` to answer redeliveries, gives the claim back.
+    /// Finishes a run: keeps `outcome`, to answer redeliveries, and releases the claim.
     ///
     /// # Errors
     ///
-    /// Fails as [`TurnJournal::append`] does.
+    /// Returns an error as [`TurnJournal::append`] does.
     async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError>;
 
-    /// Takes over an unfinished run that nobody holds, or whose holder's lease has run out. `None` when somebody
-    /// holds it, it is finished, or it is not known.
+    /// Claims an unfinished run that has no holder, or whose holder's lease has expired. Returns `None` if the
+    /// run is held, finished or unknown.
     ///
     /// # Errors
     ///
-    /// Fails when the journal cannot be read.
+    /// Returns an error if the journal cannot be read.
     async fn claim(&self, run: &TurnId, owner: &str, lease: Duration) -> Result<Option<Claim>, JournalError>;
 
-    /// Gives a run back without ending it: a parked one, or one that a shutdown interrupted.
+    /// Releases a run without finishing it: one that waits for an approval, or that a shutdown interrupted.
     async fn release(&self, claim: Claim);
 
-    /// What is known of a run: everything while it is unfinished, its outcome afterwards.
+    /// Returns the stored run: all its records while it is unfinished, its outcome afterwards; `None` if it is
+    /// unknown.
     ///
     /// # Errors
     ///
-    /// Fails when the journal cannot be read.
+    /// Returns an error if the journal cannot be read.
     async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError>;
 
-    /// The unfinished runs, oldest first.
+    /// Returns the ids of the unfinished runs, oldest first.
     ///
     /// # Errors
     ///
-    /// Fails when the journal cannot be read.
+    /// Returns an error if the journal cannot be read.
     async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError>;
 }
 
-/// What makes two deliveries the same message.
+/// The identity of a message: two deliveries with an equal key are the same message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunKey {
-    /// On whose behalf.
+    /// Principal on whose behalf the message was sent.
     pub principal: Principal,
-    /// Which program sent the message.
+    /// Program that sent the message; empty by default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// The conversation.
+    /// Session that the message belongs to.
     pub session: SessionId,
-    /// The message.
+    /// Id of the message.
     pub message: MessageId,
 }
 
-/// A run as it is accepted.
+/// A run at the time of its acceptance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAccepted {
-    /// The run, named after its key.
+    /// Id of the run, derived from its key.
     pub run: TurnId,
-    /// What it is the same run by.
+    /// Identity of the message that started the run.
     pub key: RunKey,
-    /// The digest of what was asked.
+    /// Digest of the content of the message: a different digest under the same key is a conflict.
     pub digest: Digest,
-    /// When.
+    /// Time of the acceptance.
     pub at: Timestamp,
-    /// The request and everything else that a resume needs, as JSON text.
+    /// Request and everything else that a resume needs, as JSON text.
     pub body: Box<RawValue>,
 }
 
-/// One record of a run.
+/// A record of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Whether the run is about to change something in the world: the record must be safe first.
+    /// `true` if the run is about to change something outside of the process: the record must be durable
+    /// first. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub critical: bool,
-    /// What happened, as JSON text.
+    /// Event, as JSON text.
     pub body: Box<RawValue>,
 }
 
-/// What became of an accepted run.
+/// The result of accepting a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Acceptance {
-    /// It is new, and the caller holds it.
+    /// The run is new, and the caller holds it.
     New(Claim),
-    /// It was accepted before.
+    /// The run was accepted before; its message was redelivered.
     Known(RunState),
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RunState {
-    /// Accepted, not finished.
+    /// Accepted and not finished.
     Unfinished,
     /// Finished, with this outcome as JSON text.
     Finished(Box<RawValue>),
 }
 
-/// A run as the journal holds it.
+/// A run with its records, as the journal stores it.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
-    /// As it was accepted.
+    /// Run at the time of its acceptance.
     pub accepted: RunAccepted,
-    /// What happened since. A journal may forget the records of a finished run.
+    /// Records since the acceptance, in order. A journal may drop the records of a finished run.
     pub records: Vec<RunRecord>,
-    /// Whether it is finished, and how.
+    /// State of the run, with the outcome if it is finished.
     pub state: RunState,
 }
 
-/// Counts how often a run was claimed. An older fence than the current one writes nothing.
+/// A fencing token: the number of claims of a run. A claim with an older fence than the current one cannot
+/// write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(pub u64);
 
-/// The right to write to one run.
+/// The right to write to a run, held by one owner at a time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Claim {
     run: TurnId,
@@ -156,37 +164,37 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim of `run`. For journals: others get theirs from one.
+    /// Creates a claim of `run`, for implementations of journals; all other code gets claims from a journal.
     pub fn new(run: TurnId, fence: Fence) -> Self {
         Self { run, fence }
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub fn run(&self) -> &TurnId {
         &self.run
     }
 
-    /// How often the run had been claimed.
+    /// Returns the fencing token of the claim.
     pub fn fence(&self) -> Fence {
         self.fence
     }
 }
 
-/// Why a journal refused.
+/// The error of a [`TurnJournal`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Another body came under the identity of a known run.
+    /// A message with other content came under the identity of a known run.
     #[error(
         "message `{message}` of session `{session}` was received before with other content: give each message its own id"
     )]
     Conflict {
-        /// The session.
+        /// Session of the message.
         session: SessionId,
-        /// The message.
+        /// Id of the message.
         message: MessageId,
     },
-    /// Somebody else has claimed the run.
+    /// Another owner has claimed the run since.
     #[error("turn {0} was taken over by another process: this one must not go on with it")]
     Fenced(TurnId),
     /// Another process has the journal open.
@@ -197,9 +205,9 @@ pub enum JournalError {
     /// The journal cannot be read or written.
     #[error("the turn journal cannot be used: {context}: {source}")]
     Io {
-        /// What was tried, and what to do.
+        /// Operation that failed, and what to do.
         context: String,
-        /// What the system said.
+        /// Error of the system below.
         source: BoxError,
     },
 }

@@ -1,4 +1,4 @@
-//! The journal of a process: fast, and gone when the process ends.
+//! The in-memory journal: fast, and lost when the process ends.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,45 +10,45 @@ use serde_json::value::RawValue;
 use super::{Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunRecord, RunState, StoredRun, TurnJournal};
 use crate::{Clock, SystemClock, Timestamp, TurnId};
 
-/// How long a finished run's outcome is kept to answer redeliveries.
+/// Retention of the outcome of a finished run, to answer redeliveries.
 const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A [`TurnJournal`] that keeps its runs in memory.
+/// A [`TurnJournal`] in memory.
 ///
-/// Redeliveries, claims and leases work as in every journal; a crash loses everything. Of a finished run only
+/// Redeliveries, claims and leases work as in every journal; a crash loses all runs. Of a finished run only
 /// identity, digest and outcome are kept, for 24 hours.
 #[derive(Debug)]
 pub struct InMemoryTurnJournal {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct JournalState {
     claims: ClaimTable,
-    runs: HashMap<TurnId, Run>,
-    /// The unfinished runs by the number of their acceptance.
+    runs: HashMap<TurnId, JournalRun>,
+    /// Unfinished runs by the number of their acceptance, which is the order that `unfinished` returns.
     unfinished: BTreeMap<u64, TurnId>,
-    /// The finished runs, the first finished first.
+    /// Finished runs in the order of their ends, so that expired outcomes are found at the front.
     finished: VecDeque<(Timestamp, TurnId)>,
     accepted: u64,
 }
 
 #[derive(Debug)]
-struct Run {
+struct JournalRun {
     number: u64,
     stored: StoredRun,
 }
 
 impl Default for InMemoryTurnJournal {
-    /// A journal on the operating system's clock.
+    /// Creates a journal on the operating system's clock.
     fn default() -> Self {
         Self::new(Arc::new(SystemClock))
     }
 }
 
 impl InMemoryTurnJournal {
-    /// A journal that measures leases and the age of outcomes on `clock`.
+    /// Creates a journal that measures leases and the age of outcomes on `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -56,14 +56,14 @@ impl InMemoryTurnJournal {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
+        // No code that can panic runs under the lock, so a poisoned lock still guards consistent data.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn forget_old_outcomes(&mut self, now: Timestamp) {
+impl JournalState {
+    fn evict_expired_outcomes(&mut self, now: Timestamp) {
         while let Some((finished, run)) = self.finished.front()
             && now.since(*finished) >= OUTCOMES_KEPT
         {
@@ -75,7 +75,7 @@ impl State {
     fn insert(&mut self, accepted: RunAccepted) {
         self.accepted += 1;
         self.unfinished.insert(self.accepted, accepted.run.clone());
-        let run = Run {
+        let run = JournalRun {
             number: self.accepted,
             stored: StoredRun {
                 accepted,
@@ -92,8 +92,9 @@ impl TurnJournal for InMemoryTurnJournal {
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.forget_old_outcomes(now);
-        if let Some(Run { stored, .. }) = state.runs.get(&accepted.run) {
+        // Before the lookup: a redelivery after the retention period is a new run, as in a journal on disk.
+        state.evict_expired_outcomes(now);
+        if let Some(JournalRun { stored, .. }) = state.runs.get(&accepted.run) {
             if stored.accepted.digest != accepted.digest {
                 return Err(JournalError::Conflict {
                     session: accepted.key.session.clone(),
@@ -124,9 +125,10 @@ impl TurnJournal for InMemoryTurnJournal {
     async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
+        // The fence is checked under the same lock as the write, so that a superseded claim cannot finish the run.
         state.claims.check(&claim, now)?;
         state.claims.forget(claim.run());
-        if let Some(Run { number, stored }) = state.runs.get_mut(claim.run()) {
+        if let Some(JournalRun { number, stored }) = state.runs.get_mut(claim.run()) {
             let number = *number;
             stored.records = Vec::new();
             stored.accepted.body = RawValue::NULL.to_owned();

@@ -1,6 +1,11 @@
-//! Turns: what is asked of an agent, what it reports while it works, how it ends, and the journal in between.
+//! Turns: the request that starts one, its progress reports, its outcome, and the journal that makes it
+//! durable.
 //!
-//! The engine that runs turns lives in `rockbot-host`.
+//! The engine that runs turns lives in `rockbot-host`. This module holds the types that interfaces, observers
+//! and implementers of journals share: a [`TurnRequest`] starts a turn, [`TurnProgress`] reports arrive while
+//! it runs, and a [`TurnOutcome`] ends it. A [`TurnJournal`] records each step before it takes effect, so that
+//! a turn survives a crash; [`ClaimTable`] implements the leases and fencing that every journal needs. The
+//! conformance suite `testing::conformance::turn_journal` checks a journal.
 
 mod approval;
 mod budget;

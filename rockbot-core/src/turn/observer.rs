@@ -1,4 +1,4 @@
-//! Those who look at turns that have ended.
+//! Observers of turns that have ended.
 
 use std::fmt;
 
@@ -6,11 +6,12 @@ use super::{TurnOutcome, TurnRequest};
 use crate::Timestamp;
 use crate::context::Origin;
 
-/// Sees every turn of a host that has ended, whatever door its message came through.
+/// An observer of every turn of a host that has ended, whatever its origin.
 ///
-/// It is told once the reply is out. A message that joined a running turn is part of that one. A turn that a crash
-/// interrupts at its very end may be told twice, or never. An observer must not block: what takes time it leaves to a
-/// task of its own. A panic of an observer reaches nobody.
+/// The observer is notified once the reply is sent. A message that joined a running turn is part of that turn.
+/// A turn that a crash interrupts at its very end may be reported twice, or never. An observer must not block:
+/// it leaves work that takes time to a task of its own. A panic of an observer is contained and affects
+/// neither the turn nor the host.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +28,7 @@ use crate::context::Origin;
 /// }
 /// ```
 pub trait TurnObserver: fmt::Debug + Send + Sync + 'static {
-    /// A turn ended.
+    /// Receives a turn that has ended. Called from the turn's own task, so it must not block.
     fn ended(&self, turn: &EndedTurn<'_>);
 }
 
@@ -35,18 +36,18 @@ pub trait TurnObserver: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct EndedTurn<'a> {
-    /// The message that began it.
+    /// Message that started the turn.
     pub request: &'a TurnRequest,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: &'a TurnOutcome,
-    /// What the agent answered before it in the conversation, as far as its model was shown that.
+    /// Answer of the agent before this turn, as far as the model was shown it.
     pub previous_answer: Option<&'a str>,
-    /// When it ended.
+    /// Time of the end.
     pub at: Timestamp,
 }
 
 impl<'a> EndedTurn<'a> {
-    /// A turn that ended at `at`, the first of its conversation.
+    /// Creates a turn that ended at `at`, the first of its session.
     pub fn new(request: &'a TurnRequest, outcome: &'a TurnOutcome, at: Timestamp) -> Self {
         Self {
             request,
@@ -56,14 +57,15 @@ impl<'a> EndedTurn<'a> {
         }
     }
 
-    /// After this answer.
+    /// Sets the answer before this turn.
     #[must_use]
     pub fn after(mut self, answer: Option<&'a str>) -> Self {
         self.previous_answer = answer;
         self
     }
 
-    /// Whether a person, or a program that speaks for one, said its message: no schedule and no other turn did.
+    /// Returns `true` if the message came from a person or from a program that speaks for one, not from a
+    /// schedule or another turn.
     pub fn is_of_a_person(&self) -> bool {
         self.request.parent.is_none() && matches!(self.request.origin, Origin::User | Origin::Bus)
     }

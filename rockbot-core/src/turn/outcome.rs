@@ -1,4 +1,4 @@
-//! How a turn ends.
+//! The outcome of a turn: its status, its reply and what it cost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,69 +9,69 @@ use super::{ApprovalRequest, BudgetLimit};
 use crate::chat::{ChatErrorKind, ModelTier, Spent, Usage};
 use crate::{CallId, ToolName, TurnId};
 
-/// The end of a turn, and the one final reply to its message.
+/// The outcome of a turn, and the one final reply to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnOutcome {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// How it ended.
+    /// Status of the turn.
     pub status: TurnStatus,
-    /// The reply: never empty, whatever the status.
+    /// Reply to the user; never empty, whatever the status.
     pub text: String,
-    /// What all model calls of the turn cost together, as far as the provider says.
+    /// Usage of all model calls of the turn together, as far as the provider reports it.
     pub usage: Usage,
-    /// How many times the model was asked.
+    /// Number of model calls.
     pub model_calls: u32,
-    /// What the answers of each tier that was asked cost, in tokens and money.
+    /// Tokens and cost of the answers, by tier.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<ModelTier, Spent>,
-    /// The tool calls that ended, in order.
+    /// Tool calls that ended, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FinishedCall>,
 }
 
-/// How a turn ended.
+/// The status of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnStatus {
-    /// With an answer.
+    /// The turn ended with an answer.
     Answered,
-    /// With what there was when a limit was reached.
+    /// The turn reached a limit and ended with what it had by then.
     Partial(BudgetLimit),
-    /// It has not ended: these calls wait for a person.
+    /// The turn has not ended: these calls wait for an approval.
     Parked(Vec<ApprovalRequest>),
-    /// It joined the turn that was running in its session, whose answer this is.
+    /// The message joined the turn that was running in its session; the answer is that turn's.
     Joined(TurnId),
-    /// A newer message took its place.
+    /// A newer message of the session replaced the turn.
     Superseded,
-    /// Nobody wanted the answer any more.
+    /// The caller cancelled the turn.
     Cancelled,
-    /// Something went wrong.
+    /// The turn failed.
     Failed(TurnFailure),
 }
 
-/// Why a turn failed.
+/// The reason why a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnFailure {
-    /// The model could not be asked.
+    /// The call to the model failed.
     Model(ChatErrorKind),
-    /// The model's answer was empty or cut.
+    /// The model's answer was empty or truncated.
     NoAnswer,
-    /// The model's answer does not have the shape that was asked for.
+    /// The model's answer does not match the requested output schema.
     Output,
-    /// Tools took too long, two rounds in a row.
+    /// Tools timed out in two rounds in a row.
     ToolsTimedOut,
-    /// The turn was interrupted too often.
+    /// The turn was interrupted by crashes or restarts too often.
     Interrupted,
-    /// Its journal was written by a newer version.
+    /// A newer version of the program wrote the turn's journal.
     UnknownVersion,
-    /// Its journal or its conversation could not be read or written.
+    /// The journal or the conversation cannot be read or written.
     Storage,
-    /// The host broke down while it worked on it.
+    /// The host failed internally, for example by a panic, while it worked on the turn.
     Internal,
 }
 
@@ -79,16 +79,16 @@ pub enum TurnFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FinishedCall {
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
-    /// The tool.
+    /// Name of the tool.
     pub tool: ToolName,
-    /// Whether it failed.
+    /// `true` if the call failed.
     pub is_error: bool,
 }
 
 impl TurnOutcome {
-    /// The end of a turn that did nothing and cost nothing.
+    /// Creates the outcome of a turn that made no call and cost nothing.
     pub fn new(turn: TurnId, status: TurnStatus, text: impl Into<String>) -> Self {
         Self {
             turn,
@@ -101,12 +101,12 @@ impl TurnOutcome {
         }
     }
 
-    /// What all answers of the turn cost together, in tokens and money.
+    /// Returns the tokens and cost of all answers of the turn together.
     pub fn spent(&self) -> Spent {
         self.tiers.values().copied().sum()
     }
 
-    /// Whether the turn ended with an answer, if only a partial one.
+    /// Returns `true` if the turn ended with an answer, a partial one included.
     pub fn is_answer(&self) -> bool {
         matches!(
             self.status,
@@ -114,7 +114,7 @@ impl TurnOutcome {
         )
     }
 
-    /// Whether the turn has ended at all.
+    /// Returns `true` if the turn has ended, that is, unless it waits for an approval.
     pub fn is_final(&self) -> bool {
         !matches!(self.status, TurnStatus::Parked(_))
     }

@@ -1,4 +1,4 @@
-//! What a turn reports while it runs.
+//! Progress reports of a running turn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,47 +9,47 @@ use super::{ApprovalRequest, TurnOutcome};
 use crate::context::{ProgressListener, ProgressReporter};
 use crate::{CallId, ToolName};
 
-/// Something that happened in a running turn.
+/// A progress report of a running turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnProgress {
-    /// More of the text that the model is writing.
+    /// Next piece of the text that the model is writing.
     Delta(String),
-    /// More of the model's reasoning.
+    /// Next piece of the model's reasoning.
     Reasoning(String),
-    /// Forget the deltas since the last tool call: the model starts over.
+    /// Retraction of the deltas since the last tool call: the model starts over.
     Retract,
-    /// A tool call begins.
+    /// Start of a tool call.
     ToolStarted {
-        /// The call.
+        /// Id of the call.
         call: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
-        /// The arguments, as JSON text.
+        /// Arguments of the call, as JSON text.
         arguments: Arc<str>,
     },
-    /// A tool reports how far it is.
+    /// Report of a running tool.
     ToolProgress {
-        /// The tool's own words.
+        /// Text that the tool reports.
         text: String,
     },
-    /// A tool call ended.
+    /// End of a tool call.
     ToolFinished {
-        /// The call.
+        /// Id of the call.
         call: CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
-        /// Whether it failed.
+        /// `true` if the call failed.
         is_error: bool,
-        /// What the model will read.
+        /// Content that the model will read.
         content: String,
     },
-    /// A tool call waits for a person.
+    /// Tool call that waits for an approval.
     ApprovalNeeded(ApprovalRequest),
-    /// Something worth telling.
+    /// Note to the user.
     Note(String),
-    /// The end. Nothing follows.
+    /// Outcome of the turn; no report follows.
     Final(TurnOutcome),
 }
 
@@ -114,7 +114,8 @@ impl ProgressSink {
         self.is_open() && !self.without_deltas
     }
 
-    /// Reports `progress`, which is computed only if there is a receiver.
+    /// Sends a report. `progress` runs only if the sink has a receiver, so building a report costs nothing
+    /// without one.
     pub fn send(&self, progress: impl FnOnce() -> TurnProgress) {
         if let Some(receiver) = &self.receiver {
             receiver.receive(progress());

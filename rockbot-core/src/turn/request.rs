@@ -1,4 +1,4 @@
-//! What starts a turn.
+//! The request that starts a turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use crate::chat::{ModelTier, OutputSchema};
 use crate::context::{Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
-/// What a message does when its session is busy with another one.
+/// The policy for a message whose session is busy with another turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BusyPolicy {
-    /// It waits until it is its turn.
+    /// The message waits in the session's queue. The default.
     #[default]
     Queue,
-    /// It joins the running turn at that turn's next model call. With a shape, tier or budget of its own it waits
-    /// until it is its turn.
+    /// The message joins the running turn at that turn's next model call. With an output schema, tier or
+    /// budget of its own it waits in the queue instead.
     Steer,
-    /// It takes the place of the running turn, and of turns of its session that wait for a person.
+    /// The message replaces the running turn, and turns of its session that wait for an approval.
     Supersede,
 }
 
-/// A message that wants an answer.
+/// A message that asks for an answer.
 ///
 /// ```
 /// # use rockbot_core::turn::TurnRequest;
@@ -31,54 +31,54 @@ pub enum BusyPolicy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnRequest {
-    /// The conversation.
+    /// Session that the message belongs to.
     pub session: SessionId,
-    /// The message: the same id again is the same message delivered again.
+    /// Id of the message. A message with the same id is a redelivery.
     pub message: MessageId,
-    /// What the person said.
+    /// Text of the message.
     pub text: String,
-    /// On whose behalf.
+    /// Principal on whose behalf the turn runs. Default `local`.
     #[serde(default)]
     pub principal: Principal,
-    /// Which program sent the message; part of its identity.
+    /// Program that sent the message; part of the message's identity. Empty by default.
     #[serde(default)]
     pub source: String,
-    /// Through which door it came.
+    /// Entry point that the message came through.
     #[serde(default, alias = "door")]
     pub origin: Origin,
-    /// Whose work goes first.
+    /// Priority in queues.
     #[serde(default)]
     pub priority: Priority,
-    /// How far the sender can be trusted.
+    /// Trust in the sender.
     pub trust: Trust,
-    /// How capable a model; `None` means the balanced one.
+    /// Tier of the model; `None` means the balanced one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<ModelTier>,
-    /// What to do when the session is busy.
+    /// Policy while the session is busy. Default [`BusyPolicy::Queue`].
     #[serde(default)]
     pub busy: BusyPolicy,
-    /// Limits of its own; `None` means the host's.
+    /// Budget of the turn; `None` means the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// The shape that the answer must have, if any.
+    /// Schema that the answer must match, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
-    /// The turn that asks, if it is another turn, and its depth.
+    /// Parent turn and its depth, if another turn asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(TurnId, u32)>,
-    /// The caller's W3C `traceparent`.
+    /// Caller's W3C `traceparent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// Where the final reply goes, for whoever delivers it.
+    /// Topic of the final reply, for the component that delivers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// What the final reply is correlated by, for whoever delivers it.
+    /// Correlation id of the final reply, for the component that delivers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
 }
 
 impl TurnRequest {
-    /// A message of the local user.
+    /// Creates a message of the local user.
     pub fn new(session: impl Into<SessionId>, message: impl Into<MessageId>, text: impl Into<String>) -> Self {
         Self {
             session: session.into(),
@@ -100,8 +100,8 @@ impl TurnRequest {
         }
     }
 
-    /// The turn that this message starts: made from principal, source, session and message id, so that a
-    /// message delivered twice is one turn.
+    /// Returns the id of the turn that this message starts. It is derived from principal, source, session and
+    /// message id, so that a redelivered message maps to the same turn.
     pub fn turn_id(&self) -> TurnId {
         let parts = [
             self.principal.as_str(),
@@ -112,7 +112,7 @@ impl TurnRequest {
         TurnId::from(Digest::of(parts).short())
     }
 
-    /// The digest of what was said: another text under the same identity is an error.
+    /// Returns the digest of the text: a different text under the same identity is an error.
     pub fn body_digest(&self) -> Digest {
         Digest::of([&self.text])
     }

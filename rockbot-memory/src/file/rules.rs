@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use rockbot_core::Principal;
-use rockbot_core::files::{DataFolder, FileError, Found, name_of, without_bom};
+use rockbot_core::files::{DataFolder, FileEntry, FileError, name_of, without_bom};
 use rockbot_core::store::{Rule, RulesStore, StoreError, StoreErrorKind};
 
 use crate::storage::blocking::{blocking, failed, invalid};
@@ -98,7 +98,7 @@ impl RuleFiles {
     }
 
     /// Lists the files of rules of `principal`.
-    fn found(&self, principal: &Principal) -> Result<Vec<Found>, StoreError> {
+    fn found(&self, principal: &Principal) -> Result<Vec<FileEntry>, StoreError> {
         let name = |name: &str| name_of(principal, name).map_err(|error| failed("the principal has no rules", error));
         let failed = |error| failed("the rules cannot be listed", error);
         let mut found = match self.folder.list(&name("rules")?) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use rockbot_core::Principal;
-use rockbot_core::files::{Found, owner_of};
+use rockbot_core::files::{FileEntry, owner_of};
 use rockbot_core::store::StoreError;
 
 use super::document::Document;
@@ -35,7 +35,7 @@ impl<D: Document> DocumentStore<D> {
 
     /// Removes temporary files that a crash left between write and rename. Only at the first scan: later they may belong
     /// to a write in progress.
-    fn remove_drafts(&self, owned: &PrincipalDocuments<D>, found: &[Found]) -> Result<(), StoreError> {
+    fn remove_drafts(&self, owned: &PrincipalDocuments<D>, found: &[FileEntry]) -> Result<(), StoreError> {
         let is_new = owned.read().is_unscanned();
         let drafts = found.iter().filter(|found| is_new && found.name.ends_with(".json.tmp"));
         for draft in drafts {
@@ -45,7 +45,7 @@ impl<D: Document> DocumentStore<D> {
     }
 
     /// Drops the documents whose files are gone.
-    fn forget_missing(owned: &PrincipalDocuments<D>, found: &[Found]) {
+    fn forget_missing(owned: &PrincipalDocuments<D>, found: &[FileEntry]) {
         let names: BTreeSet<_> = found.iter().map(|found| &found.name).collect();
         let mut collection = owned.write();
         let missing = collection.files().filter(|(file, _)| !names.contains(file));
@@ -59,7 +59,7 @@ impl<D: Document> DocumentStore<D> {
         &self,
         principal: &Principal,
         owned: &PrincipalDocuments<D>,
-        found: &Found,
+        found: &FileEntry,
     ) -> Result<(), StoreError> {
         let (file, version) = (&found.name, FileVersion::from(found));
         let known = owned.read().in_file(file).and_then(|stored| stored.version);
@@ -91,7 +91,11 @@ impl<D: Document> DocumentStore<D> {
     }
 
     /// Reads and parses a file; `None` if it is gone by now.
-    pub(super) fn parse(&self, principal: &Principal, found: &Found) -> Result<Option<StoredDocument<D>>, Unreadable> {
+    pub(super) fn parse(
+        &self,
+        principal: &Principal,
+        found: &FileEntry,
+    ) -> Result<Option<StoredDocument<D>>, Unreadable> {
         let read = self.folder.read(&found.name, MAX_BYTES);
         let json = match read {
             Ok(Some(json)) => json,

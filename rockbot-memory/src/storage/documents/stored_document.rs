@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rockbot_core::files::{Found, without_bom};
+use rockbot_core::files::{FileEntry, without_bom};
 use serde_json::{Map, Value};
 
 use super::document::{Document, Members, timestamp};
@@ -27,8 +27,8 @@ pub(super) struct FileVersion {
     len: u64,
 }
 
-impl From<&Found> for FileVersion {
-    fn from(found: &Found) -> Self {
+impl From<&FileEntry> for FileVersion {
+    fn from(found: &FileEntry) -> Self {
         Self {
             modified: found.modified,
             len: found.len,

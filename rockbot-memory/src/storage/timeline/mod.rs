@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rockbot_core::files::{DataFolder, FileError, Found, LineFile, encode, name_of};
+use rockbot_core::files::{DataFolder, FileEntry, FileError, LineFile, encode, name_of};
 use rockbot_core::store::{StoreError, TimelineEntry};
 use rockbot_core::{Principal, Timestamp};
 use serde::Serialize;
@@ -183,7 +183,7 @@ impl<T: StoredEntry> Timeline<T> {
 }
 
 /// Returns `true` if `found` may have an entry at or after `since`, judged by its modification time and a tolerated skew.
-fn may_be_since(found: &Found, since: Timestamp) -> bool {
+fn may_be_since(found: &FileEntry, since: Timestamp) -> bool {
     let since = UNIX_EPOCH.checked_add(Duration::from_millis(since.as_millis()));
     let changed = found
         .modified

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use rockbot_core::files::{FileError, Found, owner_of};
+use rockbot_core::files::{FileEntry, FileError, owner_of};
 use rockbot_core::store::StoreError;
 use rockbot_core::{Principal, Timestamp};
 
@@ -24,7 +24,7 @@ impl<T: StoredEntry> Timeline<T> {
 
     fn purge_all(&self, before: Timestamp, max_entries: usize) -> Result<u64, StoreError> {
         let failed = |error| failed(format_args!("{} cannot be purged", T::WHAT), error);
-        let mut files: BTreeMap<Principal, Vec<Found>> = BTreeMap::new();
+        let mut files: BTreeMap<Principal, Vec<FileEntry>> = BTreeMap::new();
         for found in self.folder.list("").map_err(failed)? {
             let owner = owner_of(&found.name).map(|(owner, _)| owner);
             match owner.filter(|_| found.name.ends_with(".jsonl")) {
@@ -48,7 +48,7 @@ impl<T: StoredEntry> Timeline<T> {
     }
 
     /// Returns the time of the oldest entry of a principal that stays.
-    fn kept_since(&self, files: &[Found], before: Timestamp, max_entries: usize) -> Timestamp {
+    fn kept_since(&self, files: &[FileEntry], before: Timestamp, max_entries: usize) -> Timestamp {
         if max_entries == 0 {
             return Timestamp::from_millis(u64::MAX);
         }
@@ -65,7 +65,7 @@ impl<T: StoredEntry> Timeline<T> {
     }
 
     /// Removes the entries of one file that are older than `since`, and returns their number.
-    fn purge_file(&self, file: &Found, since: Timestamp) -> Result<u64, FileError> {
+    fn purge_file(&self, file: &FileEntry, since: Timestamp) -> Result<u64, FileError> {
         let (mut kept, mut gone, mut newest) = (Vec::new(), 0, Timestamp::default());
         let read = self.folder.read_lines(&file.name, MAX_LINE, |line| {
             if let Ok(entry) = serde_json::from_slice::<T>(line) {
@@ -87,7 +87,7 @@ impl<T: StoredEntry> Timeline<T> {
     }
 
     /// Replaces the content of `file` by `kept`, unless the file changed since it was listed. Returns `true` if it did so.
-    fn exchange(&self, file: &Found, kept: &[u8]) -> Result<bool, FileError> {
+    fn exchange(&self, file: &FileEntry, kept: &[u8]) -> Result<bool, FileError> {
         let draft = match kept.is_empty() {
             true => None,
             // Keeps the modification time: otherwise the next purge would take the file for one that a person edited.

@@ -1,4 +1,4 @@
-//! The client: the one method that asks a model for vectors.
+//! The client trait: the method that asks an embedding model for vectors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use async_trait::async_trait;
 use super::{Embedding, EmbeddingError};
 use crate::CallContext;
 
-/// Asks a model for the vectors of texts.
+/// A client of an embedding model.
 ///
-/// All vectors of one client have the same dimension. An implementation that talks to a server sends it the texts: who
-/// uses one decides who may read them.
+/// All vectors of one client have the same dimension. An implementation that talks to a server sends it the
+/// texts, so the choice of a client decides who can read them.
 #[async_trait]
 pub trait EmbeddingClient: fmt::Debug + Send + Sync + 'static {
-    /// The model's name. Vectors of models with different names are never compared.
+    /// Returns the model's name. Vectors of models with different names are never compared.
     fn model(&self) -> &str;
 
-    /// The vectors of the texts, one for each, in their order; none when there are no texts.
+    /// Returns the vectors of the texts, one for each, in order; an empty list for no texts.
     ///
     /// # Errors
     ///
@@ -36,18 +36,18 @@ impl<C: EmbeddingClient + ?Sized> EmbeddingClient for Arc<C> {
     }
 }
 
-/// One call of an [`EmbeddingClient`].
+/// A call of an [`EmbeddingClient`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EmbeddingCall {
-    /// The texts. Many servers refuse empty ones.
+    /// Texts to embed. Many servers reject empty ones.
     pub texts: Arc<[String]>,
-    /// For whom, until when.
+    /// Context of the call: principal, cancellation and deadline.
     pub cx: CallContext,
 }
 
 impl EmbeddingCall {
-    /// A call for the vectors of `texts`.
+    /// Creates a call for the vectors of `texts`.
     pub fn new(texts: impl Into<Arc<[String]>>, cx: CallContext) -> Self {
         Self {
             texts: texts.into(),

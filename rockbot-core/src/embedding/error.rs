@@ -1,50 +1,50 @@
-//! What can go wrong with vectors of texts.
+//! The error of embedding calls.
 
 use super::NotAnEmbedding;
 use crate::chat::{ChatError, ChatErrorKind};
 
-/// Vectors that did not come, or that are none.
+/// The error of an embedding call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbeddingError {
-    /// The model could not be asked: an embedding model fails as any other does.
+    /// The call to the model failed, of the same kinds as any model call.
     #[error(transparent)]
     Call(#[from] ChatError),
-    /// There are more or fewer vectors than texts, or some are there twice.
+    /// The number of vectors differs from the number of texts, or some are duplicated.
     #[error("`{model}` answered {answered} vectors to {asked} texts; check that its server speaks OpenAI's embeddings")]
     Count {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// How many texts it was asked about.
+        /// Number of texts asked about.
         asked: usize,
-        /// How many vectors came.
+        /// Number of vectors returned.
         answered: usize,
     },
-    /// A vector has another dimension than those before it, so they cannot be compared.
+    /// A vector has another dimension than earlier ones, so they cannot be compared.
     #[error(
         "`{model}` answered a vector of {answered} numbers after ones of {expected}; restart to begin anew with it"
     )]
     Dimension {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// How many numbers its vectors had so far.
+        /// Dimension of the earlier vectors.
         expected: usize,
-        /// How many this one has.
+        /// Dimension of this vector.
         answered: usize,
     },
-    /// What came for a text is no vector.
+    /// The response for a text is not a vector.
     #[error("`{model}` answered something else than a vector: {source}")]
     NotAnEmbedding {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// Why not.
+        /// Reason.
         source: NotAnEmbedding,
     },
 }
 
 impl EmbeddingError {
-    /// Whether it may be about one of the texts, so that others may have a vector: a text that is too long, for
-    /// example. Everything else holds for all texts alike.
+    /// Returns `true` if the error may concern a single text, such as one that is too long, so that others may
+    /// still be embedded. All other errors concern every text.
     pub fn is_about_a_text(&self) -> bool {
         match self {
             Self::Call(error) => matches!(

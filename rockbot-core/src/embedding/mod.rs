@@ -1,4 +1,4 @@
-//! Texts as vectors: what means the same lies in the same direction, whatever its words.
+//! Embeddings: texts as vectors whose directions are close for texts of similar meaning.
 //!
 //! * [`EmbeddingClient`]: what asks a model for vectors
 //! * [`Embedding`]: one of them

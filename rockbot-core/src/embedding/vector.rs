@@ -1,9 +1,9 @@
-//! A vector, as far as it matters: its direction.
+//! The embedding of a text: a normalized vector.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a text lies: a vector of length 1. Clones share it.
+/// The embedding of a text: a vector of length 1. Clones share the values.
 ///
 /// ```
 /// use rockbot_core::embedding::Embedding;
@@ -16,27 +16,27 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq)]
 pub struct Embedding(Arc<[f32]>);
 
-/// Why numbers give no [`Embedding`].
+/// The reason why numbers are not an [`Embedding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAnEmbedding {
-    /// There are none.
+    /// The list is empty.
     #[error("there are no numbers in it")]
     Empty,
-    /// One is infinite or no number at all, or they are so large that their length is.
+    /// A number is infinite or NaN, or the length of the vector overflows.
     #[error("it has numbers that are infinite or none at all")]
     NotFinite,
-    /// All are zero, or nearly: that is no direction.
+    /// All numbers are zero, or nearly: the vector has no direction.
     #[error("all its numbers are zero")]
     Zero,
 }
 
 impl Embedding {
-    /// The direction of `values`.
+    /// Creates the embedding by normalizing `values` to length 1.
     ///
     /// # Errors
     ///
-    /// Returns an error if they have none.
+    /// Returns an error if the values have no direction.
     pub fn new(mut values: Vec<f32>) -> Result<Self, NotAnEmbedding> {
         if values.is_empty() {
             return Err(NotAnEmbedding::Empty);
@@ -55,18 +55,18 @@ impl Embedding {
         Ok(Self(values.into()))
     }
 
-    /// Its numbers.
+    /// Returns the values.
     pub fn values(&self) -> &[f32] {
         &self.0
     }
 
-    /// How many numbers it has.
+    /// Returns the dimension.
     pub fn dimension(&self) -> usize {
         self.0.len()
     }
 
-    /// How far both point the same way, from -1 to 1: their cosine. 0 when they have different dimensions, since then
-    /// they are of different models.
+    /// Returns the cosine similarity, from -1 to 1; 0 for different dimensions, since those vectors come from
+    /// different models.
     pub fn similarity(&self, other: &Self) -> f32 {
         match self.dimension() == other.dimension() {
             true => dot(&self.0, &other.0),
@@ -75,7 +75,7 @@ impl Embedding {
     }
 }
 
-/// Without its numbers: they are many, and tell much about the text.
+/// Omits the values: they are many, and reveal much about the text.
 impl fmt::Debug for Embedding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedding")
@@ -84,10 +84,10 @@ impl fmt::Debug for Embedding {
     }
 }
 
-/// How many sums are kept side by side: the compiler makes vector instructions of that.
+/// Number of partial sums: independent lanes let the compiler emit vector instructions.
 const LANES: usize = 16;
 
-/// The sum of the products, of two slices of the same length.
+/// Returns the dot product of two slices of the same length.
 pub(crate) fn dot(one: &[f32], other: &[f32]) -> f32 {
     let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
     let rest: f32 = ones

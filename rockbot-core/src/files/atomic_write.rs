@@ -31,6 +31,7 @@ impl Draft {
         };
         let written = create(&draft.temporary).and_then(|mut file| {
             file.write_all(bytes)?;
+            // Before the rename: otherwise a power loss could leave the new name with empty contents.
             if sync { file.sync_all() } else { Ok(()) }
         });
         written.map_err(FileError::io("written", &draft.temporary))?;

@@ -62,6 +62,8 @@ impl LineFile {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         if let Err(error) = self.file.write_all(bytes) {
+            // Truncate the torn write. If even that fails, remember that the file ends torn, so that the next append
+            // closes the line.
             if self.file.set_len(self.len).is_err() {
                 self.torn = true;
                 self.len = self.file.metadata().map_or(self.len, |metadata| metadata.len());

@@ -1,19 +1,20 @@
-//! What the words of a text are.
+//! Analyzers: the splitting of texts into terms.
 
 use std::fmt;
 
 use super::fold::fold;
 use super::stem::{is_stop_word, stem};
 
-/// Takes a text apart into the words by which it is found.
+/// A splitter of texts into the terms by which searches find them.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
-    /// Calls `each` with the words of `text`, in order. The same for texts and for queries.
+    /// Calls `each` with the terms of `text`, in order. Texts and queries are analyzed alike.
     fn words(&self, text: &str, each: &mut dyn FnMut(&str));
 }
 
-/// Words of at least three letters `a` to `z` or digits, in lower case; everything else is a gap between words.
+/// An analyzer of words of at least three letters `a` to `z` or digits, in lower case; all other characters
+/// separate words.
 ///
-/// This is how the original of this framework reads texts. `C#`, `AI` and words with accents are not found.
+/// Compatible with the original of this framework. `C#`, `AI` and words with accents are not found.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeedAnalyzer;
 
@@ -36,12 +37,12 @@ impl Analyzer for SeedAnalyzer {
     }
 }
 
-/// Words of letters and digits of any script and any length: the default.
+/// An analyzer of words of any script and length: the default.
 ///
-/// Case and accents do not matter. Of English, German and Romance words the commonest endings are left out, and so are
-/// English articles, prepositions and conjunctions. Chinese, Japanese and Korean characters and emoji are words of
-/// their own. `C#`, `F#` and `C++` are words. An apostrophe ends a word of one or two letters, and is left out of
-/// longer ones. Of a word 64 bytes count.
+/// Folds case and accents, strips the commonest endings of English, German and Romance words (stemming), and
+/// drops English articles, prepositions and conjunctions (stop words). Chinese, Japanese and Korean characters
+/// and emoji are terms of their own. `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or two
+/// letters, and is dropped inside of longer ones. The first 64 bytes of a word count.
 ///
 /// ```
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
@@ -53,7 +54,7 @@ impl Analyzer for SeedAnalyzer {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnicodeAnalyzer;
 
-/// The longest word, in bytes.
+/// Maximum length of a term, in bytes.
 const MAX_WORD: usize = 64;
 
 impl Analyzer for UnicodeAnalyzer {
@@ -78,10 +79,10 @@ impl Analyzer for UnicodeAnalyzer {
     }
 }
 
-/// A word that is being read.
+/// The word that is being read.
 #[derive(Default)]
 struct PendingWord {
-    /// In lower case and without accents.
+    /// Characters so far, in lower case and without accents.
     folded: String,
     has_accents: bool,
 }
@@ -101,7 +102,7 @@ impl PendingWord {
             .for_each(|c| fold(c, &mut self.folded));
     }
 
-    /// A word with accents is never an empty one: `thé` is not `the`.
+    /// Emits the word, unless it is a stop word. A word with accents never is one: `thé` is not `the`.
     fn end(&mut self, each: &mut dyn FnMut(&str)) {
         if !self.folded.is_empty() && (self.has_accents || !is_stop_word(&self.folded)) {
             each(stem(&self.folded));
@@ -115,18 +116,18 @@ fn goes_on(rest: &str) -> bool {
     rest.starts_with(char::is_alphanumeric)
 }
 
-/// The `#` of C# and the `+` of C++: behind one letter, with nothing else behind them.
+/// Returns `true` for the `#` of C# and the `+` of C++: after one letter, at the end of the word.
 fn is_sign_of_a_name(word: &str, sign: char, rest: &str) -> bool {
     let is_sign = matches!(sign, '#' | '+');
     is_sign && word.trim_end_matches(sign).len() == 1 && word.len() < 3 && !goes_on(rest)
 }
 
-/// Accents that stand beside their letter.
+/// Returns `true` for combining accents, which follow their letter.
 fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Characters that are not written in words with blanks between them: ideographs, kana, hangul, emoji.
+/// Returns `true` for characters of scripts without spaces between words: ideographs, kana, hangul, emoji.
 fn is_whole_word(c: char) -> bool {
     matches!(c,
         '\u{2600}'..='\u{27bf}'

@@ -1,6 +1,6 @@
-//! Letters without their accents.
+//! Folding of accented letters.
 
-/// The Latin letters with accents, in lower case, by the letter that people type instead.
+/// Accented Latin letters in lower case, by the letter that users type instead.
 const FOLDED: [(&str, &str); 26] = [
     ("a", "àáâãäåāăąǎǟǻạảấầẩẫậắằẳẵặ"),
     ("ae", "æǽ"),

@@ -1,4 +1,4 @@
-//! An index that is kept up to date.
+//! The incremental inverted index.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -10,11 +10,11 @@ use super::query_terms::query_terms;
 use super::score::{BIGRAM_WEIGHT, Collection};
 use super::{Analyzer, Ranked, UnicodeAnalyzer};
 
-/// Finds texts by words. A text that is added, changed or removed is seen so by the next search.
+/// An inverted index of texts, updated incrementally: the next search sees every change.
 ///
-/// Ranks as [`Bm25Ranker`](super::Bm25Ranker) does over the same texts; of equals the one with the smaller key comes
-/// first. Adding costs time by the length of the text, searching by how many texts have the words of the query. What
-/// was removed leaves the index when it is more than a third of it.
+/// Ranks as [`Bm25Ranker`](super::Bm25Ranker) does over the same texts; of equal scores the smaller key comes
+/// first. Adding takes time in the length of the text, searching in the number of postings of the query's
+/// terms. Removed texts are compacted away once they are more than a third of the index.
 ///
 /// ```
 /// use rockbot_core::search::Bm25Index;
@@ -30,24 +30,24 @@ use super::{Analyzer, Ranked, UnicodeAnalyzer};
 pub struct Bm25Index<K> {
     analyzer: Arc<dyn Analyzer>,
     vocabulary: Vocabulary,
-    /// The key of each text, by its number; `None` when it was removed.
+    /// Keys by document number; `None` for a removed text.
     keys: Vec<Option<K>>,
-    /// How many words each text has, by its number.
+    /// Lengths in terms, by document number.
     lengths: Vec<u32>,
     numbers: HashMap<K, u32>,
-    /// The words of all texts that are there.
+    /// Number of terms of all texts that are not removed.
     total_length: u64,
 }
 
 impl<K> Default for Bm25Index<K> {
-    /// An empty index with the [`UnicodeAnalyzer`].
+    /// Creates an empty index with the [`UnicodeAnalyzer`].
     fn default() -> Self {
         Self::new(Arc::new(UnicodeAnalyzer))
     }
 }
 
 impl<K> Bm25Index<K> {
-    /// An empty index whose words are those of `analyzer`.
+    /// Creates an empty index whose terms are those of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
@@ -59,19 +59,19 @@ impl<K> Bm25Index<K> {
         }
     }
 
-    /// How many texts there are.
+    /// Returns the number of texts.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there is no text.
+    /// Returns `true` if the index is empty.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 }
 
 impl<K: Clone + Ord + Hash> Bm25Index<K> {
-    /// Adds `text` under `key`, in place of what is there.
+    /// Inserts `text` under `key`, in place of the text there.
     pub fn insert(&mut self, key: K, text: &str) {
         self.remove(&key);
         let number = u32::try_from(self.keys.len()).expect("an index holds fewer than 2^32 texts");
@@ -86,7 +86,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.total_length += u64::from(length);
     }
 
-    /// Removes the text under `key`. Returns whether there was one.
+    /// Removes the text under `key`. Returns `true` if it existed.
     pub fn remove<Q>(&mut self, key: &Q) -> bool
     where
         K: std::borrow::Borrow<Q>,
@@ -103,7 +103,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         true
     }
 
-    /// The `limit` best of the texts that have a word of `query`, the best first.
+    /// Returns the `limit` best texts that contain a term of `query`, best first.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
         let collection = Collection::new(self.len(), self.total_length as f64);
         let mut scores = vec![0.0_f32; self.keys.len()];
@@ -116,7 +116,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.best(&scores, limit)
     }
 
-    /// Adds what texts score for something that they have, and how often.
+    /// Adds the scores of one term or bigram; `texts` holds its document numbers and term frequencies.
     fn add_scores(&self, collection: Collection, factor: f64, texts: &[(u32, u32)], scores: &mut [f32]) {
         let is_there = |text: u32| self.keys[text as usize].is_some();
         let frequency = match self.removed() {
@@ -132,7 +132,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         }
     }
 
-    /// The best of the texts that are there, by their scores.
+    /// Selects the `limit` best texts with a bounded heap.
     fn best(&self, scores: &[f32], limit: usize) -> Vec<Ranked<K>> {
         let mut best = BinaryHeap::with_capacity(limit.min(scores.len()));
         let mut least = 0.0;
@@ -163,7 +163,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.keys.len() - self.numbers.len()
     }
 
-    /// Forgets what was removed.
+    /// Renumbers the texts without gaps, and drops the postings of removed ones.
     fn compact(&mut self) {
         let texts = renumbered(self.keys.iter().map(Option::is_some));
         self.vocabulary.renumber_texts(|text| texts[text as usize]);
@@ -176,10 +176,10 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     }
 }
 
-/// How many removed texts are always left in peace.
+/// Number of removed texts below which the index is never compacted.
 const MAX_REMOVED: usize = 64;
 
-/// New numbers, without gaps, for what is left.
+/// Returns new document numbers without gaps for the texts that are left.
 fn renumbered(is_left: impl Iterator<Item = bool>) -> Vec<Option<u32>> {
     let mut next = 0;
     let number = |is_left: bool| {
@@ -190,7 +190,7 @@ fn renumbered(is_left: impl Iterator<Item = bool>) -> Vec<Option<u32>> {
     is_left.map(number).collect()
 }
 
-/// A text that may be among the best.
+/// A candidate of the result.
 struct Hit<'a, K> {
     score: f32,
     key: &'a K,

@@ -1,8 +1,11 @@
-//! Finding texts by words: Okapi BM25, over a list at hand or over an index that is kept up to date. Finding vectors that
-//! lie close to another one: [`VectorIndex`].
+//! Search: full text by Okapi BM25, over a list at hand ([`Bm25Ranker`]) or over an inverted index
+//! ([`Bm25Index`]), and nearest neighbours of vectors ([`VectorIndex`]).
 //!
-//! A text scores for each word of the query that it has, more when few texts have it, and twice as much again for each
-//! two words that stand side by side in both. An [`Analyzer`] says what the words are.
+//! A kit for implementers of stores and tools. An [`Analyzer`] splits texts and queries into terms: it folds
+//! case and accents, stems, and drops stop words.
+//!
+//! A text scores for each query term that it contains, more for rare terms (inverse document frequency), and
+//! twice as much again for each bigram of the query, that is, two terms that are adjacent in both.
 
 mod analyzer;
 mod fold;

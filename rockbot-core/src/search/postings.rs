@@ -1,30 +1,30 @@
-//! Where words stand.
+//! Postings: for each term, the texts that contain it and its occurrences.
 
 use std::collections::HashMap;
 
-/// One occurrence where a word stands.
+/// An occurrence of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Occurrence {
-    /// The number of the text.
+    /// Document number.
     pub(super) text: u32,
-    /// The number of the word before it, or [`NO_TERM`].
+    /// Number of the term before it, for bigrams; [`NO_TERM`] at the beginning of a text.
     pub(super) before: u32,
 }
 
-/// What stands before the first word of a text.
+/// Number that stands for no term, at the beginning of a text.
 pub(super) const NO_TERM: u32 = u32::MAX;
 
-/// All words of all texts.
+/// All terms of all texts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vocabulary {
     terms: HashMap<Box<str>, Postings>,
 }
 
-/// A word, and where it stands: in the order of the texts.
+/// The postings of a term, in the order of document numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Postings {
     pub(super) number: u32,
-    /// The texts that have it, and how often.
+    /// Document numbers and term frequencies.
     texts: Few<(u32, u32)>,
     occurrences: Few<Occurrence>,
 }
@@ -34,7 +34,8 @@ impl Vocabulary {
         self.terms.get(word)
     }
 
-    /// Notes that `word` stands at `occurrence`, whose text is not before any other, and returns the number of the word.
+    /// Adds an occurrence of `word`, whose document number is the highest so far, and returns the number of
+    /// the term.
     pub(super) fn add(&mut self, word: &str, occurrence: Occurrence) -> u32 {
         if let Some(known) = self.terms.get_mut(word) {
             known.add(occurrence);
@@ -45,7 +46,7 @@ impl Vocabulary {
         number
     }
 
-    /// Gives texts the numbers that `number_of` names, and forgets those that get none. The order stays.
+    /// Renumbers texts by `number_of`, and drops those without a new number. The order stays.
     pub(super) fn renumber_texts(&mut self, number_of: impl Fn(u32) -> Option<u32>) {
         self.terms.retain(|_, word| word.renumber_texts(&number_of));
         let mut numbers = HashMap::from([(NO_TERM, NO_TERM)]);
@@ -83,7 +84,7 @@ impl Postings {
         self.occurrences.push(occurrence);
     }
 
-    /// Whether any text is left.
+    /// Renumbers the texts, and returns `true` if any is left.
     fn renumber_texts(&mut self, number_of: impl Fn(u32) -> Option<u32>) -> bool {
         let renumber = |text: &mut u32| number_of(*text).map(|number| *text = number).is_some();
         self.occurrences.retain(|occurrence| renumber(&mut occurrence.text))
@@ -91,7 +92,7 @@ impl Postings {
     }
 }
 
-/// One or more. Most words stand in one occurrence only: these take no allocation.
+/// One or more values. Most terms occur once only, and take no allocation.
 #[derive(Debug, Clone)]
 enum Few<T> {
     One([T; 1]),
@@ -120,7 +121,8 @@ impl<T: Copy> Few<T> {
         }
     }
 
-    /// Whether any is left. When none is, this is not to be used any more.
+    /// Retains the values that `is_left` accepts, and returns `true` if any is left. An emptied value must not
+    /// be used again.
     fn retain(&mut self, is_left: impl Fn(&mut T) -> bool) -> bool {
         match self {
             Self::One([one]) => is_left(one),

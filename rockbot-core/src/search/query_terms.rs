@@ -1,20 +1,21 @@
-//! A query over an index.
+//! The terms of a query, resolved in an index.
 
 use std::collections::HashMap;
 
 use super::Analyzer;
 use super::postings::{Postings, Vocabulary};
 
-/// A word of a query that stands somewhere, and the words that stand before it in the query.
+/// A query term that the index contains, with the terms before it in the query.
 pub(super) struct QueryTerm<'a> {
     pub(super) postings: &'a Postings,
-    /// Those words by number, each with its place among the terms.
+    /// Numbers of those terms, each with its position among the query terms.
     before: Vec<(u32, usize)>,
-    /// One bit for each of them, by the last bits of its number: it tells most words of texts apart.
+    /// Bloom filter over `before`, by the lowest bits of the numbers: it rejects most occurrences without a
+    /// search.
     before_bits: u64,
 }
 
-/// The different words of `query` that stand somewhere, in their order.
+/// Returns the distinct terms of `query` that the index contains, in order.
 pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
     let mut terms: Vec<QueryTerm<'a>> = Vec::new();
     let (mut places, mut last) = (HashMap::new(), None);
@@ -48,8 +49,8 @@ impl<'a> QueryTerm<'a> {
         self.before_bits = self.before.iter().fold(0, |bits, (word, _)| bits | bit(*word));
     }
 
-    /// The texts that have a pair of the query that ends with this word, and how often: one list for each pair, in the
-    /// order of the query.
+    /// Returns the texts that contain a bigram of the query that ends with this term, with frequencies: one
+    /// list per bigram, in the order of the query.
     pub(super) fn bigrams(&self) -> Vec<Vec<(u32, u32)>> {
         if self.before.is_empty() {
             return Vec::new();
@@ -62,7 +63,7 @@ impl<'a> QueryTerm<'a> {
         pairs.map(counted).collect()
     }
 
-    /// The place among the terms of a word, when it stands before this one in the query.
+    /// Returns the position among the query terms of a term that precedes this one in the query.
     fn place_of(&self, before: u32) -> Option<usize> {
         if self.before_bits & bit(before) == 0 {
             return None;
@@ -76,7 +77,7 @@ fn bit(word: u32) -> u64 {
     1 << (word % 64)
 }
 
-/// The texts of one pair, and how often each stands there.
+/// Counts the occurrences of one bigram per text.
 fn counted(pair: &[(usize, u32)]) -> Vec<(u32, u32)> {
     let texts = pair.chunk_by(|a, b| a.1 == b.1);
     texts.map(|same| (same[0].1, same.len() as u32)).collect()

@@ -1,4 +1,4 @@
-//! Ranking a few texts at hand.
+//! Ranking of a list of texts at hand.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::score::{Collection, Query};
 use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 
-/// Ranks texts that are at hand: each is read once, nothing is kept. For many texts, searched often, there is
-/// [`Bm25Index`](super::Bm25Index), which ranks the same.
+/// A BM25 ranker of texts at hand: each text is read once, nothing is stored. For many texts that are searched
+/// often use [`Bm25Index`](super::Bm25Index), which ranks alike.
 ///
 /// ```
 /// use rockbot_core::search::Bm25Ranker;
@@ -21,19 +21,19 @@ use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Ranker {
     analyzer: Arc<dyn Analyzer>,
-    /// Whether pairs are looked for in the raw text.
+    /// Whether bigrams are matched in the raw text.
     has_raw_bigrams: bool,
 }
 
 impl Default for Bm25Ranker {
-    /// A ranker with the [`UnicodeAnalyzer`].
+    /// Creates a ranker with the [`UnicodeAnalyzer`].
     fn default() -> Self {
         Self::new(Arc::new(UnicodeAnalyzer))
     }
 }
 
 impl Bm25Ranker {
-    /// A ranker whose words are those of `analyzer`.
+    /// Creates a ranker whose terms are those of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
@@ -41,10 +41,10 @@ impl Bm25Ranker {
         }
     }
 
-    /// Ranks exactly as the original of this framework: by the words of the [`SeedAnalyzer`], and a pair of words counts
-    /// wherever the text has both with one blank between them, within other words too.
+    /// Creates a ranker that ranks exactly as the original of this framework: by the terms of the
+    /// [`SeedAnalyzer`], with bigrams matched in the raw text, within other words too.
     ///
-    /// Each text is searched once for each pair of the query: not for long queries over many texts.
+    /// Each text is scanned once per bigram of the query, so it does not suit long queries over many texts.
     pub fn seed() -> Self {
         Self {
             analyzer: Arc::new(SeedAnalyzer),
@@ -52,7 +52,8 @@ impl Bm25Ranker {
         }
     }
 
-    /// Those of `candidates` whose text has a word of `query`, the best first; of equals the one that came first.
+    /// Returns the candidates that contain a term of `query`, best first; of equal scores the earlier
+    /// candidate comes first.
     pub fn rank<T>(
         &self,
         candidates: impl IntoIterator<Item = T>,
@@ -63,7 +64,7 @@ impl Bm25Ranker {
         ranked.into_iter().map(|hit| hit.item).collect()
     }
 
-    /// As [`Bm25Ranker::rank`], with scores.
+    /// Ranks as [`Bm25Ranker::rank`] does, and returns the scores too.
     pub fn rank_with_scores<T>(
         &self,
         candidates: impl IntoIterator<Item = T>,
@@ -95,7 +96,7 @@ impl Bm25Ranker {
         ranked
     }
 
-    /// Counts what `text` has of `query`. `scratch` is all zeros, before and afterwards.
+    /// Counts the terms and bigrams of `query` in `text`. `scratch` is all zeros, before and afterwards.
     fn count(&self, query: &Query, text: &str, scratch: &mut [u32]) -> Counts {
         let (mut length, mut found, mut last) = (0, Vec::new(), None);
         self.analyzer.words(text, &mut |word| {
@@ -111,7 +112,8 @@ impl Bm25Ranker {
             }
             last = word;
         });
-        // The same words in another order must score exactly the same.
+        // Sums of floats depend on their order: sorted, the same terms in another order score exactly the
+        // same.
         found.sort_unstable();
         let take = |number| (number, f64::from(std::mem::take(&mut scratch[number])));
         Counts {
@@ -121,15 +123,15 @@ impl Bm25Ranker {
     }
 }
 
-/// How often one text has what is in a query.
+/// The term frequencies of one text.
 struct Counts {
-    /// How many words the text has.
+    /// Number of terms of the text.
     length: f64,
-    /// What it has, by number, and how often.
+    /// Numbers of the query's terms and bigrams that it contains, with their frequencies.
     found: Vec<(usize, f64)>,
 }
 
-/// How often `text` has each of `pairs` as it is written.
+/// Counts the raw bigrams in `text`.
 fn raw_counts(pairs: &[(usize, String)], text: &str) -> Vec<(usize, f64)> {
     if pairs.is_empty() {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! The formula: Okapi BM25 with k1 = 1.5, b = 0.75, and an inverse document frequency that is always positive.
+//! The scoring function: Okapi BM25 with k1 = 1.5, b = 0.75, and an inverse document frequency that is always
+//! positive.
 
 use std::collections::HashMap;
 
@@ -7,19 +8,19 @@ use super::Analyzer;
 const K1: f64 = 1.5;
 const B: f64 = 0.75;
 
-/// How much two adjacent words of the query count, over one word.
+/// Weight of a bigram, relative to one term.
 pub(super) const BIGRAM_WEIGHT: f64 = 2.0;
 
-/// Something that was found.
+/// A search result with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked<T> {
-    /// What was found.
+    /// Item that matches.
     pub item: T,
-    /// How well it fits: above 0, finite, and comparable within one search only.
+    /// Score: above 0, finite, and comparable within one search only.
     pub score: f64,
 }
 
-/// Divides all scores by the best one, which is the first: then they lie between 0 and 1.
+/// Normalizes scores: divides them by the best one, so that they lie between 0 and 1.
 ///
 /// ```
 /// use rockbot_core::search::{Bm25Ranker, normalize};
@@ -37,7 +38,7 @@ pub fn normalize<T>(hits: &mut [Ranked<T>]) {
     }
 }
 
-/// What a collection of texts contributes to the score of each.
+/// The statistics of a collection of texts that scores depend on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Collection {
     texts: f64,
@@ -45,7 +46,7 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// A collection of `texts` with `words` in all.
+    /// Creates the statistics of `texts` texts with `words` terms in all.
     pub(super) fn new(texts: usize, words: f64) -> Self {
         let mean_len = words / texts.max(1) as f64;
         Self {
@@ -54,26 +55,27 @@ impl Collection {
         }
     }
 
-    /// The weight of something that `frequency` texts have, before [`Collection::saturation`].
+    /// Returns the inverse document frequency of a term that `frequency` texts contain, times k1 + 1.
     pub(super) fn weight(self, frequency: usize) -> f64 {
         let frequency = frequency as f64;
         ((self.texts - frequency + 0.5) / (frequency + 0.5) + 1.0).ln() * (K1 + 1.0)
     }
 
-    /// The factors by which `count / (count + a + b * length)` follows from a text's count and length.
+    /// Returns the factors `a` and `b` of the saturation `count / (count + a + b * length)` of a term
+    /// frequency.
     pub(super) fn saturation(self) -> (f64, f64) {
         (K1 * (1.0 - B), K1 * B / self.mean_len)
     }
 }
 
-/// What texts score for: the different words of a query, and the different bigrams that stand side by side in it.
+/// A query: its distinct terms and bigrams.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// The number of each word.
+    /// Numbers of the terms.
     pub(super) words: HashMap<Box<str>, usize>,
-    /// The number of each bigram of words.
+    /// Numbers of the bigrams, by the numbers of their terms.
     pub(super) bigrams: HashMap<(usize, usize), usize>,
-    /// How much words and bigrams count, by their number.
+    /// Weights of terms and bigrams, by number.
     pub(super) factors: Vec<f64>,
 }
 
@@ -98,7 +100,7 @@ impl Query {
         query
     }
 
-    /// Each bigram as people write it, by its number.
+    /// Returns each bigram as written text, with its number.
     pub(super) fn written_bigrams(&self) -> Vec<(usize, String)> {
         let words: HashMap<_, _> = self.words.iter().map(|(word, number)| (number, word)).collect();
         let bigrams = self.bigrams.iter();

@@ -1,19 +1,20 @@
-//! Words without their endings, and words that say nothing. Both were chosen by how many questions found their text
-//! (`cargo run -p rockbot-benches --bin recall_quality`); what made no difference there is not here.
+//! Stemming and stop words. Both were chosen by measured retrieval quality (`cargo run -p rockbot-benches
+//! --bin recall_quality`); rules without a measurable effect are left out.
 
-/// English articles, prepositions and conjunctions, sorted. Pronouns and question words help to find what is meant.
+/// English stop words: articles, prepositions and conjunctions, sorted. Pronouns and question words improve
+/// retrieval, so they are kept.
 const STOP_WORDS: [&str; 31] = [
     "a", "about", "also", "an", "and", "any", "as", "at", "because", "but", "by", "for", "from", "here", "if", "in",
     "into", "just", "of", "on", "or", "so", "some", "than", "the", "then", "there", "to", "too", "very", "with",
 ];
 
-/// Whether `word` says nothing about what a text is about.
+/// Returns `true` if `word` is a stop word.
 pub(super) fn is_stop_word(word: &str) -> bool {
     word.len() <= 7 && STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// `word` without the commonest endings of nouns, verbs and adjectives in English, German and Romance languages. Words
-/// with other signs than `a` to `z` stay as they are.
+/// Returns the stem of `word`: without the commonest endings of English, German and Romance nouns, verbs and
+/// adjectives. Words with other characters than `a` to `z` stay as they are.
 pub(super) fn stem(word: &str) -> &str {
     if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word;
@@ -32,13 +33,15 @@ fn without_plural(word: &str) -> &str {
     shorter.filter(|it| !it.ends_with(['i', 's', 'u'])).unwrap_or(word)
 }
 
-/// `word` without the first of `endings` that it has, when at least `least` letters are left, one of them a vowel.
+/// Returns `word` without the first of `endings` that matches, if at least `least` letters are left, one of
+/// them a vowel.
 fn without_ending<'a>(word: &'a str, endings: &[&str], least: usize) -> Option<&'a str> {
     let mut shorter = endings.iter().filter_map(|ending| word.strip_suffix(ending));
     shorter.find(|it| it.len() >= least && it.bytes().any(is_vowel))
 }
 
-/// What was doubled only for the sake of an ending: `run` of `runn`. But `fall`, `miss` and `buzz` stay.
+/// Removes a doubled consonant before a stripped ending: `run` of `runn`. `fall`, `miss` and `buzz` keep
+/// theirs.
 fn without_doubled_end(stem: &str) -> &str {
     match stem.as_bytes() {
         [_, _, .., before, last] if before == last && !b"lsz".contains(last) && !is_vowel(*last) => {

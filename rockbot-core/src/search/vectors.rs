@@ -1,4 +1,4 @@
-//! An index of vectors that is kept up to date.
+//! The index of vectors.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -8,8 +8,8 @@ use std::hash::Hash;
 use super::Ranked;
 use crate::embedding::{Embedding, dot};
 
-/// Finds vectors that lie close to another one, exactly: it compares all of them, which takes about a millisecond for
-/// each million numbers.
+/// An index of vectors with exact nearest-neighbour search: it compares all vectors, which takes about a
+/// millisecond per million numbers.
 ///
 /// ```
 /// use rockbot_core::embedding::Embedding;
@@ -25,7 +25,7 @@ use crate::embedding::{Embedding, dot};
 /// ```
 #[derive(Clone)]
 pub struct VectorIndex<K> {
-    /// Those of all vectors, one after the other: reading them in a row is what makes it fast.
+    /// Values of all vectors, contiguous: sequential reads make the search fast.
     values: Vec<f32>,
     keys: Vec<K>,
     positions: HashMap<K, usize>,
@@ -43,7 +43,7 @@ impl<K> Default for VectorIndex<K> {
     }
 }
 
-/// Without its vectors, which tell much about the texts.
+/// Omits the vectors, which reveal much about the texts.
 impl<K> fmt::Debug for VectorIndex<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VectorIndex")
@@ -54,20 +54,20 @@ impl<K> fmt::Debug for VectorIndex<K> {
 }
 
 impl<K> VectorIndex<K> {
-    /// How many vectors there are.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no vector.
+    /// Returns `true` if the index is empty.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 }
 
 impl<K: Clone + Ord + Hash> VectorIndex<K> {
-    /// Adds a vector under `key`, in place of what is there. One of another dimension than the others is of another
-    /// model: the others go.
+    /// Inserts a vector under `key`, in place of the vector there. A vector of another dimension comes from
+    /// another model, so all others are dropped.
     pub fn insert(&mut self, key: K, vector: &Embedding) {
         if vector.dimension() != self.dimension {
             *self = Self {
@@ -87,7 +87,7 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
         }
     }
 
-    /// Removes the vector under `key`. Returns whether there was one.
+    /// Removes the vector under `key`. Returns `true` if it existed.
     pub fn remove<Q>(&mut self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -107,7 +107,7 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
         true
     }
 
-    /// Whether there is a vector under `key`.
+    /// Returns `true` if there is a vector under `key`.
     pub fn contains<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -116,14 +116,14 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
         self.positions.contains_key(key)
     }
 
-    /// All vectors, in no order.
+    /// Returns all vectors, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &[f32])> {
         // An empty index has no dimension, and no chunks either.
         self.keys.iter().zip(self.values.chunks_exact(self.dimension.max(1)))
     }
 
-    /// All that are more similar to `vector` than `least`, which is 0 or more; the most similar first, of equals the one
-    /// with the smaller key. Nothing is similar to a vector of another dimension.
+    /// Returns the vectors whose similarity to `vector` exceeds `least`, which is 0 or more; most similar
+    /// first, of equals the smaller key. Returns none for a vector of another dimension.
     pub fn search(&self, vector: &Embedding, least: f32) -> Vec<Ranked<K>> {
         if vector.dimension() != self.dimension {
             return Vec::new();

@@ -41,7 +41,7 @@ pub struct HashedEmbeddings {
 const DIMENSION: usize = 4096;
 
 impl HashedEmbeddings {
-    /// A client to which all words mean something else.
+    /// Creates a client with other, unrelated directions for all words.
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,7 +53,7 @@ impl HashedEmbeddings {
         self
     }
 
-    /// All texts so far whose vectors were asked for.
+    /// Returns all texts that were embedded so far.
     pub fn texts(&self) -> Vec<String> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -80,7 +80,7 @@ fn direction(word: &str) -> usize {
     usize::from_str_radix(&hash[..8], 16).expect("a digest is hexadecimal") % (DIMENSION - 1)
 }
 
-/// Why nobody waits for the call any more, if so.
+/// Returns the error of a cancelled or timed-out call.
 fn given_up(cx: &CallContext) -> Option<ChatError> {
     let is_late = cx.time_left().is_some_and(|left| left.is_zero());
     match cx.cancellation().is_cancelled() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{Clock, Timestamp};
 
-/// A [`Clock`] that is set and advanced by hand. Copies show the same time.
+/// A [`Clock`] that tests set and advance. Copies share the time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,14 +25,14 @@ pub struct ManualClock(Arc<AtomicU64>);
 const START: u64 = 1_767_225_600_000;
 
 impl Default for ManualClock {
-    /// A clock that shows 2026-01-01 00:00:00 UTC.
+    /// Creates a clock at 2026-01-01 00:00:00 UTC.
     fn default() -> Self {
         Self::new(Timestamp::from_millis(START))
     }
 }
 
 impl ManualClock {
-    /// A clock that shows `now`.
+    /// Creates a clock at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self(Arc::new(AtomicU64::new(now.as_millis())))
     }

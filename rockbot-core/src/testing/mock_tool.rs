@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::CallContext;
 use crate::tool::{Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration};
 
-/// A tool named `name`, and the handle with which a test answers its calls.
+/// Creates a tool named `name`, and the handle with which a test answers its calls.
 ///
 /// A call is pending until it is answered, so a test proves which calls overlap and which exclude each other.
 /// The tool accepts every object as arguments and is taken to be mutating; setters such as [`Tool::pure`]
@@ -53,17 +53,17 @@ pub fn mock_tool(name: &str) -> (Tool, MockToolHandle) {
     (Tool::new(registration, executor), handle)
 }
 
-/// Answers the calls of a mock tool and counts them.
+/// The handle of a mock tool: answers its calls and counts them.
 #[derive(Debug)]
 pub struct MockToolHandle {
     calls: mpsc::UnboundedReceiver<MockCall>,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// A call of a mock tool that waits for its answer.
+/// A pending call of a mock tool.
 #[derive(Debug)]
 pub struct MockCall {
-    /// What was asked.
+    /// Request of the call.
     pub request: ToolInvokeRequest,
     /// For whom, until when, with which grants.
     pub cx: CallContext,
@@ -71,7 +71,7 @@ pub struct MockCall {
 }
 
 impl MockToolHandle {
-    /// The next call, as soon as there is one.
+    /// Waits for the next call and returns it.
     ///
     /// # Panics
     ///
@@ -81,33 +81,33 @@ impl MockToolHandle {
         call.expect("no copy of the mock tool is left that could be called")
     }
 
-    /// The next call, if one has come already.
+    /// Returns the next call if one is pending.
     pub fn try_next_call(&mut self) -> Option<MockCall> {
         self.calls.try_recv().ok()
     }
 
-    /// How many calls have started.
+    /// Returns the number of started calls.
     pub fn started(&self) -> usize {
         self.lock().started
     }
 
-    /// How many calls were answered, failures and panics included.
+    /// Returns the number of answered calls, failures and panics included.
     pub fn finished(&self) -> usize {
         self.lock().finished
     }
 
-    /// How many calls were dropped before they were answered.
+    /// Returns the number of calls dropped before they were answered.
     pub fn cancelled(&self) -> usize {
         self.lock().cancelled
     }
 
-    /// How many calls are pending.
+    /// Returns the number of pending calls.
     pub fn running(&self) -> usize {
         let shared = self.lock();
         shared.started - shared.finished - shared.cancelled
     }
 
-    /// What the tool says from now on when it is asked about an interrupted call. Default: [`Recovery::Unknown`].
+    /// Sets the recovery that the tool reports for interrupted calls. Default [`Recovery::Unknown`].
     pub fn recovers(&self, recovery: Recovery) {
         self.lock().recovery = Some(recovery);
     }
@@ -118,17 +118,17 @@ impl MockToolHandle {
 }
 
 impl MockCall {
-    /// The call succeeds with `text`.
+    /// Answers the call with `text`.
     pub fn respond(self, text: impl Into<String>) {
         self.answer(Answer::Text(text.into()));
     }
 
-    /// The call fails.
+    /// Answers the call with an error.
     pub fn fail(self, error: ToolError) {
         self.answer(Answer::Error(error));
     }
 
-    /// The tool panics.
+    /// Makes the tool panic in the call.
     pub fn panic(self, message: impl Into<String>) {
         self.answer(Answer::Panic(message.into()));
     }

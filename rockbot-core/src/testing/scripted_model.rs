@@ -13,7 +13,7 @@ use crate::chat::{
 };
 use crate::{CallId, ToolName};
 
-/// A [`ChatClient`] that gives prepared answers, one per call, and remembers what it was asked.
+/// A [`ChatClient`] that replays prepared answers, one per call, and records its requests.
 ///
 /// Copies share one script, so a test gives one away and keeps the other. Tool calls are named `call_1`,
 /// `call_2` and so on over the whole script. An answer costs 10 tokens of input and 5 of output unless
@@ -46,7 +46,7 @@ enum Answer {
     Silence,
 }
 
-/// What an answer costs when the script does not say.
+/// Usage of an answer that the script does not set.
 const USAGE: Usage = Usage {
     input: 10,
     output: 5,
@@ -55,7 +55,7 @@ const USAGE: Usage = Usage {
 };
 
 impl ScriptedModel {
-    /// A model with an empty script.
+    /// Creates a model with an empty script.
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +119,7 @@ impl ScriptedModel {
         self.then(Answer::Silence)
     }
 
-    /// The last answer of the script so far costs `usage`.
+    /// Sets the usage of the last answer of the script so far.
     #[must_use]
     pub fn with_usage(self, usage: Usage) -> Self {
         if let Some(step) = self.lock().steps.back_mut() {
@@ -128,8 +128,8 @@ impl ScriptedModel {
         self
     }
 
-    /// The provider says that the last answer of the script so far cost so much money. Answers have no price unless it
-    /// does.
+    /// Sets the price that the provider reports for the last answer of the script so far. Answers have no
+    /// price by default.
     #[must_use]
     pub fn with_cost(self, cost: MicroUsd) -> Self {
         if let Some(step) = self.lock().steps.back_mut() {
@@ -138,7 +138,7 @@ impl ScriptedModel {
         self
     }
 
-    /// What the model was asked so far, in order; calls beyond the script included.
+    /// Returns the requests so far, in order, calls beyond the script included.
     pub fn requests(&self) -> Vec<Arc<ChatRequest>> {
         self.lock().requests.clone()
     }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn streams_word_by_word_when_somebody_listens() {
+    async fn streams_word_by_word_to_a_listener() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = DeltaSink::new({
             let seen = seen.clone();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::IdSource;
 
-/// An [`IdSource`] that gives `id-1`, `id-2` and so on. Copies count together.
+/// An [`IdSource`] that returns `id-1`, `id-2` and so on. Copies share the counter.
 #[derive(Debug, Clone, Default)]
 pub struct SequentialIds(Arc<AtomicU64>);
 

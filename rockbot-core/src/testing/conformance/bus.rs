@@ -1,4 +1,4 @@
-//! The promises of [`Bus`] and [`DeadLetters`].
+//! The conformance suite of [`Bus`] and [`DeadLetters`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::messaging::{
 };
 use crate::{IdSource as _, RandomIds, Timestamp};
 
-/// How long the suite waits for what must happen.
+/// Time limit of the suite for an expected event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks that what `make` makes keeps the promises of [`Bus`] and [`DeadLetters`]; each on a bus of its own.
+/// Checks that the values that `make` creates keep the contract of [`Bus`] and [`DeadLetters`]; each on a bus of its own.
 ///
 /// Topics and subscription names are made up for each run, so that a broker can be shared. The suite waits up to
 /// ten seconds for what must happen; on a bus without I/O, run it with paused time.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn bus<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
     a_message_arrives_as_it_was_sent(make().await).await;
     patterns_select_topics(make().await).await;
@@ -33,7 +33,7 @@ pub async fn bus<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
     as_many_at_once_as_the_concurrency_says(make().await).await;
     partitions_are_in_order_and_side_by_side(make().await).await;
     a_failing_message_is_retried_then_kept(make().await).await;
-    a_poison_message_holds_up_nobody(make().await).await;
+    a_poison_message_blocks_no_other(make().await).await;
     a_rejected_message_is_kept_at_once(make().await).await;
     a_panic_is_a_failure(make().await).await;
     trust_comes_from_the_channel(make().await).await;
@@ -45,7 +45,7 @@ pub async fn bus<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
     questions_are_answered(make().await).await;
 }
 
-/// Nothing of an envelope is lost; the first delivery is attempt 1.
+/// An envelope arrives complete; the first delivery is attempt 1.
 async fn a_message_arrives_as_it_was_sent<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
@@ -223,7 +223,7 @@ async fn a_failing_message_is_retried_then_kept<B: Bus + DeadLetters>(bus: Arc<B
 }
 
 /// While a message waits an hour for its next attempt, those behind it are handled.
-async fn a_poison_message_holds_up_nobody<B: Bus + DeadLetters>(bus: Arc<B>) {
+async fn a_poison_message_blocks_no_other<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
     let handler = move |delivery: Delivery| {
@@ -253,7 +253,7 @@ async fn a_poison_message_holds_up_nobody<B: Bus + DeadLetters>(bus: Arc<B>) {
     let _ = bus.close(Duration::ZERO).await;
 }
 
-/// A message that can never be dealt with is kept without another attempt, and can be taken out once.
+/// A message that can never be handled becomes a dead letter without another attempt, and can be taken once.
 async fn a_rejected_message_is_kept_at_once<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let handler = |_| async { Disposition::dead_letter("it is not an invoice") };
@@ -365,7 +365,7 @@ async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>(bus
     starts.stays_empty();
 }
 
-/// What the bus holds is handled before it closes, and what the handlers publish meanwhile, too; then it takes
+/// The backlog of the bus is handled before it closes, and what the handlers publish meanwhile, too; then it takes
 /// nothing more.
 async fn closing_the_bus_lets_it_finish<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();

@@ -1,24 +1,24 @@
-//! The promises of [`ChatClient`].
+//! The conformance suite of [`ChatClient`].
 
 use std::sync::{Arc, Mutex};
 
 use crate::CallContext;
 use crate::chat::{ChatCall, ChatClient, ChatDelta, ChatRequest, ChatResponse, DeltaSink, Reasoning};
 
-/// Checks that what `make` makes keeps the promises of [`ChatClient`] while it answers `request`.
+/// Checks that the values that `make` creates keep the contract of [`ChatClient`] while it answers `request`.
 ///
 /// The client must be able to answer: with a model, a recorded server or a script behind it.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn chat_client<C: ChatClient>(make: impl AsyncFn() -> C, request: ChatRequest) {
     let request = Arc::new(request);
-    answers_when_nobody_listens(&make().await, &request).await;
+    answers_without_a_listener(&make().await, &request).await;
     hands_out_pieces_that_add_up_to_the_answer(&make().await, &request).await;
 }
 
-async fn answers_when_nobody_listens(client: &impl ChatClient, request: &Arc<ChatRequest>) {
+async fn answers_without_a_listener(client: &impl ChatClient, request: &Arc<ChatRequest>) {
     let response = ask(client, request, None).await;
     assert!(
         !response.text.is_empty() || !response.tool_calls.is_empty(),
@@ -51,7 +51,7 @@ async fn hands_out_pieces_that_add_up_to_the_answer(client: &impl ChatClient, re
     );
 }
 
-/// What was handed out since the last reset.
+/// Text that was streamed since the last reset.
 #[derive(Debug, Default, PartialEq)]
 struct Pieces {
     text: String,

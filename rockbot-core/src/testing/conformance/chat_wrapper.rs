@@ -1,4 +1,4 @@
-//! The promises of a [`ChatClient`] that wraps another one.
+//! The conformance suite of a [`ChatClient`] that wraps another one.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! The promises of [`ConversationLog`].
+//! The conformance suite of [`ConversationLog`].
 
 use crate::chat::Role;
 use crate::store::{ConversationLog, LogBatch, LogEntry, LogOffset};
 use crate::{Principal, Timestamp};
 
-/// Checks that what `make` makes keeps the promises of [`ConversationLog`].
+/// Checks that the values that `make` creates keep the contract of [`ConversationLog`].
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn conversation_log<L: ConversationLog>(make: impl AsyncFn() -> L) {
     each_reader_has_its_own_position(&make().await).await;
     reads_again_what_was_not_committed(&make().await).await;

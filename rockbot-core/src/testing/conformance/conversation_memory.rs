@@ -1,4 +1,4 @@
-//! The promises of [`ConversationMemory`].
+//! The conformance suite of [`ConversationMemory`].
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,13 +8,13 @@ use crate::chat::Role;
 use crate::store::{ConversationMemory, ConversationTurn};
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
-/// Checks that what `make` makes keeps the promises of [`ConversationMemory`].
+/// Checks that the values that `make` creates keep the contract of [`ConversationMemory`].
 ///
 /// The memory must be empty and must keep at least 12 entries of a session.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn conversation_memory<M: ConversationMemory>(make: impl AsyncFn() -> M) {
     returns_the_last_entries_oldest_first(&make().await).await;
     does_not_add_a_turn_twice(&make().await).await;

@@ -1,4 +1,4 @@
-//! The promises of [`EmbeddingClient`].
+//! The conformance suite of [`EmbeddingClient`].
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use crate::CallContext;
 use crate::chat::ChatErrorKind;
 use crate::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 
-/// Checks that what `make` makes keeps the promises of [`EmbeddingClient`].
+/// Checks that the values that `make` creates keep the contract of [`EmbeddingClient`].
 ///
 /// The client must be able to answer: with a model or a server behind it.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn embedding_client<C: EmbeddingClient>(make: impl AsyncFn() -> C) {
     says_which_model_it_asks(&make().await);
     answers_a_vector_to_each_text(&make().await).await;
     answers_many_texts_in_their_order(&make().await).await;
     is_not_asked_about_nothing(&make().await).await;
-    gives_up_when_nobody_waits(&make().await).await;
+    fails_when_the_call_is_cancelled_or_late(&make().await).await;
 }
 
 fn says_which_model_it_asks(client: &impl EmbeddingClient) {
@@ -59,7 +59,7 @@ async fn is_not_asked_about_nothing(client: &impl EmbeddingClient) {
     assert_eq!(embed(client, &[]).await, [], "no texts have no vectors");
 }
 
-async fn gives_up_when_nobody_waits(client: &impl EmbeddingClient) {
+async fn fails_when_the_call_is_cancelled_or_late(client: &impl EmbeddingClient) {
     let cancellation = CancellationToken::new();
     cancellation.cancel();
     let cancelled = CallContext::new("session").with_cancellation(cancellation);
@@ -81,11 +81,15 @@ fn check_same(one: &Embedding, other: &Embedding) {
 
 async fn check_failure(client: &impl EmbeddingClient, cx: CallContext, expected: ChatErrorKind) {
     let failed = client.embed(EmbeddingCall::new(["text".to_owned()], cx)).await;
-    let kind = match failed.expect_err("a call that nobody waits for fails") {
+    let kind = match failed.expect_err("a cancelled or late call fails") {
         EmbeddingError::Call(error) => Some(error.kind()),
         _ => None,
     };
-    assert_eq!(kind, Some(expected), "why a call fails that nobody waits for");
+    assert_eq!(
+        kind,
+        Some(expected),
+        "the kind of the error of a cancelled or late call"
+    );
 }
 
 async fn embed(client: &impl EmbeddingClient, texts: &[&str]) -> Vec<Embedding> {

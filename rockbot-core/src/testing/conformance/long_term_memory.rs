@@ -1,14 +1,14 @@
-//! The promises of [`LongTermMemory`].
+//! The conformance suite of [`LongTermMemory`].
 
 use crate::chat::Provenance;
 use crate::store::{LongTermMemory, LongTermMemoryExt as _, MemoryEntry, MemoryQuery, Remembered, StorePath};
 use crate::{Clock as _, MemoryId, Principal, SystemClock, Timestamp};
 
-/// Checks that what `make` makes keeps the promises of [`LongTermMemory`].
+/// Checks that the values that `make` creates keep the contract of [`LongTermMemory`].
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn long_term_memory<M: LongTermMemory>(make: impl AsyncFn() -> M) {
     keeps_an_entry_whole(&make().await).await;
     an_entry_moves_to_another_category(&make().await).await;

@@ -1,7 +1,8 @@
-//! Suites that check whether an implementation keeps the promises of its trait.
+//! Conformance suites: checks that an implementation keeps the contract of its trait.
 //!
-//! Each suite takes a factory that makes a fresh, empty implementation, and panics with the promise that was
-//! broken. Authors of stores and registries run them in their own tests:
+//! For authors of stores, journals, buses, clients and registries. Each suite takes a factory of fresh, empty
+//! implementations, runs every part of the contract on one of its own, and panics with the part that is broken. To test
+//! a store, call the suite of its trait in a test of your own:
 //!
 //! ```
 //! use rockbot_core::store::InMemoryConversationMemory;

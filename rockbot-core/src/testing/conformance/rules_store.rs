@@ -1,13 +1,13 @@
-//! The promises of [`RulesStore`].
+//! The conformance suite of [`RulesStore`].
 
 use crate::Principal;
 use crate::store::{Rule, RulesStore};
 
-/// Checks that what `make` makes keeps the promises of [`RulesStore`].
+/// Checks that the values that `make` creates keep the contract of [`RulesStore`].
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn rules_store<S: RulesStore>(make: impl AsyncFn() -> S) {
     keeps_the_order_in_which_rules_were_added(&make().await).await;
     knows_a_rule_whatever_its_case(&make().await).await;

@@ -1,14 +1,14 @@
-//! The promises of [`SkillStore`].
+//! The conformance suite of [`SkillStore`].
 
 use crate::chat::Provenance;
 use crate::store::{Skill, SkillStore, StorePath};
 use crate::{Principal, Timestamp};
 
-/// Checks that what `make` makes keeps the promises of [`SkillStore`].
+/// Checks that the values that `make` creates keep the contract of [`SkillStore`].
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn skill_store<S: SkillStore>(make: impl AsyncFn() -> S) {
     keeps_a_skill_whole(&make().await).await;
     lists_skills_by_name(&make().await).await;

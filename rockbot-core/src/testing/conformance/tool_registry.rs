@@ -1,4 +1,4 @@
-//! The promises of [`ToolRegistry`].
+//! The conformance suite of [`ToolRegistry`].
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use crate::ToolName;
 use crate::testing::mock_tool;
 use crate::tool::{Owner, RegistryError, Tool, ToolRegistry};
 
-/// Checks that what `make` makes keeps the promises of [`ToolRegistry`].
+/// Checks that the values that `make` creates keep the contract of [`ToolRegistry`].
 ///
 /// The registry must be empty.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn tool_registry<R: ToolRegistry>(make: impl AsyncFn() -> R) {
     registers_and_finds(&make().await);
     a_snapshot_never_changes(&make().await);

@@ -1,4 +1,4 @@
-//! The promises of [`TurnJournal`].
+//! The conformance suite of [`TurnJournal`].
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::testing::ManualClock;
 use crate::turn::{Acceptance, Claim, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal};
 use crate::{Clock, Digest, Timestamp, TurnId};
 
-/// Checks that what `make` makes keeps the promises of [`TurnJournal`].
+/// Checks that the values that `make` creates keep the contract of [`TurnJournal`].
 ///
 /// The journal must be empty and must measure leases on the clock that `make` is given.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn turn_journal<J: TurnJournal>(make: impl AsyncFn(ManualClock) -> J) {
     let clock = ManualClock::default();
     accepts_a_run_once(&make(clock.clone()).await).await;
@@ -163,7 +163,7 @@ async fn a_held_run_cannot_be_claimed(journal: &impl TurnJournal) {
     for owner in ["me", "another"] {
         assert!(
             claim_of(journal, &run.run, owner).await.is_none(),
-            "a run that somebody holds cannot be claimed"
+            "a held run cannot be claimed"
         );
     }
     assert!(

@@ -1,4 +1,4 @@
-//! The promises of [`WorkingMemory`].
+//! The conformance suite of [`WorkingMemory`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use crate::store::{DEFAULT_TTL, StorePath, WorkingMemory, WorkingMemoryError, Wo
 use crate::testing::ManualClock;
 use crate::{Clock, Principal};
 
-/// Checks that what `make` makes keeps the promises of [`WorkingMemory`]. `make` is given the clock by which
-/// entries expire, and how many entries a namespace holds.
+/// Checks that the values that `make` creates keep the contract of [`WorkingMemory`]. `make` gets the clock
+/// that entries expire by, and the maximum number of entries of a namespace.
 ///
 /// # Panics
 ///
-/// Panics when a promise is broken.
+/// Panics if a part of the contract is broken, with the part that is.
 pub async fn working_memory<M: WorkingMemory>(make: impl AsyncFn(Arc<dyn Clock>, usize) -> M) {
     let clock = ManualClock::default();
     let memory = async |limit| make(Arc::new(clock.clone()), limit).await;

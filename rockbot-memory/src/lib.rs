@@ -5,10 +5,10 @@
 //! and neither is fatal. The file formats are those of the predecessor of this framework, whose data folders open
 //! unchanged.
 //!
-//! [`FileMemory`] opens all stores of a data folder; [`file`] lists them. A host needs only [`Memory`]:
+//! [`FileMemory`] opens all stores of a data folder; [`file`](mod@file) lists them. A host needs only [`Memory`]:
 //!
 //! * [`Memory`]: the subsystem of a host that opens the stores, with the tools by which a model uses them
-//! * [`file`]: a store in files for each store trait of `rockbot-core`
+//! * [`file`](mod@file): a store in files for each store trait of `rockbot-core`
 //! * [`skill_folder`]: import and export of skills in the open `SKILL.md` format
 //!
 //! [`SemanticMemory`] adds search by meaning to any long-term memory, with the vectors of an embedding model.

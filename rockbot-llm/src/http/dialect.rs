@@ -15,6 +15,12 @@ pub(crate) struct Dialect {
     pub(crate) key_header: &'static str,
     /// Text in front of the key in that header, such as `Bearer `.
     pub(crate) key_prefix: &'static str,
+    /// Headers of each request, beside the key, in lower case.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// Path of the list of models below the base URL.
+    pub(crate) models_path: &'static str,
+    /// Query of the list of models, such as one that asks for a whole list at once.
+    pub(crate) models_query: Option<&'static str>,
     /// Reads the body of an error answer.
     pub(crate) read_error: fn(&[u8]) -> ErrorFacts,
 }

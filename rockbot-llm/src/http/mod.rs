@@ -8,16 +8,21 @@
 //! * [`endpoint`]: base URLs and the providers behind them
 //! * [`options`], [`connection`]: what a client is built from, and the client of one model at one server
 //! * [`retry_after`]: the server's advice on retrying
+//! * [`answer`], [`stream`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
-//! * [`fault`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
+//! * [`calls`], [`tool_name`]: tool calls from the pieces of a stream, and names that every provider accepts
+//! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
 //! * [`json_text`]: JSON strings, written straight into a request body
 
+mod answer;
+mod calls;
 mod classify;
 mod connection;
 mod dialect;
 mod endpoint;
+mod error_body;
 mod fault;
 mod idle_timer;
 mod json_text;
@@ -27,17 +32,25 @@ mod probe;
 mod report;
 mod retry_after;
 mod sse;
+mod stream;
+mod tool_name;
 
 pub use self::probe::ServerCheck;
 pub use self::report::SettingNames;
 
+pub(crate) use self::answer::{AnswerReader, Outlet};
+pub(crate) use self::calls::{CallAssembler, CallPiece};
 pub(crate) use self::classify::ErrorFacts;
-pub(crate) use self::connection::{Connection, has_type, next_chunk};
+pub(crate) use self::connection::{Connection, has_type};
 pub(crate) use self::dialect::Dialect;
 pub(crate) use self::endpoint::{base_url, is_key, is_loopback, provider_of};
+pub(crate) use self::error_body::{is_error, quoted, read_error};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::idle_timer::IdleTimer;
 pub(crate) use self::json_text::push_text;
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::probe::check_server;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
+#[cfg(test)]
+pub(crate) use self::stream::StreamFold;
+pub(crate) use self::tool_name::sendable_name;

@@ -94,6 +94,9 @@ impl ConnectionOptions {
     fn header_map(&self, dialect: &Dialect) -> Result<HeaderMap, LlmConfigError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in dialect.headers {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
         if let Some(key) = &self.api_key {
             let value = format!("{}{}", dialect.key_prefix, key.expose_secret());
             let invalid = || LlmConfigError::InvalidKey {

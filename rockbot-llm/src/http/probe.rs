@@ -95,7 +95,11 @@ fn is_same(listed: &str, model: &str) -> bool {
 impl Connection {
     /// Returns the models that the server lists, if it has such a list.
     async fn models(&self) -> Result<Option<Vec<String>>, ChatError> {
-        let response = self.send(Request::new(Method::GET, self.url("models"))).await?;
+        let mut url = self.url(self.report.dialect.models_path);
+        if let Some(query) = self.report.dialect.models_query {
+            url.set_query(Some(query));
+        }
+        let response = self.send(Request::new(Method::GET, url)).await?;
         match response.status().as_u16() {
             200..300 if has_type(&response, b"text/html") => Ok(None),
             200..300 => self.read_models(response).await,

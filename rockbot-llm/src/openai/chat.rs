@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::{Response, Url};
+use reqwest::Url;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::{IdSource, RandomIds};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::builder::OpenAiBuilder;
 use super::dialect::{CHAT_PATH, OPENAI};
 use super::request;
-use super::response::{Assembler, Outlet};
-use super::stream::StreamFold;
+use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{Connection, Fault, IdleTimer, has_type, next_chunk, provider_of};
+use crate::http::{Connection, Outlet, provider_of};
 use crate::retry::retrying;
 use crate::settings::TierSettings;
 
@@ -58,9 +57,6 @@ pub struct OpenAiChat {
     provider: Arc<str>,
 }
 
-/// Time for which the rest of a finished stream is awaited, so that its connection can be used again.
-const DRAIN_TIME: Duration = Duration::from_millis(100);
-
 impl OpenAiChat {
     /// Creates the builder of a client of `model` at `endpoint`, a base URL such as `https://api.openai.com/v1`.
     pub fn builder(endpoint: impl Into<String>, model: impl Into<String>) -> OpenAiChatBuilder {
@@ -97,53 +93,14 @@ impl OpenAiChat {
     }
 
     async fn attempt(&self, call: ChatCall, body: Bytes) -> Result<ChatResponse, ChatError> {
-        let response = self.connection.post(&self.url, body).await?;
-        let outlet = Outlet(call.deltas.clone());
+        let outlet = Outlet(call.deltas);
+        let is_streamed = outlet.0.is_some();
         let answer = Assembler::new(&call.request.messages, &*self.ids, &outlet);
-        let read = match call.deltas {
-            _ if has_type(&response, b"text/html") => Err(Fault::WebPage),
-            Some(_) if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,
-            _ => self.read_whole(response, answer).await,
-        };
-        let read = read.map(|answer| ChatResponse {
+        let read = self.connection.exchange(&self.url, body, is_streamed, answer).await;
+        read.map(|answer| ChatResponse {
             provider: Some(self.provider.clone()),
             ..answer
-        });
-        read.map_err(|fault| self.connection.unusable(&fault))
-    }
-
-    async fn read_whole(&self, mut response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
-        let body = self.connection.collect(Bytes::new(), &mut response).await?;
-        answer.whole(&body)
-    }
-
-    async fn read_stream(&self, mut response: Response, answer: Assembler<'_>) -> Result<ChatResponse, Fault> {
-        let Some(first) = next_chunk(&mut response).await? else {
-            return Err(Fault::Cut("before it began"));
-        };
-        let mut size = first.len();
-        self.connection.check_size(size)?;
-        if first.trim_ascii_start().starts_with(b"{") {
-            // The server does not stream; it sent the answer whole.
-            let body = self.connection.collect(first, &mut response).await?;
-            return answer.whole(&body);
-        }
-        let mut fold = StreamFold::new(answer, self.connection.limits.event);
-        fold.push(&first)?;
-        let mut idle = IdleTimer::new(self.connection.limits.idle);
-        while !fold.is_done() {
-            let chunk = idle.watch(next_chunk(&mut response)).await;
-            let Some(bytes) = chunk.map_err(|_| Fault::Cut("as nothing more came in time"))?? else {
-                break;
-            };
-            size += bytes.len();
-            self.connection.check_size(size)?;
-            fold.push(&bytes)?;
-        }
-        if fold.is_done() {
-            let _ = timeout(DRAIN_TIME, next_chunk(&mut response)).await;
-        }
-        fold.finish()
+        })
     }
 }
 

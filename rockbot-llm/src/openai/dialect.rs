@@ -1,7 +1,6 @@
 //! OpenAI's dialect, as the transport sees it.
 
-use super::error_body::read_error;
-use crate::http::Dialect;
+use crate::http::{Dialect, read_error};
 
 /// Path of chat completions below the base URL.
 pub(super) const CHAT_PATH: &str = "chat/completions";
@@ -16,5 +15,8 @@ pub(crate) const OPENAI: Dialect = Dialect {
     call_paths: &[CHAT_PATH, EMBEDDINGS_PATH],
     key_header: "authorization",
     key_prefix: "Bearer ",
+    headers: &[],
+    models_path: "models",
+    models_query: None,
     read_error,
 };

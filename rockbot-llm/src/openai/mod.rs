@@ -1,22 +1,18 @@
 //! The dialect of OpenAI-compatible servers, which nearly all servers speak: chat completions and embeddings.
 //!
 //! The transport is [`http`](crate::http)'s; here is what goes over it. [`chat`] sends the body that [`request`] writes,
-//! and folds the answer with [`response`], a whole one as a stream of one piece. [`stream`] cuts a stream into events,
-//! [`wire`] reads each, [`calls`] puts tool calls together, [`think`] finds reasoning inside the text, [`details`] keeps
-//! the provider's own form of it, and [`usage`] reads tokens and cost. [`error_body`] reads errors, and [`dialect`] ties
-//! them to the transport.
+//! and folds the answer with [`response`], a whole one as a stream of one piece. [`wire`] reads each event, [`think`] finds
+//! reasoning inside the text, [`details`] keeps the provider's own form of it, [`usage`] reads tokens and cost, and
+//! [`dialect`] ties all of it to the transport.
 
 mod builder;
-mod calls;
 mod chat;
 mod details;
 mod dialect;
 mod embeddings;
-mod error_body;
 mod request;
 mod response;
 mod settings;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod think;

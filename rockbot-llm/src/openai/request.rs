@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use rockbot_core::ToolName;
 use rockbot_core::chat::{ChatMessage, ChatRequest, OutputSchema, Reasoning, Role, ToolCall, ToolChoice};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::http::push_text;
+use crate::http::{push_text, sendable_name};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole. Unset members are left out.
 ///
@@ -130,18 +129,6 @@ fn push_calls(body: &mut Vec<u8>, calls: &[ToolCall]) {
         body.extend_from_slice(b"}}");
     }
     body.push(b']');
-}
-
-/// Returns a name that providers accept. A model may invent one that its own provider rejects in the next request, and then
-/// no later request of the conversation would succeed.
-fn sendable_name(name: &ToolName) -> Cow<'_, str> {
-    if name.is_valid() {
-        return Cow::Borrowed(name.as_str());
-    }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let name = name.as_str().chars().map(|c| if allowed(c) { c } else { '_' });
-    let name: String = name.take(ToolName::MAX_LEN).collect();
-    Cow::Owned(if name.is_empty() { "_".into() } else { name })
 }
 
 /// Returns arguments that are JSON: servers that parse those of earlier calls fail on malformed text, so it is quoted.

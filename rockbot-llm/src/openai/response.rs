@@ -3,27 +3,13 @@
 use std::sync::Arc;
 
 use rockbot_core::IdSource;
-use rockbot_core::chat::{ChatDelta, ChatMessage, ChatResponse, DeltaSink, FinishReason, MicroUsd, Reasoning, Usage};
+use rockbot_core::chat::{ChatDelta, ChatMessage, ChatResponse, FinishReason, MicroUsd, Reasoning, Usage};
 
-use super::calls::{CallAssembler, CallPiece};
 use super::details::DetailAssembler;
-use super::error_body::{is_error, quoted};
 use super::think::{Piece, ThinkSplitter};
 use super::usage::read_usage;
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText};
-use crate::http::Fault;
-
-/// The sink of an answer's pieces, if the caller listens.
-#[derive(Debug)]
-pub(super) struct Outlet(pub(super) Option<DeltaSink>);
-
-impl Outlet {
-    fn send(&self, delta: ChatDelta<'_>) {
-        if let Some(sink) = &self.0 {
-            sink.send(delta);
-        }
-    }
-}
+use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, is_error, quoted};
 
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {
@@ -80,70 +66,6 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reads a whole answer.
-    pub(super) fn whole(mut self, body: &[u8]) -> Result<ChatResponse, Fault> {
-        let answer = parse(body)?;
-        let Some(choice) = self.start(answer, body)? else {
-            return Err(Fault::Malformed(format!("it has no choices{}", quoted(body))));
-        };
-        let message = choice.message.or(choice.delta).unwrap_or_default();
-        self.words(&message);
-        for call in message.tool_calls.iter().flatten() {
-            with_piece(call, |piece| self.calls.push_whole(piece))?;
-        }
-        self.finish()
-    }
-
-    /// Reads one event of a streamed answer.
-    pub(super) fn piece(&mut self, event: &[u8]) -> Result<(), Fault> {
-        let answer = parse(event)?;
-        let Some(choice) = self.start(answer, event)? else {
-            return Ok(());
-        };
-        let message = choice.delta.or(choice.message).unwrap_or_default();
-        self.words(&message);
-        for call in message.tool_calls.iter().flatten() {
-            let outlet = self.answer.outlet;
-            with_piece(call, |piece| {
-                self.calls
-                    .push(piece, |call, tool| outlet.send(ChatDelta::ToolCall { call, tool }))
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Returns `true` if the server sent a finish reason, as it does at the end of an answer.
-    pub(super) fn has_finished(&self) -> bool {
-        self.finish.is_some()
-    }
-
-    /// Returns the complete answer.
-    pub(super) fn finish(mut self) -> Result<ChatResponse, Fault> {
-        self.splitter.finish(&mut |piece| self.answer.push(piece));
-        let finish = self.finish.unwrap_or(FinishReason::Other);
-        // Calls of an answer that was cut may be cut themselves.
-        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
-        let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
-        if finish == FinishReason::ContentFilter && self.answer.text.is_empty() {
-            return Err(Fault::Filtered);
-        }
-        Ok(ChatResponse {
-            finish: match (finish, tool_calls.is_empty()) {
-                (FinishReason::ToolCalls, true) => FinishReason::Other,
-                (_, false) => FinishReason::ToolCalls,
-                (finish, true) => finish,
-            },
-            text: self.answer.text,
-            tool_calls,
-            reasoning: reasoning(self.answer.reasoning, self.details),
-            usage: self.usage,
-            cost: self.cost,
-            model: self.model,
-            provider: None,
-            id: self.id,
-        })
-    }
-
     /// Reads what surrounds the message; returns the one choice that was asked for, if it is in this piece.
     fn start<'w>(&mut self, answer: WireAnswer<'w>, body: &[u8]) -> Result<Option<WireChoice<'w>>, Fault> {
         if answer.error.is_some_and(is_error) {
@@ -184,6 +106,71 @@ impl<'a> Assembler<'a> {
         for text in [&message.content, &message.refusal].into_iter().filter_map(non_empty) {
             self.splitter.push(text, &mut |piece| self.answer.push(piece));
         }
+    }
+}
+
+impl AnswerReader for Assembler<'_> {
+    fn whole(mut self, body: &[u8]) -> Result<ChatResponse, Fault> {
+        let answer = parse(body)?;
+        let Some(choice) = self.start(answer, body)? else {
+            return Err(Fault::Malformed(format!("it has no choices{}", quoted(body))));
+        };
+        let message = choice.message.or(choice.delta).unwrap_or_default();
+        self.words(&message);
+        for call in message.tool_calls.iter().flatten() {
+            with_piece(call, |piece| self.calls.push_whole(piece))?;
+        }
+        self.finish()
+    }
+
+    fn event(&mut self, event: &[u8]) -> Result<bool, Fault> {
+        if event == b"[DONE]" {
+            return Ok(true);
+        }
+        let answer = parse(event)?;
+        let Some(choice) = self.start(answer, event)? else {
+            return Ok(false);
+        };
+        let message = choice.delta.or(choice.message).unwrap_or_default();
+        self.words(&message);
+        for call in message.tool_calls.iter().flatten() {
+            let outlet = self.answer.outlet;
+            with_piece(call, |piece| {
+                self.calls
+                    .push(piece, |call, tool| outlet.send(ChatDelta::ToolCall { call, tool }))
+            })?;
+        }
+        Ok(false)
+    }
+
+    fn has_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn finish(mut self) -> Result<ChatResponse, Fault> {
+        self.splitter.finish(&mut |piece| self.answer.push(piece));
+        let finish = self.finish.unwrap_or(FinishReason::Other);
+        // Calls of an answer that was cut may be cut themselves.
+        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
+        let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
+        if finish == FinishReason::ContentFilter && self.answer.text.is_empty() {
+            return Err(Fault::Filtered);
+        }
+        Ok(ChatResponse {
+            finish: match (finish, tool_calls.is_empty()) {
+                (FinishReason::ToolCalls, true) => FinishReason::Other,
+                (_, false) => FinishReason::ToolCalls,
+                (finish, true) => finish,
+            },
+            text: self.answer.text,
+            tool_calls,
+            reasoning: reasoning(self.answer.reasoning, self.details),
+            usage: self.usage,
+            cost: self.cost,
+            model: self.model,
+            provider: None,
+            id: self.id,
+        })
     }
 }
 

@@ -12,11 +12,10 @@ use tokio_util::sync::CancellationToken;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
 use tokio::time::Instant;
 
-use super::response::{Assembler, Outlet};
-use super::stream::StreamFold;
+use super::response::Assembler;
 use super::{OpenAiChat, OpenAiChatBuilder};
 use crate::fixture::{Reply, Server};
-use crate::http::{Fault, SettingNames};
+use crate::http::{Fault, Outlet, SettingNames, StreamFold};
 
 const KEY: &str = "sk-very-secret-key";
 

@@ -20,9 +20,8 @@ use tokio::time::Instant;
 
 use super::builder::OpenAiBuilder;
 use super::dialect::{EMBEDDINGS_PATH, OPENAI};
-use super::error_body::{is_error, quoted};
 use crate::error::LlmConfigError;
-use crate::http::{Connection, Fault, has_type};
+use crate::http::{Connection, Fault, has_type, is_error, quoted};
 use crate::retry::trying;
 use crate::settings::TierSettings;
 

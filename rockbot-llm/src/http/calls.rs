@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rockbot_core::chat::{ChatMessage, ToolCall};
 use rockbot_core::{CallId, IdSource, ToolName};
 
-use crate::http::Fault;
+use super::Fault;
 
 /// More calls than this in one answer are not meant.
 const MAX_CALLS: usize = 1024;
@@ -17,15 +17,15 @@ const MAX_ID_BYTES: usize = 128;
 
 /// A piece of a tool call. Members that the server left out are empty.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CallPiece<'a> {
-    pub(super) index: Option<u64>,
-    pub(super) id: &'a str,
-    pub(super) name: &'a str,
-    pub(super) arguments: &'a str,
+pub(crate) struct CallPiece<'a> {
+    pub(crate) index: Option<u64>,
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a str,
 }
 
 /// The calls of one answer while it arrives.
-pub(super) struct CallAssembler<'a> {
+pub(crate) struct CallAssembler<'a> {
     calls: Vec<PartialCall>,
     ids: CallIds<'a>,
 }
@@ -44,7 +44,7 @@ struct PartialCall {
 
 impl<'a> CallAssembler<'a> {
     /// Creates the assembler of an answer to `messages`, whose calls get ids that occur nowhere in them.
-    pub(super) fn new(ids: &'a dyn IdSource, messages: &'a [Arc<ChatMessage>]) -> Self {
+    pub(crate) fn new(ids: &'a dyn IdSource, messages: &'a [Arc<ChatMessage>]) -> Self {
         Self {
             calls: Vec::new(),
             ids: CallIds {
@@ -56,14 +56,14 @@ impl<'a> CallAssembler<'a> {
     }
 
     /// Adds a call that arrived in one piece.
-    pub(super) fn push_whole(&mut self, piece: CallPiece<'_>) -> Result<(), Fault> {
+    pub(crate) fn push_whole(&mut self, piece: CallPiece<'_>) -> Result<(), Fault> {
         let at = self.begin(None)?;
         self.calls[at].append(piece);
         Ok(())
     }
 
     /// Adds a piece of a streamed call; `announce` is told of a call whose name is complete.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         piece: CallPiece<'_>,
         announce: impl FnOnce(&CallId, &ToolName),
@@ -83,7 +83,7 @@ impl<'a> CallAssembler<'a> {
     }
 
     /// Returns the calls, in the server's order.
-    pub(super) fn finish(mut self) -> Result<Vec<ToolCall>, Fault> {
+    pub(crate) fn finish(mut self) -> Result<Vec<ToolCall>, Fault> {
         self.calls.sort_by_key(|call| call.order);
         let calls = std::mem::take(&mut self.calls);
         calls.into_iter().map(|call| self.complete(call)).collect()

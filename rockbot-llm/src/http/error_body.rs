@@ -1,16 +1,16 @@
-//! Error bodies, in any of the shapes that OpenAI-compatible servers use.
+//! Error bodies, in any of the shapes that model servers use, and proxies before them.
 
 use rockbot_core::chat::Overflow;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::http::ErrorFacts;
+use super::ErrorFacts;
 
 /// Maximum number of bytes of a body that are searched for a message to quote.
 const MAX_QUOTED_BYTES: usize = 4096;
 
 /// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these, HTML, text.
-pub(super) fn read_error(body: &[u8]) -> ErrorFacts {
+pub(crate) fn read_error(body: &[u8]) -> ErrorFacts {
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Array(list)) => list.first().map(from_json).unwrap_or_default(),
         Ok(json) => from_json(&json),
@@ -22,7 +22,7 @@ pub(super) fn read_error(body: &[u8]) -> ErrorFacts {
 }
 
 /// Quotes the body that the server sent instead of an answer, as far as it fits into a message.
-pub(super) fn quoted(body: &[u8]) -> String {
+pub(crate) fn quoted(body: &[u8]) -> String {
     let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
     match read_error(body).text {
         text if text.is_empty() => text,
@@ -31,7 +31,7 @@ pub(super) fn quoted(body: &[u8]) -> String {
 }
 
 /// Returns `true` if the member `error` holds an error: some servers send an empty one with each answer.
-pub(super) fn is_error(raw: &RawValue) -> bool {
+pub(crate) fn is_error(raw: &RawValue) -> bool {
     !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
 }
 

@@ -2,20 +2,20 @@
 
 use rockbot_core::chat::ChatResponse;
 
-use super::response::Assembler;
-use crate::http::{EventTooLong, Fault, SseDecoder};
+use super::answer::AnswerReader;
+use super::{EventTooLong, Fault, SseDecoder};
 
 /// Bytes in, an answer out.
-pub(super) struct StreamFold<'a> {
+pub(crate) struct StreamFold<R> {
     decoder: SseDecoder,
-    answer: Assembler<'a>,
+    answer: R,
     event_limit: usize,
     is_done: bool,
 }
 
-impl<'a> StreamFold<'a> {
+impl<R: AnswerReader> StreamFold<R> {
     /// Folds into `answer`; an event longer than `event_limit` bytes is an error.
-    pub(super) fn new(answer: Assembler<'a>, event_limit: usize) -> Self {
+    pub(crate) fn new(answer: R, event_limit: usize) -> Self {
         Self {
             decoder: SseDecoder::new(event_limit),
             answer,
@@ -25,18 +25,18 @@ impl<'a> StreamFold<'a> {
     }
 
     /// Takes in the next bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.decoder.feed(bytes);
         self.read_events()
     }
 
     /// Returns `true` if the server sent the end of the stream.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.is_done
     }
 
     /// Returns the answer, once there are no more bytes.
-    pub(super) fn finish(mut self) -> Result<ChatResponse, Fault> {
+    pub(crate) fn finish(mut self) -> Result<ChatResponse, Fault> {
         if !self.is_done {
             self.decoder.finish();
             self.read_events().map_err(|fault| match fault {
@@ -56,8 +56,7 @@ impl<'a> StreamFold<'a> {
             match event.trim_ascii() {
                 _ if self.is_done => {}
                 b"" => {}
-                b"[DONE]" => self.is_done = true,
-                event => self.answer.piece(event)?,
+                event => self.is_done = self.answer.event(event)?,
             }
         }
         Ok(())

@@ -1,10 +1,14 @@
-//! What must hold for the repository itself: licences, sources, who depends on whom, complete lists.
+//! Rules for the repository itself: licences, sources, dependencies between crates, language, complete lists.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+mod circles;
+mod prose;
+mod source;
+
 use std::process::Command;
 
 use serde_json::Value;
+
+use source::root;
 
 const LICENCES: [&str; 12] = [
     "0BSD",
@@ -21,11 +25,7 @@ const LICENCES: [&str; 12] = [
     "Zlib",
 ];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// What is built here: other platforms' packages need not be on this machine.
+/// Returns cargo's metadata for this platform: other platforms' packages need not be on this machine.
 fn metadata() -> Value {
     let version = output("rustc", &["-vV"]);
     let host = version
@@ -94,29 +94,65 @@ fn every_dependency_comes_from_the_registry() {
     assert_eq!(elsewhere, Vec::<&str>::new());
 }
 
+/// The crates of the workspace that each crate may depend on. Everything points downwards: authors of tools, models,
+/// stores and buses need `rockbot-core` alone.
+const MAY_DEPEND_ON: [(&str, &[&str]); 7] = [
+    ("rockbot-core", &[]),
+    ("rockbot-text-calls", &[]),
+    ("rockbot-host", &["rockbot-core", "rockbot-text-calls"]),
+    ("rockbot-llm", &["rockbot-core"]),
+    ("rockbot-memory", &["rockbot-core"]),
+    (
+        "rockbot",
+        &["rockbot-core", "rockbot-host", "rockbot-llm", "rockbot-memory"],
+    ),
+    (
+        "rockbot-benches",
+        &["rockbot-core", "rockbot-host", "rockbot-llm", "rockbot-memory"],
+    ),
+];
+
 #[test]
-fn crates_depend_on_core_only() {
+fn crates_depend_only_on_the_crates_below_them() {
     let metadata = metadata();
-    for package in packages(&metadata)
+    let ours = packages(&metadata)
         .iter()
-        .filter(|package| text(package, "name").starts_with("rockbot-"))
-    {
+        .filter(|package| text(package, "name").starts_with("rockbot"));
+    for package in ours {
+        let name = text(package, "name");
+        let allowed = MAY_DEPEND_ON.iter().find(|(listed, _)| *listed == name);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("{name} is not listed in MAY_DEPEND_ON"));
         let dependencies = package["dependencies"].as_array().expect("dependencies").iter();
-        let ours: BTreeSet<_> = dependencies
-            .map(|dependency| text(dependency, "name"))
-            .filter(|name| name.starts_with("rockbot"))
-            .collect();
-        let allowed: BTreeSet<_> = match text(package, "name") {
-            "rockbot-core" => [].into(),
-            "rockbot-benches" => ["rockbot-core", "rockbot-host", "rockbot-llm", "rockbot-memory"].into(),
-            _ => ["rockbot-core"].into(),
-        };
-        assert!(
-            ours.is_subset(&allowed),
-            "{} depends on {ours:?}",
-            text(package, "name")
-        );
+        for dependency in dependencies.map(|dependency| text(dependency, "name")) {
+            let is_allowed = !dependency.starts_with("rockbot") || allowed.contains(&dependency);
+            assert!(is_allowed || dependency == name, "{name} depends on {dependency}");
+        }
     }
+}
+
+/// A lower `rust-version` than a dependency's cannot build. The standard library's part is checked by clippy's
+/// `incompatible_msrv`, which knows when each item became stable.
+#[test]
+fn no_dependency_needs_a_newer_rust_than_we_state() {
+    let metadata = metadata();
+    let needed = |package: &Value| version(text(package, "rust_version"));
+    let stated = packages(&metadata)
+        .iter()
+        .find(|package| text(package, "name") == "rockbot");
+    let stated = needed(stated.expect("the facade"));
+    assert!(stated > (1, 0), "the facade states its rust-version");
+    let newer: Vec<_> = packages(&metadata)
+        .iter()
+        .filter(|package| needed(package) > stated)
+        .map(|package| format!("{} needs Rust {}", text(package, "name"), text(package, "rust_version")))
+        .collect();
+    assert_eq!(newer, Vec::<String>::new());
+}
+
+/// Returns the major and minor number of a version; an absent one is the oldest.
+fn version(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|part| part.parse().unwrap_or_default());
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
 #[test]

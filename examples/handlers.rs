@@ -1,6 +1,5 @@
-//! Custom messages: a type, two kinds of handlers, a tower layer in front of them, and dead letters for what
-//! cannot be
-//! handled.
+//! Custom messages: a type, two kinds of handlers, a tower layer in front of them, and dead letters for what cannot
+//! be handled.
 //!
 //! `cargo run --example handlers`: no key needed, no model is asked.
 

@@ -1,8 +1,7 @@
 //! A tool in another program: a worker serves it, an agent calls it, and a bus connects them.
 //!
 //! `cargo run --example remote_tools`: no key needed. Both programs run in this one process, so that there is
-//! nothing to
-//! install; with a broker, only the line that creates the bus differs.
+//! nothing to install; with a broker, only the line that creates the bus differs.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

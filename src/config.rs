@@ -1,14 +1,14 @@
 //! Configuration: settings from JSON and TOML files and from the environment.
 //!
 //! [`Config`] merges a file with the environment, which wins, and reports unknown keys with a suggestion. Each part reads
-//! its own sections: [`HostSettings`] those of the host, [`LlmSettings`] those of the models. Errors name the file and the
-//! key, never the value, since a value may be a secret.
+//! its own sections: [`HostSettings`] those of the host, [`LlmSettings`] those of the models. Errors name the file
+//! and the key, never the value, since a value may be a secret.
 //!
 //! ```
 //! use rockbot::config::Config;
 //!
-//! let config = Config::from_json(r#"{"AgentHost": {"MaxTurnCost": 0.5}}"#)?;
-//! assert!(config.section("AgentHost").is_set("MaxTurnCost"));
+//! let config = Config::new().with_text("agent.json", r#"{ "AgentHost": { "MaxTurnCost": 0.5 } }"#)?;
+//! assert_eq!(config.section("AgentHost")?.get::<f64>("MaxTurnCost")?, Some(0.5));
 //! # Ok::<(), rockbot::config::ConfigError>(())
 //! ```
 

@@ -12,7 +12,7 @@
 //! struct Add { a: i64, b: i64 }
 //!
 //! let add = tool("add", |Add { a, b }: Add| async move { (a + b).to_string() }).pure();
-//! assert_eq!(add.registration().name.as_str(), "add");
+//! assert_eq!(add.registration.name.as_str(), "add");
 //! ```
 
 /// The attribute under which traits like [`MessageHandler`] and [`ChatClient`] are implemented.

@@ -9,12 +9,13 @@
 //!
 //! ```
 //! use rockbot::Principal;
-//! use rockbot::store::{InMemoryRulesStore, RulesStore};
+//! use rockbot::store::{InMemoryRulesStore, Rule, RulesStore};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), rockbot::BoxError> {
 //! let rules = InMemoryRulesStore::new();
-//! rules.add(&Principal::default(), "Answer in French.").await?;
+//! let rule = Rule::new("Answer in French.").expect("the text is not blank");
+//! rules.add(&Principal::default(), rule).await?;
 //! assert_eq!(rules.list(&Principal::default()).await?.len(), 1);
 //! # Ok(())
 //! # }

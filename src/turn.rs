@@ -1,17 +1,17 @@
 //! Turns: one message from acceptance to its final reply.
 //!
-//! A [`TurnRequest`] asks for a turn, [`TurnProgress`] reports on it, a [`TurnOutcome`] ends it. [`Budget`] limits what it
-//! may spend, [`BusyPolicy`] decides what happens when its session is busy, and an [`Approval`] answers a call that waits
-//! for a person. The loop itself is a pure state machine ([`Turn`]) whose decisions stand in a [`TurnJournal`], so that a
-//! turn survives a crash of its process. Policies of the loop, such as [`Nudges`], [`Evaluation`] and
-//! [`ContextEconomy`], are settings of the builder.
+//! A [`TurnRequest`] asks for a turn, [`TurnProgress`] reports on it, a [`TurnOutcome`] ends it. [`Budget`] limits
+//! what it may spend, [`BusyPolicy`] decides what happens when its session is busy, and an [`Approval`] answers a
+//! call that waits for a person. The loop itself is a pure state machine ([`Turn`]) whose decisions stand in a
+//! [`TurnJournal`], so that a turn survives a crash of its process. Policies of the loop, such as [`Nudges`],
+//! [`Evaluation`] and [`ContextEconomy`], are settings of the builder.
 //!
 //! ```
 //! use std::time::Duration;
 //! use rockbot::turn::{Budget, TurnRequest};
 //!
 //! let budget = Budget { max_model_calls: 5, max_wall_clock: Duration::from_secs(30), ..Budget::default() };
-//! let request = TurnRequest { budget: Some(budget), ..TurnRequest::new("a session", "What is new?") };
+//! let request = TurnRequest { budget: Some(budget), ..TurnRequest::new("a session", "message 1", "What is new?") };
 //! assert_eq!(request.budget.unwrap().max_model_calls, 5);
 //! ```
 

@@ -43,8 +43,7 @@ impl ConversationMemory for NoMemory {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras {
     /// Every loop policy, evaluation and follow-up excepted: briefing, all nudges, model behaviors, a tier
-    /// selector, working
-    /// memory for large results and its two tools. None of them fires.
+    /// selector, working memory for large results and its two tools. None of them fires.
     pub policies: bool,
     /// The stock gateway, with enough permits that no call waits.
     pub gateway: bool,

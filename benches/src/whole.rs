@@ -1,6 +1,5 @@
 //! A whole host that has been in use for a while: a profile, 1 000 memories and 100 skills in files, and
-//! conversations
-//! that continue.
+//! conversations that continue.
 
 use std::path::Path;
 
@@ -17,8 +16,7 @@ use crate::instructions;
 use crate::talk::{Question, Talk};
 
 /// Number of questions and answers at the beginning of each conversation: the host searches by the message and the
-/// three
-/// before it.
+/// three before it.
 pub const ANSWERS: usize = 3;
 
 const MEMORIES: usize = 1_000;

@@ -1,8 +1,7 @@
 //! Measures which policies pay for a model: tasks with checkable outcomes, run with each policy of a host on and off.
 //!
 //! `cargo run --release --example evaluate -- --limit 2`; the README says how to point it at a real model. Without
-//! one the
-//! built-in offline model is evaluated, whose figures say nothing about an LLM.
+//! one the built-in offline model is evaluated, whose figures say nothing about an LLM.
 
 pub(crate) mod arguments;
 pub(crate) mod documents;
@@ -84,8 +83,7 @@ fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
 /// Asks the model once and returns its name.
 ///
 /// A model that cannot be reached is reported before all tasks fail, and the first task is not charged for loading
-/// the
-/// model.
+/// the model.
 async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
     let request = ChatRequest {
         max_output_tokens: Some(16),

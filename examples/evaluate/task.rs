@@ -1,6 +1,5 @@
 //! A task and its check: by the calls that were made and by names and numbers in the answer, never by wording and
-//! never
-//! by another model's opinion.
+//! never by another model's opinion.
 
 use serde_json::Value;
 

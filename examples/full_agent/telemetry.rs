@@ -18,10 +18,9 @@ const TOKENS: [f64; 8] = [16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.
 /// Logs JSON lines to standard error, filtered by `RUST_LOG`.
 ///
 /// Each line carries its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `chat` and
-/// `execute_tool`. The first two carry the sender's `traceparent`, so the lines of one request can be found in every
-/// program that it passed through. An OpenTelemetry layer would be added below with a further `.with(…)`, and use
-/// that
-/// field as the span's remote parent. `rockbot::agent::telemetry` has a table of all spans and metrics.
+/// `execute_tool`. The first two carry the sender's `traceparent`, so the lines of one request can be found in
+/// every program that it passed through. An OpenTelemetry layer would be added below with a further `.with(…)`, and
+/// use that field as the span's remote parent. `rockbot::agent::telemetry` has a table of all spans and metrics.
 pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
     let targets = match std::env::var("RUST_LOG") {
         Ok(text) => text

@@ -106,8 +106,7 @@ pub(crate) fn print(line: &str) -> Result<(), BoxError> {
 }
 
 /// Returns the lines that are typed. A thread of their own reads them, because a blocked read on the runtime would
-/// delay
-/// the end of the process.
+/// delay the end of the process.
 fn lines() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! Copies memory from one store to another, for example from files into a database.
 //!
-//! Each function copies the entries of one principal through the traits, so any store can be source or
-//! destination. They
-//! are idempotent: repeating one after a failure duplicates nothing. Unknown members of documents are not copied.
+//! Each function copies the entries of one principal through the traits, so any store can be source or destination.
+//! They are idempotent: repeating one after a failure duplicates nothing. Unknown members of documents are not
+//! copied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,8 +15,7 @@ use rockbot_core::store::{ConversationMemory, LongTermMemory, RulesStore, SkillS
 const MAX_CONCURRENT_WRITES: usize = 32;
 
 /// Copies all memories of `principal`, archived ones included, and returns their number. Each replaces an entry
-/// with the same
-/// id.
+/// with the same id.
 ///
 /// # Errors
 ///
@@ -78,8 +77,7 @@ pub async fn copy_rules(
 }
 
 /// Copies the sessions of `principal` that are not in `to`, as much of each as `to` keeps, and returns their
-/// number. Existing
-/// sessions stay unchanged.
+/// number. Existing sessions stay unchanged.
 ///
 /// # Errors
 ///

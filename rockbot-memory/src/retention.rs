@@ -5,8 +5,7 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The retention periods of archived and recorded entries. Older entries are purged in the background; entries
-/// edited by
-/// hand, as far as files tell, and unreadable ones stay.
+/// edited by hand, as far as files tell, and unreadable ones stay.
 ///
 /// # Examples
 ///

@@ -281,7 +281,7 @@ async fn the_full_agent_serves_until_it_is_told_to_stop() {
     assert_eq!(status, "HTTP/1.1 200 OK");
     let counted = r#"rockbot_tool_invocations{tool_name="take_note",status="success"} 1"#;
     assert!(metrics.lines().any(|line| line == counted), "{metrics}");
-    let told = "# HELP rockbot_tool_invocations tool calls, over every door";
+    let told = "# HELP rockbot_tool_invocations tool calls of every origin";
     assert!(metrics.lines().any(|line| line == told), "{metrics}");
     let alive = ("HTTP/1.1 200 OK".to_owned(), "alive\n".to_owned());
     assert_eq!(service.page("/livez").await, alive);

@@ -1,8 +1,6 @@
 //! A real model that calls tools in text, in a whole host, if `ROCKBOT_TEST_LLM_TEXT_URL` names its server (a base
-//! URL,
-//! such as that of a `llama-server` with a model's own template). Building such a server takes far longer than all
-//! other
-//! checks together, so `ROCKBOT_TEST_REQUIRE` does not ask for it.
+//! URL, such as that of a `llama-server` with a model's own template). Building such a server takes far longer than
+//! all other checks together, so `ROCKBOT_TEST_REQUIRE` does not ask for it.
 //!
 //! `ROCKBOT_TEST_LLM_TEXT_URL=http://127.0.0.1:8080/v1 cargo test --all-features --test it live_text`
 

@@ -274,7 +274,7 @@ async fn a_model_that_judges_sees_the_signs() {
     let said = request.messages.last().unwrap().text().into_owned();
     let talk = "User: How is the weather?\nAgent: It rains.\nUser: That's wrong!\nAgent: It snows.\n";
     assert!(
-        said.contains(&format!("{talk}[sign] The user said that the answer was wrong.\n")),
+        said.contains(&format!("{talk}[signal] The user said that the answer was wrong.\n")),
         "{said}"
     );
 }

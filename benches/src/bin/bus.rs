@@ -1,8 +1,7 @@
 //! Measures request and reply over a bus, for a harness that compares frameworks.
 //!
 //! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through
-//! three
-//! user layers, to a typed handler, whose typed answer is correlated with its question. Prints one JSON line.
+//! three user layers, to a typed handler, whose typed answer is correlated with its question. Prints one JSON line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,8 @@
 //! Measures the quality of recall: how many of the questions in `benches/data/recall.txt` have their text among the
 //! first ten hits, with the original's analyzer and with the default one.
 //!
-//! Usage: `recall_quality [--missed]`. Stop words and stemming were chosen by the odd questions only; the even
-//! ones are
-//! held out.
-//! the even ones are held out.
+//! Usage: `recall_quality [--missed]`. Stop words and stemming were chosen by the odd questions only; the even ones
+//! are held out. the even ones are held out.
 
 use std::sync::Arc;
 

@@ -1,10 +1,8 @@
 //! Measures conversations and working memory on disk, for a harness that compares stores.
 //!
 //! Usage: `stores append SECONDS`, or `stores reload SESSIONS TURNS FOLDER`, where the folder has a JSON document
-//! for each
-//! session, `{sessionId, turns}`, as the harness writes them; or `stores set SECONDS`, which needs no harness:
-//! working
-//! memory and its floors. Each prints JSON lines.
+//! for each session, `{sessionId, turns}`, as the harness writes them; or `stores set SECONDS`, which needs no
+//! harness: working memory and its floors. Each prints JSON lines.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,10 +1,8 @@
 //! Measures the agent loop, for a harness that compares frameworks.
 //!
-//! Usage: `turn [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one
-//! JSON line.
-//! `TURNS` in the environment sets the number of tool turns in a conversation (default 2). The conversations of
-//! `--host`
-//! begin with three answers: a server that counts answers must be started with three tool turns more.
+//! Usage: `turn [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON
+//! line. `TURNS` in the environment sets the number of tool turns in a conversation (default 2). The conversations
+//! of `--host` begin with three answers: a server that counts answers must be started with three tool turns more.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -65,8 +65,7 @@ impl Evaluator {
             .await?;
         signals.retain(|signal| signal.session_id == key.session_id);
         // The id is derived from the newest turn: if a crash falls between this entry and the removal from the
-        // queue, the
-        // entry is recognized, and the session is not evaluated twice.
+        // queue, the entry is recognized, and the session is not evaluated twice.
         let id = Digest::of([
             "session",
             key.principal.as_str(),

@@ -31,20 +31,15 @@ const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`].
 ///
 /// A session is queued from its first turn until it is evaluated, and again when it continues after that. The
-/// queue, at most
-/// 10 000 sessions, is stored in `evaluation/waiting.json` of the data folder: a restart neither repeats an
-/// evaluation nor
-/// loses one, except for a session that began in the last moment before the process was killed. Sessions from
-/// before this
-/// subsystem was added are queued when they continue. Queued sessions are not read until they are evaluated.
+/// queue, at most 10 000 sessions, is stored in `evaluation/waiting.json` of the data folder: a restart neither
+/// repeats an evaluation nor loses one, except for a session that began in the last moment before the process was
+/// killed. Sessions from before this subsystem was added are queued when they continue. Queued sessions are not
+/// read until they are evaluated.
 ///
 /// Users come first: no session is evaluated while a turn runs or a model is asked, nor within 30 seconds of the
-/// last turn.
-/// The call has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat layers and
-/// its ledger
-/// like any other. A failed evaluation is retried at the next poll, then with exponential back-off up to 6 hours;
-/// the other
-/// sessions wait for the next poll.
+/// last turn. The call has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat
+/// layers and its ledger like any other. A failed evaluation is retried at the next poll, then with exponential
+/// back-off up to 6 hours; the other sessions wait for the next poll.
 ///
 /// # Examples
 ///
@@ -158,8 +153,7 @@ impl EvaluationService {
     }
 
     /// Saves the queue until `stop` fires. A write in progress runs to its end, so that the folder's lock is free
-    /// when the next
-    /// process opens it.
+    /// when the next process opens it.
     async fn keep_saved(&self, stop: &CancellationToken) {
         while stop.run_until_cancelled(self.queue.changed()).await.is_some() {
             self.save().await;

@@ -1,7 +1,7 @@
 //! Feedback in files: [`FileFeedbackStore`].
 //!
-//! `{session}.jsonl` has an entry in each line; sessions of the principal `local` are in the folder itself, those of other
-//! principals in `@{principal}/`. Entries older than the retention period are removed by
+//! `{session}.jsonl` has an entry in each line; sessions of the principal `local` are in the folder itself, those
+//! of other principals in `@{principal}/`. Entries older than the retention period are removed by
 //! [`purge`](rockbot_core::store::TimelineStore::purge), which a [`Memory`](crate::Memory) calls.
 
 use rockbot_core::store::FeedbackEntry;

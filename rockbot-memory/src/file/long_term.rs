@@ -3,9 +3,9 @@
 //! A memory is one JSON document, `{category}/{id}.json`, or `{id}.json` when it has no category; memories of the
 //! principal `local` are in the folder itself, those of other principals in `@{principal}/`.
 //!
-//! People may add, change and remove these files. The id is the name of the file; `category`, when it is missing, is the
-//! folder; `createdAt`, when it is missing, is the modification time: `{"content": "likes tea"}` is a valid file. A memory
-//! stays in the file in which it was found until its category changes.
+//! People may add, change and remove these files. The id is the name of the file; `category`, when it is missing,
+//! is the folder; `createdAt`, when it is missing, is the modification time: `{"content": "likes tea"}` is a valid
+//! file. A memory stays in the file in which it was found until its category changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::storage::documents::{Collection, DocumentStore};
 
 /// A [`LongTermMemory`] in a folder, which one process at a time can open.
 ///
-/// A write resolves when it is synced to disk. Memories are cached with a word index, those of at most 256 principals; the
-/// files are the source of truth. An external edit is seen by the first search 2 seconds later, or after 20 times the
-/// duration of a rescan, whichever is longer. A memory has at most 8 MiB as JSON.
+/// A write resolves when it is synced to disk. Memories are cached with a word index, those of at most 256
+/// principals; the files are the source of truth. An external edit is seen by the first search 2 seconds later, or
+/// after 20 times the duration of a rescan, whichever is longer. A memory has at most 8 MiB as JSON.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;

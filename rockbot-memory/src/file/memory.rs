@@ -25,8 +25,8 @@ pub struct FileMemoryOptions {
 
 /// All stores of a data folder, each in its standard subfolder.
 ///
-/// The folder is locked as a whole: a second process that opens it gets an error. Conversations and the turn journal, which
-/// are in the same folder, belong to the host and are not opened here.
+/// The folder is locked as a whole: a second process that opens it gets an error. Conversations and the turn
+/// journal, which are in the same folder, belong to the host and are not opened here.
 ///
 /// ```
 /// use rockbot_memory::FileMemory;

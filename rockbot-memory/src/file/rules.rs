@@ -1,13 +1,13 @@
 //! Rules in files: [`FileRulesStore`].
 //!
-//! `rules.md` has the rules that were added through the store; every `.md` file in the folder `rules/` beside it has rules
-//! that people wrote, read in the order of their names. Every line is a rule, with or without a list mark; headings and
-//! empty lines are not. `timezone` has the name of the user's time zone. The files of other principals than `local` are in
-//! `@{principal}/`.
+//! `rules.md` has the rules that were added through the store; every `.md` file in the folder `rules/` beside it
+//! has rules that people wrote, read in the order of their names. Every line is a rule, with or without a list
+//! mark; headings and empty lines are not. `timezone` has the name of the user's time zone. The files of other
+//! principals than `local` are in `@{principal}/`.
 //!
-//! A file is read again whenever it changed. Added rules are appended to `rules.md`; a removed rule is removed from all
-//! files, and everything else in them stays unchanged. A file that cannot be read is left in place with a warning instead
-//! of being quarantined, because a person wrote it.
+//! A file is read again whenever it changed. Added rules are appended to `rules.md`; a removed rule is removed from
+//! all files, and everything else in them stays unchanged. A file that cannot be read is left in place with a
+//! warning instead of being quarantined, because a person wrote it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -247,9 +247,9 @@ impl RulesStore for FileRulesStore {
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
-        // Listing a folder costs less than the way to a blocking thread and back, and every turn reads the rules; changed
-        // files, which are few and small, are parsed here, too. While a writer holds the lock, the call waits on a
-        // blocking thread instead.
+        // Listing a folder costs less than the way to a blocking thread and back, and every turn reads the rules;
+        // changed files, which are few and small, are parsed here, too. While a writer holds the lock, the call
+        // waits on a blocking thread instead.
         if let Ok(mut texts) = self.0.texts.get_or_default(principal).try_lock() {
             return self.0.list(principal, &mut texts);
         }

@@ -32,8 +32,8 @@ impl<E: StoredEntry> FileTimeline<E> {
         })
     }
 
-    /// Returns the number of lines that queries skipped, counted at each query, and of files that were quarantined, because
-    /// they could not be read.
+    /// Returns the number of lines that queries skipped, counted at each query, and of files that were quarantined,
+    /// because they could not be read.
     pub fn damaged(&self) -> u64 {
         self.timeline.damaged()
     }

@@ -22,12 +22,10 @@ const WHOLE: usize = 4_000;
 const SUMMARY: usize = 1_024;
 
 /// A context source of the skills that fit a message best, and of related ones; when a conversation begins, of the
-/// summaries
-/// of all skills.
+/// summaries of all skills.
 ///
 /// Skills from untrusted sources, such as those of folders that are not trusted, are shown only when they fit,
-/// because a
-/// turn that was shown untrusted text is tainted: whatever it saves is not trusted either.
+/// because a turn that was shown untrusted text is tainted: whatever it saves is not trusted either.
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,

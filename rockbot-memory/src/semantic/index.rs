@@ -77,9 +77,8 @@ impl Index {
         self.write().note(id, key)
     }
 
-    /// Records all entries as scanned at the logical time `then`, and the vectors known from the file. Entries
-    /// that changed
-    /// after `then` keep their newer state.
+    /// Records all entries as scanned at the logical time `then`, and the vectors known from the file. Entries that
+    /// changed after `then` keep their newer state.
     pub(super) fn rescan(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, filed: &StoredVectors) {
         let mut state = self.write();
         let is_gone = |(id, text): (&MemoryId, &IndexedEntry)| {

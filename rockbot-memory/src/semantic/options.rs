@@ -11,16 +11,13 @@ pub struct SemanticMemoryOptions {
     /// one.
     pub folder: Option<PathBuf>,
     /// Maximum time that a search waits for the index and for the vector of its query. Default 1 second: a host
-    /// gives its
-    /// context sources 2.
+    /// gives its context sources 2.
     pub query_time_limit: Duration,
     /// Minimum similarity of a hit, from 0 to 1. Default 0.3, which suits most models. Some models place all texts
-    /// close
-    /// together: for the E5 family 0.75 is better.
+    /// close together: for the E5 family 0.75 is better.
     pub min_similarity: f32,
-    /// Maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000
-    /// tokens; smaller
-    /// models take 512.
+    /// Maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000 tokens;
+    /// smaller models take 512.
     pub max_text: usize,
 }
 

@@ -43,14 +43,11 @@ impl Correction {
 /// Detects whether `message` corrects `answer`, the one before it, and how.
 ///
 /// It prefers a missed correction to a false one, because a false one teaches the agent something wrong. So it
-/// knows set
-/// phrases of English only, and looks for them at the beginning of the first sentence, after words such as "sorry"
-/// or "no".
-/// A message that begins with a quotation is no correction. When the answer ended with a question, a phrase that
-/// would
-/// correct a statement may just answer the question: then only phrases count that plainly say that something went
-/// wrong.
-/// "Not X" and "not X but Y" count when the answer contains X, and does not contain Y.
+/// knows set phrases of English only, and looks for them at the beginning of the first sentence, after words such
+/// as "sorry" or "no". A message that begins with a quotation is no correction. When the answer ended with a
+/// question, a phrase that would correct a statement may just answer the question: then only phrases count that
+/// plainly say that something went wrong. "Not X" and "not X but Y" count when the answer contains X, and does not
+/// contain Y.
 ///
 /// ```
 /// use rockbot_memory::signals::{Correction, correction};

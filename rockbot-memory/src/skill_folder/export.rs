@@ -47,14 +47,13 @@ pub struct ExportedSkill {
 
 impl SkillFolder {
     /// Exports skills of `principal` into the folder, which is created if it is missing: one folder each, with a
-    /// name that the
-    /// format allows. `mcp/email` becomes `mcp-email`; the file records the original name, which an import
-    /// restores. A skill
-    /// without a summary is described by its first line. Ages, uses and related skills are not exported.
+    /// name that the format allows. `mcp/email` becomes `mcp-email`; the file records the original name, which an
+    /// import restores. A skill without a summary is described by its first line. Ages, uses and related skills are
+    /// not exported.
     ///
     /// An existing file is replaced if it was exported and has not been edited since. A link in its place is
-    /// replaced only with
-    /// [`ExportOptions::overwrite`], a link in the place of its folder never; no link is followed.
+    /// replaced only with [`ExportOptions::overwrite`], a link in the place of its folder never; no link is
+    /// followed.
     ///
     /// # Errors
     ///

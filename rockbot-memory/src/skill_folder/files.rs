@@ -34,8 +34,7 @@ impl SkillFiles {
     }
 
     /// Returns `true` if the files belong to `skill`: it was imported from a folder, and is not trusted more than
-    /// the folder. An
-    /// edited skill keeps its files.
+    /// the folder. An edited skill keeps its files.
     pub(crate) fn belong_to(&self, skill: &Skill) -> bool {
         let origin = skill.provenance.source.split_once(':');
         origin.is_some_and(|(source, _)| source == FOLDER_SOURCE) && skill.provenance.trust <= self.provenance.trust

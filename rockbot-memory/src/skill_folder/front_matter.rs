@@ -9,8 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput};
 pub(super) type Fields = BTreeMap<String, Value>;
 
 /// The value of a field. Every scalar is a text, whatever its YAML type: a version `1.0` is "1.0", as in the
-/// validator of the
-/// format.
+/// validator of the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),

@@ -1,8 +1,7 @@
 //! Managed skills: provided by the host or a folder, installed, and upgraded as long as they are not edited.
 //!
 //! The provenance of a managed skill names its source, with a digest of its text as it was provided:
-//! `guide:9f86d0…`. When
-//! the stored text has another digest, it was edited, and upgrades leave it alone.
+//! `guide:9f86d0…`. When the stored text has another digest, it was edited, and upgrades leave it alone.
 
 use std::collections::BTreeMap;
 

@@ -19,8 +19,7 @@ pub(super) struct FoundFiles {
 
 impl FoundFiles {
     /// Searches a folder, without hidden folders and those of package managers. No link is followed. Names with
-    /// control
-    /// characters, such as line ends, are left out: models are shown the names in one line.
+    /// control characters, such as line ends, are left out: models are shown the names in one line.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
         let mut found = Self::default();
         found.walk(folder, "", DEPTH)?;
@@ -53,8 +52,7 @@ impl FoundFiles {
     }
 
     /// Returns the folders of skills, with a trailing slash, and the files in each beside its `SKILL.md`.
-    /// Everything below a
-    /// skill's folder belongs to that skill. An empty name is the folder itself.
+    /// Everything below a skill's folder belongs to that skill. An empty name is the folder itself.
     pub(super) fn skills(&self) -> Vec<(&str, Vec<String>)> {
         let folders = self.files.iter().filter_map(|file| file.strip_suffix(FILE));
         let mut folders: Vec<_> = folders

@@ -14,8 +14,8 @@ use crate::ConversationLogOptions;
 
 /// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// When the log of a principal is full, its older half is dropped, whether or not all readers have read it. One append has
-/// at most a quarter of the maximum size.
+/// When the log of a principal is full, its older half is dropped, whether or not all readers have read it. One
+/// append has at most a quarter of the maximum size.
 #[derive(Debug)]
 pub struct SqliteConversationLog {
     database: Arc<Database>,

@@ -19,8 +19,8 @@ const BATCH: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// The word index of a principal is built at the first search and cached, those of at most 256 principals. A memory has at
-/// most 8 MiB as JSON.
+/// The word index of a principal is built at the first search and cached, those of at most 256 principals. A memory
+/// has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteLongTermMemory {
     entries: IndexedTable<MemoryEntry>,

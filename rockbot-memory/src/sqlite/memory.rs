@@ -43,8 +43,8 @@ impl Default for SqliteMemoryOptions {
 
 /// All stores in one SQLite file, which one process at a time can open.
 ///
-/// Pass the stores to a [`Memory`](crate::Memory), and `conversations` to the host. The file is closed when the last store is
-/// dropped; that drop blocks until all queued writes are committed.
+/// Pass the stores to a [`Memory`](crate::Memory), and `conversations` to the host. The file is closed when the
+/// last store is dropped; that drop blocks until all queued writes are committed.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;
@@ -91,8 +91,9 @@ impl SqliteMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is open already, here or in another process, if it is damaged, of a newer version or of
-    /// another program, or if it cannot be read or created. The source is a [`SqliteError`](super::SqliteError).
+    /// Returns an error if the file is open already, here or in another process, if it is damaged, of a newer
+    /// version or of another program, or if it cannot be read or created. The source is a
+    /// [`SqliteError`](super::SqliteError).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteMemoryOptions::default())
     }

@@ -1,12 +1,12 @@
 //! All stores in one SQLite file: [`SqliteMemory`]. Behind the feature `sqlite`.
 //!
 //! **One process** at a time can open the file; the lock is `….lock` beside it. Other programs may read the file
-//! meanwhile, and must not write. `…-wal` and `…-shm` belong to the file while it is open: copy the file when it is closed,
-//! or with SQLite's own backup. It must be on a local disk.
+//! meanwhile, and must not write. `…-wal` and `…-shm` belong to the file while it is open: copy the file when it is
+//! closed, or with SQLite's own backup. It must be on a local disk.
 //!
 //! **Writes** resolve when they are synced to disk, and survive `kill -9` and power loss. One thread writes; concurrent
-//! writes share one commit (group commit). Reads run concurrently, each on a snapshot, and see every write that resolved
-//! before they began.
+//! writes share one commit (group commit). Reads run concurrently, each on a snapshot, and see every write that
+//! resolved before they began.
 //!
 //! **Rows** belong to a principal and hold JSON, with the same members as in files. Unknown members are preserved.
 //! Long-term memory and skills use the same word index as in files, which is built from the rows at the first search.

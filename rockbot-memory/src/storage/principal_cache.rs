@@ -58,8 +58,8 @@ impl<T: Default> PrincipalCache<T> {
 }
 
 impl<T> CacheEntries<T> {
-    /// Evicts the least recently used value that no caller holds. The scan is linear, but runs only for a principal that
-    /// is not cached.
+    /// Evicts the least recently used value that no caller holds. The scan is linear, but runs only for a principal
+    /// that is not cached.
     fn make_room(&mut self) {
         if self.values.len() < MAX_PRINCIPALS {
             return;

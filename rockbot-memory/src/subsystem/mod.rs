@@ -23,14 +23,12 @@ use seeding::SkillSeeding;
 use store_choice::StoreChoice;
 
 /// The memory of an agent, and the tools by which its model uses it: long-term memory, working memory, skills and
-/// rules; and
-/// the store of feedback.
+/// rules; and the store of feedback.
 ///
 /// In a host with a data folder the stores are files, in the places that [`FileMemory`](crate::FileMemory) defines
-/// or the
-/// host's [settings](crate::settings) name; without a data folder they are in memory. A store given to the host or
-/// to this
-/// subsystem takes precedence. The conversation log is kept only [on request](Memory::with_conversation_log).
+/// or the host's [settings](crate::settings) name; without a data folder they are in memory. A store given to the
+/// host or to this subsystem takes precedence. The conversation log is kept only [on
+/// request](Memory::with_conversation_log).
 ///
 /// Each part brings its tools, a guide to them, and a source of [recall](crate::recall):
 ///
@@ -42,20 +40,15 @@ use store_choice::StoreChoice;
 /// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times in a host's briefing |
 ///
 /// **Starter skills**: at start, each guide to tools of the host becomes a skill of the principal `local`, unless
-/// a skill has
-/// its name. Such a skill is upgraded when the text of its guide changes, as long as neither a person nor a model
-/// has edited
-/// it. A deleted one stays deleted until its guide changes, as recorded in the data folder; a store without any
-/// skills gets
-/// all of them.
+/// a skill has its name. Such a skill is upgraded when the text of its guide changes, as long as neither a person
+/// nor a model has edited it. A deleted one stays deleted until its guide changes, as recorded in the data folder;
+/// a store without any skills gets all of them.
 ///
 /// **Background work**, once the host has started: a model files the texts of `save_memory` and summarizes new
-/// skills, one
-/// call at a time, without tools, at the lowest priority. Texts are stored before that: when the model fails, more
-/// than 64
-/// texts wait, or the process ends, they stay as they were saved. A filed text stays as an archived entry. Entries
-/// beyond
-/// their [retention period](Retention) are purged 5 minutes after start and every 6 hours.
+/// skills, one call at a time, without tools, at the lowest priority. Texts are stored before that: when the model
+/// fails, more than 64 texts wait, or the process ends, they stay as they were saved. A filed text stays as an
+/// archived entry. Entries beyond their [retention period](Retention) are purged 5 minutes after start and every 6
+/// hours.
 ///
 /// **Taint**: a text that a model saves in a turn that has read from a tool or another untrusted source carries that
 /// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in
@@ -188,11 +181,10 @@ impl Memory {
 
     /// Adds the skills of a folder in the open format; call it once for each folder.
     ///
-    /// They are imported at start, for the principal `local`, as [`SkillFolder::import`] does, and again when
-    /// their text has
-    /// changed; a deleted one stays deleted until then. The model reads the files beside their `SKILL.md` with
-    /// `get_skill`:
-    /// texts of at most 1 MiB. A folder that cannot be read is logged, and the host starts without it.
+    /// They are imported at start, for the principal `local`, as [`SkillFolder::import`] does, and again when their
+    /// text has changed; a deleted one stays deleted until then. The model reads the files beside their `SKILL.md`
+    /// with `get_skill`: texts of at most 1 MiB. A folder that cannot be read is logged, and the host starts
+    /// without it.
     pub fn skill_folder(mut self, folder: SkillFolder) -> Self {
         self.skill_folders.push(folder);
         self
@@ -236,8 +228,7 @@ impl Memory {
     }
 
     /// Adds a log of all conversations, for later analysis, in the folder `conversation-log` below the host's data
-    /// folder, if it
-    /// has one. Default: none, unless the host was given one.
+    /// folder, if it has one. Default: none, unless the host was given one.
     ///
     /// ```
     /// use rockbot_core::store::ConversationLog;

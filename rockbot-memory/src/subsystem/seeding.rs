@@ -39,8 +39,7 @@ impl SkillSeeding {
     }
 
     /// Seeds the guides of a host, and then the skills of folders, whose files beside them become readable. Of
-    /// several skills
-    /// with one name, the first one wins.
+    /// several skills with one name, the first one wins.
     pub(super) async fn begin(self, guides: Option<&ToolGuides>, folders: &[SkillFolder]) -> Result<(), StoreError> {
         let service = self.service.clone();
         let mut offers = guides.map(starters).unwrap_or_default();

@@ -39,8 +39,7 @@ pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 6] {
 }
 
 /// Saves a fact beyond this conversation: about the user, their work, their wishes. It can be found at once and is
-/// filed in
-/// the background.
+/// filed in the background.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveMemory {
     /// The fact, in words that make sense without this conversation.
@@ -79,8 +78,7 @@ async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> 
 /// Returns the part of `entry` that is not known yet.
 ///
 /// An entry that repeats a known one is returned whole and reinforces it. If nothing is new, the error names the
-/// entries
-/// that contain the text.
+/// entries that contain the text.
 fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, String> {
     // An entry of lower trust does not make this text redundant.
     let trust = entry.provenance.trust;
@@ -100,9 +98,8 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
 
 /// Returns the lines of `text` that no entry contains, and the ids of the entries that contain the others.
 ///
-/// A model may repeat what it was shown of its memory. Repeated, it must not become a second memory with a new
-/// date and a
-/// trust that the first one does not have.
+/// A model may repeat what it was shown of its memory. Repeated, it must not become a second memory with a new date
+/// and a trust that the first one does not have.
 fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, String) {
     let mut new = Vec::new();
     let mut standing = vec![

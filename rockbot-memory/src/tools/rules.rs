@@ -126,8 +126,7 @@ impl RuleTools {
     /// Refuses the change in a turn that read untrusted text.
     ///
     /// A rule is an instruction in every later turn, so untrusted text must not become one; nor may it move the
-    /// user to
-    /// another time zone.
+    /// user to another time zone.
     fn may_change(&self, what: &str, cx: &CallContext) -> Result<(), ToolError> {
         let origin = self.deps.taint.origin(cx);
         match origin.trust {
@@ -143,8 +142,7 @@ impl RuleTools {
     /// Replaces a rule.
     ///
     /// Ordering: the new rule is added first, unless the store treats both as equal. A crash in between leaves one
-    /// rule too
-    /// many, never one too few.
+    /// rule too many, never one too few.
     async fn replace(&self, before: &Rule, after: Option<Rule>, cx: &CallContext) -> Result<(), StoreError> {
         let (first, last) = match after {
             Some(after) if after.is_same_as(before) => (None, Some(after)),

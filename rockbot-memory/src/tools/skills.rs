@@ -80,8 +80,7 @@ async fn get(this: State<SkillTools>, args: GetSkill, cx: CallContext) -> Result
 }
 
 /// Saves instructions for a task, so that you can do it again in another conversation. A skill of the same name is
-/// replaced;
-/// use edit_skill to change a part of one.
+/// replaced; use edit_skill to change a part of one.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveSkill {
     /// The name, such as `mail/weekly-report`.

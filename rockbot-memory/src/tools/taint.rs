@@ -20,8 +20,7 @@ const WRITERS: [&str; 8] = [
 ];
 
 /// Tools of this crate that show stored texts. They [record](ReadTaint::note) the trust of what they show; a call
-/// without a
-/// record counts as untrusted.
+/// without a record counts as untrusted.
 const READERS: [&str; 14] = [
     "tool:search_memory",
     "tool:edit_memory",
@@ -47,9 +46,7 @@ const UNKNOWN: &str = "unknown";
 const TURNS: usize = 256;
 
 /// The least trusted stored text that each turn has read. It holds the newest 256 turns; of any other turn, reads
-/// count as
-/// untrusted.
-/// trusted.
+/// count as untrusted. trusted.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTaint(Mutex<VecDeque<(TurnId, Option<Provenance>)>>);
 
@@ -71,8 +68,7 @@ impl ReadTaint {
     }
 
     /// Returns the origin of a text that the model of `cx` saves now: the source that started its turn, unless the
-    /// turn has read
-    /// untrusted text.
+    /// turn has read untrusted text.
     pub(super) fn origin(&self, cx: &CallContext) -> Provenance {
         let Some(UntrustedSources(heard)) = cx.extension() else {
             // The call comes from outside of this host, and not from a model of its own.
@@ -99,8 +95,7 @@ impl ReadTaint {
 }
 
 /// Returns `true` if the text may come from an untrusted source. Files edited by hand have no recorded origin
-/// either, and
-/// count as the operator's.
+/// either, and count as the operator's.
 pub(crate) fn is_untrusted_source(from: &Provenance) -> bool {
     from.trust == Trust::Untrusted && from.source != UNKNOWN
 }

@@ -46,8 +46,7 @@ pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
 }
 
 /// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use save_memory for
-/// facts that
-/// other conversations need.
+/// facts that other conversations need.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveToWorkingMemory {
     /// The key. Without a slash it belongs to this conversation; `shared/…` is visible to all conversations of the
@@ -87,8 +86,7 @@ async fn save(this: State<WorkingTools>, args: SaveToWorkingMemory, cx: CallCont
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListWorkingMemory {
     /// Only keys below this path, such as `shared` or `patrol/mail`, or `*` for everything that you may read;
-    /// without it the
-    /// entries of this conversation.
+    /// without it the entries of this conversation.
     #[serde(default)]
     namespace: Option<String>,
 }
@@ -108,8 +106,7 @@ async fn list(this: State<WorkingTools>, args: ListWorkingMemory, cx: CallContex
 }
 
 /// Searches working memory by words in keys, texts, tags and categories. It shows the beginning of each hit; read
-/// one with
-/// get_from_working_memory.
+/// one with get_from_working_memory.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchWorkingMemory {
     /// The words to search for.

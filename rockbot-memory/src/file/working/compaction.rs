@@ -1,7 +1,7 @@
 //! Compaction: changed groups are written as documents, and the log is cut by what they contain.
 //!
-//! Puts do not wait for the disk meanwhile: the state is locked only to take a snapshot and to cut the log. Operations that
-//! are appended in between lie behind the snapshot's offset and stay in the log.
+//! Puts do not wait for the disk meanwhile: the state is locked only to take a snapshot and to cut the log.
+//! Operations that are appended in between lie behind the snapshot's offset and stay in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -20,9 +20,9 @@ use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`WorkingMemory`] in a folder, which one process at a time can open.
 ///
-/// A put resolves when the operating system has it: it survives `kill -9`, though not power loss, and takes as long as
-/// writing its texts, however many entries there are. Time to live counts while the process is down, too. All entries are
-/// cached, those of at most 256 principals.
+/// A put resolves when the operating system has it: it survives `kill -9`, though not power loss, and takes as long
+/// as writing its texts, however many entries there are. Time to live counts while the process is down, too. All
+/// entries are cached, those of at most 256 principals.
 #[derive(Debug)]
 pub struct FileWorkingMemory(Arc<WorkingFolder>);
 
@@ -65,8 +65,8 @@ impl FileWorkingMemory {
         self.0.damaged.load(Ordering::Relaxed)
     }
 
-    /// Compacts all logs into the documents, for programs that read only documents. It costs two disk syncs for each group
-    /// that changed.
+    /// Compacts all logs into the documents, for programs that read only documents. It costs two disk syncs for
+    /// each group that changed.
     ///
     /// # Errors
     ///
@@ -206,8 +206,8 @@ impl WorkingMemory for FileWorkingMemory {
             .await
     }
 
-    /// Searches without an index: most entries expire within minutes without ever being searched, and indexing long results
-    /// would delay the turn that puts them.
+    /// Searches without an index: most entries expire within minutes without ever being searched, and indexing long
+    /// results would delay the turn that puts them.
     async fn search(
         &self,
         principal: &Principal,

@@ -79,8 +79,8 @@ impl Database {
         done.unwrap_or(Err(SqliteError::Closed))
     }
 
-    /// Runs `work` on the writer thread, and resolves when its transaction is synced to disk. If `work` fails, its changes are
-    /// rolled back, and those of other writes in the same transaction are not.
+    /// Runs `work` on the writer thread, and resolves when its transaction is synced to disk. If `work` fails, its
+    /// changes are rolled back, and those of other writes in the same transaction are not.
     ///
     /// Not cancelled with its caller: a write that is queued will run.
     pub(in crate::sqlite) async fn write<R: Send + 'static>(
@@ -125,8 +125,8 @@ impl Database {
 impl Drop for Database {
     /// Blocks until all queued writes are committed, then closes the file.
     fn drop(&mut self) {
-        // The last connection to close checkpoints the WAL into the file, which a read-only one cannot: so the readers are
-        // closed before the writer.
+        // The last connection to close checkpoints the WAL into the file, which a read-only one cannot: so the
+        // readers are closed before the writer.
         self.readers.close();
         if let Some(WriterThread { jobs, thread }) = self.writer.take() {
             drop(jobs);

@@ -13,8 +13,8 @@ const VERSIONS: [&str; 2] = [TABLES, TIME_ZONES];
 /// The newest version.
 const VERSION: i64 = VERSIONS.len() as i64;
 
-/// `memory.wording` is a digest of what a live memory states, by which a repetition of the same fact finds it. Rows of logs
-/// are never changed, only deleted.
+/// `memory.wording` is a digest of what a live memory states, by which a repetition of the same fact finds it. Rows
+/// of logs are never changed, only deleted.
 const TABLES: &str = "
 CREATE TABLE memory (principal TEXT NOT NULL, id TEXT NOT NULL, json TEXT NOT NULL, wording TEXT,
     PRIMARY KEY (principal, id)) STRICT;
@@ -51,8 +51,8 @@ CREATE INDEX working_expiry ON working (expires_at);
 
 const TIME_ZONES: &str = "CREATE TABLE time_zone (principal TEXT PRIMARY KEY, name TEXT NOT NULL) STRICT;";
 
-/// Checks that the file is undamaged, of this crate and not newer, then switches it to WAL and runs missing migrations. A
-/// refused file is not changed.
+/// Checks that the file is undamaged, of this crate and not newer, then switches it to WAL and runs missing
+/// migrations. A refused file is not changed.
 pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), SqliteError> {
     let found = check(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;

@@ -21,8 +21,8 @@ type ExpiredAt<D> = fn(&D) -> Option<Timestamp>;
 impl<D: Document> DocumentStore<D> {
     /// Removes the documents of all principals that expired before `before`, and returns their number.
     ///
-    /// Documents that were edited after they expired stay, and so do documents with several files: of copies that a person
-    /// made it is unknown which ones may go.
+    /// Documents that were edited after they expired stay, and so do documents with several files: of copies that a
+    /// person made it is unknown which ones may go.
     pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, ended: ExpiredAt<D>) -> Result<u64, StoreError> {
         let this = self.clone();
         let mut gone = 0;

@@ -12,8 +12,8 @@ use super::store::{DocumentStore, MAX_BYTES, PrincipalDocuments, Unreadable};
 use super::stored_document::{FileVersion, StoredDocument};
 
 impl<D: Document> DocumentStore<D> {
-    /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller holds the
-    /// file lock of `principal`.
+    /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller
+    /// holds the file lock of `principal`.
     pub(super) fn rescan(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let now = self.clock.now();
         if !owned.read().is_stale(now) {
@@ -33,8 +33,8 @@ impl<D: Document> DocumentStore<D> {
         Ok(())
     }
 
-    /// Removes temporary files that a crash left between write and rename. Only at the first scan: later they may belong
-    /// to a write in progress.
+    /// Removes temporary files that a crash left between write and rename. Only at the first scan: later they may
+    /// belong to a write in progress.
     fn remove_drafts(&self, owned: &PrincipalDocuments<D>, found: &[FileEntry]) -> Result<(), StoreError> {
         let is_new = owned.read().is_unscanned();
         let drafts = found.iter().filter(|found| is_new && found.name.ends_with(".json.tmp"));

@@ -1,7 +1,7 @@
 //! Dated entries in one JSON Lines file for each session: the common part of feedback and uses of skills.
 //!
-//! Entries are only appended, queried by time and purged by age. A session has a file of its own, so that an append is one
-//! write to an open file and a query skips files that were last modified before its time range.
+//! Entries are only appended, queried by time and purged by age. A session has a file of its own, so that an append
+//! is one write to an open file and a query skips files that were last modified before its time range.
 
 mod purge;
 

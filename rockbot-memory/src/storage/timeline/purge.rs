@@ -1,7 +1,7 @@
 //! Purge of lines that are too old.
 //!
-//! A file is replaced atomically, and only if no line was appended since it was read. So a crash leaves either all lines or
-//! those that stay, and no append waits for the disk.
+//! A file is replaced atomically, and only if no line was appended since it was read. So a crash leaves either all
+//! lines or those that stay, and no append waits for the disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -15,8 +15,9 @@ use crate::storage::blocking::{blocking, failed};
 use crate::storage::external_edit::is_changed_since;
 
 impl<T: StoredEntry> Timeline<T> {
-    /// Removes the entries of all principals that are older than `before` or exceed the newest `max_entries` of their
-    /// principal, and returns their number. Unreadable lines stay, and so do files that were edited after their newest line.
+    /// Removes the entries of all principals that are older than `before` or exceed the newest `max_entries` of
+    /// their principal, and returns their number. Unreadable lines stay, and so do files that were edited after
+    /// their newest line.
     pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, max_entries: usize) -> Result<u64, StoreError> {
         let this = self.clone();
         blocking(move || this.purge_all(before, max_entries)).await

@@ -12,10 +12,11 @@ use thiserror::Error;
 /// The longest name in the table that the model's name begins with counts, with the vendor's segment or without it: a
 /// date or a `-latest` may follow a name, another number may not. Names are not case-sensitive.
 ///
-/// The default table holds list prices of well-known models from memory, as of autumn 2025, checked against no price
-/// list. Take them for a rough idea, and say your own where money matters, such as under a
-/// [`Budget::max_cost`](rockbot_core::turn::Budget::max_cost): with [`PriceTable::from_config`], [`PriceTable::from_file`]
-/// or [`PriceTable::with_price`]. A price that a provider reports with its answer goes before the table.
+/// The default table holds list prices of well-known models from memory, as of autumn 2025, checked against no
+/// price list. Take them for a rough idea, and say your own where money matters, such as under a
+/// [`Budget::max_cost`](rockbot_core::turn::Budget::max_cost): with [`PriceTable::from_config`],
+/// [`PriceTable::from_file`] or [`PriceTable::with_price`]. A price that a provider reports with its answer goes
+/// before the table.
 ///
 /// ```
 /// use rockbot_core::chat::{MicroUsd, Usage};

@@ -14,12 +14,11 @@ const MAX_DOUBT: usize = 512;
 
 /// A filter that holds back text that may be part of a call while an answer is streamed.
 ///
-/// It is given the pieces of the answer and returns what can be shown: text of which no byte can still become
-/// part of a call, of something malformed, or of a result that the model hallucinates. When a call may have begun it
-/// holds all that follows, until the answer is complete and
-/// [`TextCallParser::parse`](crate::TextCallParser::parse) decides.
-/// All that was returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is what to show of
-/// the rest. It keeps no more than is held.
+/// It is given the pieces of the answer and returns what can be shown: text of which no byte can still become part
+/// of a call, of something malformed, or of a result that the model hallucinates. When a call may have begun it
+/// holds all that follows, until the answer is complete and [`TextCallParser::parse`](crate::TextCallParser::parse)
+/// decides. All that was returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is what to
+/// show of the rest. It keeps no more than is held.
 ///
 /// ```
 /// use rockbot_text_calls::TextCallParser;

@@ -10,11 +10,12 @@ use crate::{CallContext, CallId, ToolName};
 
 /// A client of chat models.
 ///
-/// Wire clients implement it, routers and gateways around them, and scripted models in tests. The call resolves when the
-/// answer is complete; an implementation streams on the wire only if `call.deltas` is set, and sends each piece to it.
+/// Wire clients implement it, routers and gateways around them, and scripted models in tests. The call resolves
+/// when the answer is complete; an implementation streams on the wire only if `call.deltas` is set, and sends each
+/// piece to it.
 ///
-/// A client must be cancellation-safe: a host drops the future of a call that is cancelled or out of time. It never returns
-/// tool calls of an answer that did not finish: a cut stream is an error.
+/// A client must be cancellation-safe: a host drops the future of a call that is cancelled or out of time. It never
+/// returns tool calls of an answer that did not finish: a cut stream is an error.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,9 +11,9 @@
 //! 5. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind follows from the
 //!    [`FileError`]. Run the suite of `testing::conformance` for the trait.
 //!
-//! A store that is a single file takes a [`FileLock`] and opens it with [`plain_file`]; [`decode`] and [`owner_of`] invert
-//! [`encode`] and [`name_of`]; [`LineFile`] is an open file of lines. All operations block: on a local disk for
-//! microseconds, except where a sync is documented. Run those on a thread that may block.
+//! A store that is a single file takes a [`FileLock`] and opens it with [`plain_file`]; [`decode`] and [`owner_of`]
+//! invert [`encode`] and [`name_of`]; [`LineFile`] is an open file of lines. All operations block: on a local disk
+//! for microseconds, except where a sync is documented. Run those on a thread that may block.
 //!
 //! ```
 //! use rockbot_core::Principal;

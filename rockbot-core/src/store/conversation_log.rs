@@ -19,8 +19,8 @@ use crate::{Principal, SessionId, Timestamp};
 /// A host that has a log appends the entries of every turn, whatever its origin, before the reply is sent. A
 /// turn that a crash interrupts at that point may be logged twice.
 ///
-/// A host that has a log adds what was said in every turn, whatever door its message came through, before the reply goes
-/// out. A turn that a crash interrupts just then may stand in it twice.
+/// A host that has a log adds what was said in every turn, whatever door its message came through, before the reply
+/// goes out. A turn that a crash interrupts just then may stand in it twice.
 #[async_trait]
 pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
     /// Appends entries, all of them or none.

@@ -1,8 +1,8 @@
 //! The parts that a host is composed of: what they provide to each other, and how they start and stop.
 //!
 //! A host is built in two phases. First every [`Subsystem`] declares to one collector, the [`Declarations`]: the
-//! [`Parts`] that it provides and requires, its tools and its message handlers. When all have declared, the host reports
-//! every required part that is missing, so the order in which subsystems are added does not matter. Then
+//! [`Parts`] that it provides and requires, its tools and its message handlers. When all have declared, the host
+//! reports every required part that is missing, so the order in which subsystems are added does not matter. Then
 //! the host starts the subsystems in the order of their [`Stage`]s, and stops them in reverse order.
 
 mod declarations;
@@ -65,8 +65,8 @@ pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the subsystem cannot work, for example because a setting is wrong. The host is then not built;
-    /// it reports the errors of all subsystems together.
+    /// Returns an error if the subsystem cannot work, for example because a setting is wrong. The host is then not
+    /// built; it reports the errors of all subsystems together.
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError>;
 
     /// Starts the work of the subsystem. `parts` holds all parts that it requires.
@@ -106,8 +106,9 @@ impl Running for Idle {}
 
 /// A stage of a host's start.
 ///
-/// Stages start in the order of the variants, the subsystems of one stage in the order in which they were added. The host
-/// opens its own subscriptions after the last stage, so no message comes before all subsystems have started.
+/// Stages start in the order of the variants, the subsystems of one stage in the order in which they were added.
+/// The host opens its own subscriptions after the last stage, so no message comes before all subsystems have
+/// started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum Stage {

@@ -7,10 +7,9 @@ pub(crate) fn did_you_mean<'a>(given: &str, known: impl Iterator<Item = &'a str>
 
 /// Returns at most `max` known names that are near to `given`, the nearest first.
 ///
-/// A name is near if at most a third of the characters of `given` must be inserted, deleted or replaced to
-/// turn one into
-/// the other (Levenshtein distance), ignoring case. Names at the same distance are in alphabetical order. Texts of
-/// more than 64 characters have no near names, which bounds the cost for untrusted input.
+/// A name is near if at most a third of the characters of `given` must be inserted, deleted or replaced to turn one
+/// into the other (Levenshtein distance), ignoring case. Names at the same distance are in alphabetical order.
+/// Texts of more than 64 characters have no near names, which bounds the cost for untrusted input.
 ///
 /// ```
 /// use rockbot_core::support::nearest_names;

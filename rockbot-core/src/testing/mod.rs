@@ -2,8 +2,8 @@
 //!
 //! Behind the feature `testing`; enable it for development only. For authors of agents and tools: [`ScriptedModel`]
 //! replays answers of a model, [`mock_tool`] holds calls of a tool until the test answers them, [`ManualClock`],
-//! [`SequentialIds`] and [`HashedEmbeddings`] make time, ids and vectors deterministic. For authors of stores, journals,
-//! buses and clients: [`conformance`] has a suite for each trait.
+//! [`SequentialIds`] and [`HashedEmbeddings`] make time, ids and vectors deterministic. For authors of stores,
+//! journals, buses and clients: [`conformance`] has a suite for each trait.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -243,9 +243,9 @@ impl Agent {
         Ok(self.memory().sessions(&Principal::default()).await?)
     }
 
-    /// Returns `true` while no turn works or waits for its session and no model is being asked, as far as the chat client
-    /// [keeps count](rockbot_core::chat::ModelInfo::is_busy). Work that can wait may begin then. Turns that wait for a
-    /// person do not count.
+    /// Returns `true` while no turn works or waits for its session and no model is being asked, as far as the chat
+    /// client [keeps count](rockbot_core::chat::ModelInfo::is_busy). Work that can wait may begin then. Turns that
+    /// wait for a person do not count.
     pub fn is_idle(&self) -> bool {
         self.turns.engine().is_idle()
     }

@@ -18,9 +18,9 @@ use crate::engine::TurnError;
 /// Dropping the stream cancels the turn, unless another caller waits for the same message. A turn that waits for a
 /// person, or has waited for one, continues without a reader.
 ///
-/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged into one, so the queue is
-/// bounded by what the turn produced. A turn that waits for a person reports [`TurnProgress::ApprovalNeeded`], and the
-/// stream stays open.
+/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged into one, so the
+/// queue is bounded by what the turn produced. A turn that waits for a person reports
+/// [`TurnProgress::ApprovalNeeded`], and the stream stays open.
 #[derive(Debug)]
 #[must_use = "dropping the stream cancels the turn"]
 pub struct TurnStream {
@@ -32,8 +32,8 @@ pub struct TurnStream {
 
 /// The call of a turn on behalf of the reader, shared by the task that polls it and the stream.
 ///
-/// Dropping the stream must cancel the turn before `drop` returns. Aborting the task alone would not do: an aborted task
-/// is dropped later by the runtime, perhaps after the host has stopped, and then the turn would be resumed.
+/// Dropping the stream must cancel the turn before `drop` returns. Aborting the task alone would not do: an aborted
+/// task is dropped later by the runtime, perhaps after the host has stopped, and then the turn would be resumed.
 #[derive(Clone)]
 pub(super) struct SharedCall(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
@@ -47,8 +47,8 @@ struct QueueState {
     reader: Option<Waker>,
 }
 
-/// The writing end of a [`ProgressQueue`]. Dropped without an end, as in a task that is aborted, it ends the stream with
-/// [`TurnError::Halted`].
+/// The writing end of a [`ProgressQueue`]. Dropped without an end, as in a task that is aborted, it ends the stream
+/// with [`TurnError::Halted`].
 #[derive(Debug)]
 pub(super) struct ProgressWriter(Arc<ProgressQueue>);
 

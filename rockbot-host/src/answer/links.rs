@@ -8,13 +8,13 @@ use super::{AnswerFilter, FilteredAnswer};
 
 /// An [`AnswerFilter`] with an allow-list of links and images.
 ///
-/// Allowed are addresses that the user named, relative addresses on the interface's own server, and allowed hosts. Of other
-/// links the text is kept, followed by the host in brackets.
+/// Allowed are addresses that the user named, relative addresses on the interface's own server, and allowed hosts.
+/// Of other links the text is kept, followed by the host in brackets.
 ///
-/// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that could load something. Fenced
-/// code stays unchanged byte for byte. Where renderers could disagree on what is code (after HTML, in fences that leave
-/// their list, in indented code), it counts as text. Answers are streamed line by line, and a paragraph with a bracket once
-/// it is complete. Line ends become `\n`.
+/// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that could load
+/// something. Fenced code stays unchanged byte for byte. Where renderers could disagree on what is code (after
+/// HTML, in fences that leave their list, in indented code), it counts as text. Answers are streamed line by line,
+/// and a paragraph with a bracket once it is complete. Line ends become `\n`.
 ///
 /// # Examples
 ///

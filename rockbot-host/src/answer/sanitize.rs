@@ -1,7 +1,8 @@
 //! Sanitizing text: removing the addresses of links, images and HTML that are not allowed.
 //!
-//! The scan looks for the pair of characters that every link contains, `](` or `]:`, whatever comes before it. It does not
-//! parse Markdown: parsers disagree on brackets, escapes and code, and an attacker would use the difference.
+//! The scan looks for the pair of characters that every link contains, `](` or `]:`, whatever comes before it. It
+//! does not parse Markdown: parsers disagree on brackets, escapes and code, and an attacker would use the
+//! difference.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -135,8 +136,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an address in angle brackets or an HTML tag. Tags with attributes could load something, and comments could hide
-    /// links from this scan, so both are made text by a blank.
+    /// Writes an address in angle brackets or an HTML tag. Tags with attributes could load something, and comments
+    /// could hide links from this scan, so both are made text by a blank.
     fn tag(&mut self, rest: &str) -> usize {
         const RAW: [&str; 9] = [
             "iframe",
@@ -221,8 +222,8 @@ fn url(text: &str) -> Option<&str> {
     (url.len() > beginning.len()).then_some(url)
 }
 
-/// Returns the host of a plainly written address in lower case. Addresses with user info, escapes or other schemes have none,
-/// and so are never allowed by host.
+/// Returns the host of a plainly written address in lower case. Addresses with user info, escapes or other schemes
+/// have none, and so are never allowed by host.
 fn host(address: &str) -> Option<String> {
     let address = address.to_ascii_lowercase();
     let schemes = ["https://", "http://"];

@@ -69,8 +69,8 @@ impl FolderState {
     fn refresh(self: &Arc<Self>) {
         // The lock protects one value, which is valid at every moment, so a poisoned lock is usable.
         let is_fresh = self.read_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < REFRESH_AFTER;
-        // The swap admits one reader at a time. Acquire pairs with the release below: the next reader sees the time of the
-        // last one.
+        // The swap admits one reader at a time. Acquire pairs with the release below: the next reader sees the time
+        // of the last one.
         if is_fresh || self.is_reading.swap(true, Ordering::AcqRel) {
             return;
         }

@@ -1,9 +1,10 @@
 //! Exceptions for particular models: additional prompts, nudges, and limits.
 //!
-//! A behavior belongs to a prefix of model ids: in the configuration under `ModelBehaviors.Models`, and as prompts in the
-//! folders `model-behaviors/{prefix}/` of the data folder. The longest matching prefix counts, without regard to case, of
-//! the whole id first and then of the id without its vendor segments: `deepseek` matches `openrouter/deepseek-v3`, too.
-//! Prompts in a folder replace those of the configuration, and are reloaded within 30 seconds after a change.
+//! A behavior belongs to a prefix of model ids: in the configuration under `ModelBehaviors.Models`, and as prompts
+//! in the folders `model-behaviors/{prefix}/` of the data folder. The longest matching prefix counts, without
+//! regard to case, of the whole id first and then of the id without its vendor segments: `deepseek` matches
+//! `openrouter/deepseek-v3`, too. Prompts in a folder replace those of the configuration, and are reloaded within
+//! 30 seconds after a change.
 
 mod client;
 mod folder;
@@ -30,9 +31,9 @@ pub struct ModelBehavior {
     pub additional_system_prompt: Option<Arc<str>>,
     /// `PreToolLoopPrompt`: the text at the end of each request in which the model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
-    /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no native calls or is bad at
-    /// them. Small models that were measured solve more tasks so (`BENCHMARKS.md`), and do better without nudges. Default
-    /// `false`.
+    /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no native calls or is
+    /// bad at them. Small models that were measured solve more tasks so (`BENCHMARKS.md`), and do better without
+    /// nudges. Default `false`.
     pub text_based_tool_calling: bool,
     /// `NudgeOnHallucinatedToolCalls`: [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
     pub nudge_on_hallucinated_tool_calls: Option<bool>,
@@ -51,8 +52,8 @@ pub struct ModelBehavior {
     pub max_completion_reprompts: Option<u32>,
     /// `MaxFollowUpPassesOverride`: [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
     pub max_follow_up_passes: Option<u32>,
-    /// `ScheduledTaskResultMode`: the form in which answers of scheduled turns report the results of their tools. Default
-    /// [`ScheduledTaskResultMode::Summarize`].
+    /// `ScheduledTaskResultMode`: the form in which answers of scheduled turns report the results of their tools.
+    /// Default [`ScheduledTaskResultMode::Summarize`].
     pub scheduled_task_result_mode: ScheduledTaskResultMode,
 }
 

@@ -39,8 +39,9 @@ impl Consumer {
     /// Stops the workers after their current message. Returns `true` if the consumer was running before, so that it
     /// leaves its group exactly once.
     pub(super) fn stop(&self) -> bool {
-        // The flag is set before the wake-up: a woken worker must see it. `Notify` keeps no permit for `notify_waiters`,
-        // but a worker that is about to wait has created its `Notified` before it reads the flag, which catches both.
+        // The flag is set before the wake-up: a woken worker must see it. `Notify` keeps no permit for
+        // `notify_waiters`, but a worker that is about to wait has created its `Notified` before it reads the flag,
+        // which catches both.
         let was_running = !self.stopped.swap(true, Ordering::AcqRel);
         self.group.wake_all();
         was_running

@@ -212,8 +212,8 @@ impl ConsumerGroup {
         drop(state);
         if let Next::Handle(message) = &mut next {
             message.delivery.attempt += 1;
-            // `Notify` stores one permit at most, so several pushes in a row may have woken one worker only. Each worker
-            // that takes a message wakes the next one while there is more to do, or a retry to wait for.
+            // `Notify` stores one permit at most, so several pushes in a row may have woken one worker only. Each
+            // worker that takes a message wakes the next one while there is more to do, or a retry to wait for.
             if has_more {
                 self.wake.notify_one();
             }

@@ -56,8 +56,8 @@ impl WorkQueue {
         }
     }
 
-    /// Removes and returns the message to handle now. `now` is only called while a message is delayed, since reading the
-    /// clock for every message is measurable.
+    /// Removes and returns the message to handle now. `now` is only called while a message is delayed, since
+    /// reading the clock for every message is measurable.
     pub(super) fn next(&mut self, now: impl FnOnce() -> Instant) -> Next {
         if let Some(entry) = self.delayed.first_entry() {
             // A retry that is due goes first: it is older than what is ready, and waited for its back-off already.
@@ -76,8 +76,8 @@ impl WorkQueue {
         self.delayed.insert((at, self.retried), item);
     }
 
-    /// Makes the next message of a partition ready after the one before it was settled. Returns `true` if there was one,
-    /// and removes the partition otherwise, so that partitions without messages take no memory.
+    /// Makes the next message of a partition ready after the one before it was settled. Returns `true` if there was
+    /// one, and removes the partition otherwise, so that partitions without messages take no memory.
     pub(super) fn finish(&mut self, partition: Option<&Arc<str>>) -> bool {
         let Some(key) = partition else {
             return false;

@@ -1,8 +1,8 @@
 //! All-or-nothing capacity reservation over all subscriptions that a message goes to.
 //!
-//! A publish that fails, or is dropped while it waits, must have delivered the message to no subscription; otherwise a
-//! publisher that tries again would duplicate it for some of them. So capacity is reserved everywhere before the message
-//! is pushed anywhere, and pushing cannot fail for lack of capacity.
+//! A publish that fails, or is dropped while it waits, must have delivered the message to no subscription;
+//! otherwise a publisher that tries again would duplicate it for some of them. So capacity is reserved everywhere
+//! before the message is pushed anywhere, and pushing cannot fail for lack of capacity.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The host's guarded access to models.
 //!
-//! A call passes the user's tower layers and then the model client. Around both, panics are caught and the call gets its
-//! span and its metrics (`span`, `meters`). Turns and background work use the same [`GuardedChat`].
+//! A call passes the user's tower layers and then the model client. Around both, panics are caught and the call
+//! gets its span and its metrics (`span`, `meters`). Turns and background work use the same [`GuardedChat`].
 
 mod background_client;
 mod content;
@@ -91,8 +91,8 @@ impl GuardedChat {
         };
         let observed = ObservedCall::begin(&self.meters, self.captures_content, model, &mut request);
         let mut asking = pin!(self.isolated(request));
-        // The span is entered by hand at each poll: `instrument` would move the call into another future, and double the
-        // size that every turn has to carry.
+        // The span is entered by hand at each poll: `instrument` would move the call into another future, and
+        // double the size that every turn has to carry.
         let answer = poll_fn(|cx| observed.span.in_scope(|| asking.as_mut().poll(cx))).await;
         observed.end(&answer);
         answer

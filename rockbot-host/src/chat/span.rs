@@ -117,8 +117,8 @@ impl Drop for ObservedCall<'_> {
     }
 }
 
-/// Creates the span of a call; fields that only its end knows are empty. `otel.name` carries the name of the model, since the
-/// name of a span is fixed at compile time.
+/// Creates the span of a call; fields that only its end knows are empty. `otel.name` carries the name of the model,
+/// since the name of a span is fixed at compile time.
 fn span(model: &ModelIds, call: &ChatCall) -> Span {
     let asked = model.asked.as_deref();
     tracing::info_span!(

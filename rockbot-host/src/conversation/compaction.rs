@@ -8,8 +8,8 @@
 //!    marker, so a load drops what it has read before the marker and continues with the document.
 //! 3. The log is shortened to the lines after the marker.
 //!
-//! Appends do not wait for the disk meanwhile: the session is locked only to take the snapshot, to rename the document and
-//! to shorten the log. An epoch detects that the session was cleared in between.
+//! Appends do not wait for the disk meanwhile: the session is locked only to take the snapshot, to rename the
+//! document and to shorten the log. An epoch detects that the session was cleared in between.
 
 use std::sync::PoisonError;
 
@@ -64,8 +64,8 @@ fn compact_steps(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Runs `work` on the session under its lock. Returns `None` if the session has been evicted, or has another epoch: then it
-/// was cleared, and the compaction must not bring it back.
+/// Runs `work` on the session under its lock. Returns `None` if the session has been evicted, or has another epoch:
+/// then it was cleared, and the compaction must not bring it back.
 fn locked<R>(
     slot: &Slot,
     epoch: Option<u64>,

@@ -100,8 +100,8 @@ impl ConversationFolder {
             .cloned()
     }
 
-    /// Reads a document. A damaged one is quarantined, and the session starts empty; other errors may be transient and are
-    /// returned.
+    /// Reads a document. A damaged one is quarantined, and the session starts empty; other errors may be transient
+    /// and are returned.
     fn read(&self, name: &str) -> Result<Option<Document>, StoreError> {
         let bytes = match self.files.read(name, MAX_BYTES) {
             Ok(Some(bytes)) => bytes,

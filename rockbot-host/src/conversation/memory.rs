@@ -21,12 +21,13 @@ use super::session_cache::{SessionCache, Slot};
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has it, so it survives `kill -9`; see [`Durability`](crate::journal::Durability)
-/// for power loss. Operations on one session are serialized in the order in which they were called; those on different
-/// sessions run in parallel. Idle sessions are evicted from memory and read again when they are used.
+/// An append resolves when the operating system has it, so it survives `kill -9`; see
+/// [`Durability`](crate::journal::Durability) for power loss. Operations on one session are serialized in the order
+/// in which they were called; those on different sessions run in parallel. Idle sessions are evicted from memory
+/// and read again when they are used.
 ///
-/// The files are complete at any time. [`flush`](ConversationMemory::flush) compacts each log into its document for other
-/// programs that read documents only; it costs two syncs of the disk for each session that changed.
+/// The files are complete at any time. [`flush`](ConversationMemory::flush) compacts each log into its document for
+/// other programs that read documents only; it costs two syncs of the disk for each session that changed.
 ///
 /// # Examples
 ///
@@ -170,8 +171,8 @@ impl Sessions {
 
     /// Runs `work` on a session under its lock, after reading it if it is not in memory.
     ///
-    /// The files are read under the lock of the session, so that concurrent callers read them once, and never under the lock
-    /// of the cache, so that other sessions do not wait.
+    /// The files are read under the lock of the session, so that concurrent callers read them once, and never under
+    /// the lock of the cache, so that other sessions do not wait.
     fn with<R>(
         &self,
         key: &SessionKey,

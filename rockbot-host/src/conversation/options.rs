@@ -18,8 +18,8 @@ pub struct ConversationOptions {
     /// Capacity of the LRU cache of sessions in memory. Default 10 000. Evicting a session loses nothing, since every
     /// append is on disk; the cache exceeds its capacity only while more sessions are in use at once.
     pub max_cached_sessions: usize,
-    /// Failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`] each append waits for
-    /// the disk.
+    /// Failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`] each append
+    /// waits for the disk.
     pub durability: Durability,
     /// Clock that idle time is measured on. Default [`SystemClock`].
     pub clock: Arc<dyn Clock>,

@@ -148,8 +148,8 @@ impl Session {
         serde_json::to_vec(&self.entries)
     }
 
-    /// Appends entries to the log, then to the window. Entries of known turns are skipped, which makes a repeated append
-    /// idempotent; returns `None` if no entry is new.
+    /// Appends entries to the log, then to the window. Entries of known turns are skipped, which makes a repeated
+    /// append idempotent; returns `None` if no entry is new.
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@ pub(super) type Slot = Arc<Mutex<Option<Session>>>;
 
 /// An LRU cache of sessions.
 ///
-/// Every session has at most one slot, whose lock serializes the operations on it. A slot is evicted only while no caller
-/// holds it; otherwise a second slot could be created for the same files.
+/// Every session has at most one slot, whose lock serializes the operations on it. A slot is evicted only while no
+/// caller holds it; otherwise a second slot could be created for the same files.
 #[derive(Debug)]
 pub(super) struct SessionCache {
     state: Mutex<CacheState>,

@@ -28,12 +28,13 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 pub struct Briefing {
     /// `true` to give the model the date and the time, to the minute. Default true in [`Briefing::full`].
     pub date_time: bool,
-    /// `true` to state how many steps the model has, and that it should plan them. Has an effect only for a model with tools.
-    /// Default true in [`Briefing::full`].
+    /// `true` to state how many steps the model has, and that it should plan them. Has an effect only for a model
+    /// with tools. Default true in [`Briefing::full`].
     pub working_method: bool,
-    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`. The list belongs to the
-    /// turn, and stands at the end of each request in which the model may call tools, so it stays in sight however long
-    /// the turn gets. Has an effect only for a model with other tools. Default true in [`Briefing::full`].
+    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`. The list belongs
+    /// to the turn, and stands at the end of each request in which the model may call tools, so it stays in sight
+    /// however long the turn gets. Has an effect only for a model with other tools. Default true in
+    /// [`Briefing::full`].
     pub task_list: bool,
     /// Time zone of users who have not set their own: an IANA name such as `Europe/Paris`. `None`, the default, is the
     /// zone of the system. A user's own zone, which the tool `set_timezone` of `rockbot-memory` sets, is read from the

@@ -2,8 +2,8 @@
 //! agents.
 //!
 //! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the delivery ends:
-//! acknowledged, retried a little later, or a dead letter. `progress.rs` and `reply.rs` send what a turn reports and its
-//! final reply back to the user.
+//! acknowledged, retried a little later, or a dead letter. `progress.rs` and `reply.rs` send what a turn reports
+//! and its final reply back to the user.
 
 mod approval;
 mod feedback;

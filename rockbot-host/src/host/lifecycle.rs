@@ -40,8 +40,8 @@ pub enum HostState {
     Stopped,
 }
 
-/// The error of [`AgentHost::start`](super::AgentHost::start). The parts that had started were stopped again; build a new
-/// host to try again.
+/// The error of [`AgentHost::start`](super::AgentHost::start). The parts that had started were stopped again; build
+/// a new host to try again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -195,8 +195,8 @@ impl Lifecycle {
         Ok(resumed)
     }
 
-    /// Stops in reverse order: subscriptions first, then turns reach a journal point, then subsystems flush, and the bus
-    /// closes last, since all of them may still publish.
+    /// Stops in reverse order: subscriptions first, then turns reach a journal point, then subsystems flush, and
+    /// the bus closes last, since all of them may still publish.
     pub(super) async fn stop(&self, deadline: Instant) {
         if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) {
             return self.stopped(deadline).await;
@@ -249,8 +249,8 @@ impl Lifecycle {
         let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
             .await
             .is_ok();
-        // Until here turns could still end with their answers. Now they end at their next journal point, which also ends
-        // the handlers that wait for them.
+        // Until here turns could still end with their answers. Now they end at their next journal point, which also
+        // ends the handlers that wait for them.
         engine.halt.cancel();
         engine.tasks.close();
         let _ = timeout_at(deadline, engine.tasks.wait()).await;

@@ -92,8 +92,8 @@ impl AgentHost {
 
     /// Removes a tool that was added by the builder or by [`AgentHost::add_tool`]. Returns `true` if there was one.
     ///
-    /// Running calls continue to their end; further calls get an error result. A running turn shows the tool to the model
-    /// until its end, so that the provider's prompt cache stays valid; later turns do not.
+    /// Running calls continue to their end; further calls get an error result. A running turn shows the tool to the
+    /// model until its end, so that the provider's prompt cache stays valid; later turns do not.
     ///
     /// # Errors
     ///
@@ -134,8 +134,8 @@ impl AgentHost {
 
     /// Reads the files of the agent's profile again. Returns `true` if the instructions have changed.
     ///
-    /// Later turns use the new instructions; running turns keep the old ones. Call it after an edit of the files; nothing
-    /// watches them. A host with fixed instructions returns `false`.
+    /// Later turns use the new instructions; running turns keep the old ones. Call it after an edit of the files;
+    /// nothing watches them. A host with fixed instructions returns `false`.
     ///
     /// # Errors
     ///
@@ -149,8 +149,8 @@ impl AgentHost {
         self.prompt.profile()
     }
 
-    /// Returns the ledger of what the turns of this process cost, in tokens and money: in total, and by tier, session and
-    /// turn.
+    /// Returns the ledger of what the turns of this process cost, in tokens and money: in total, and by tier,
+    /// session and turn.
     pub fn spending(&self) -> &Ledger {
         &self.turns().engine().ledger
     }

@@ -162,8 +162,8 @@ impl TurnJournal for FileTurnJournal {
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
         let claim = loop {
             {
-                // Digest check, write and claim happen under one lock, so that of two copies of a message one is accepted
-                // and the other finds it. The guard ends before any await.
+                // Digest check, write and claim happen under one lock, so that of two copies of a message one is
+                // accepted and the other finds it. The guard ends before any await.
                 let mut state = self.lock();
                 match state.index.digest(&accepted.run) {
                     None => break self.begin(&mut state, accepted, owner, lease)?,

@@ -18,8 +18,8 @@ pub(crate) struct GroupCommit {
 
 #[derive(Debug, Default)]
 struct CommitState {
-    /// The round that begins when the running one ends, with the file of its last writer. A full segment is synced before
-    /// the next one is written to, so the newest file is enough.
+    /// The round that begins when the running one ends, with the file of its last writer. A full segment is synced
+    /// before the next one is written to, so the newest file is enough.
     next: Option<(Round, File)>,
     /// `true` while a blocking task runs rounds.
     running: bool,
@@ -34,8 +34,8 @@ struct Round(watch::Sender<SyncResult>);
 impl GroupCommit {
     /// Resolves once everything that was written to `file` before this call is on the disk.
     ///
-    /// The first writer spawns the blocking task that runs the rounds. Cancellation-safe: a caller that stops waiting, the
-    /// first one included, does not delay the others, since the task does not depend on it.
+    /// The first writer spawns the blocking task that runs the rounds. Cancellation-safe: a caller that stops
+    /// waiting, the first one included, does not delay the others, since the task does not depend on it.
     pub(crate) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
         let (mut result, leads) = self.join(file);
         if leads {
@@ -70,8 +70,8 @@ impl GroupCommit {
         }
     }
 
-    /// Takes the next round. Without one it clears `running` under the same lock, so that no writer can join a round that
-    /// no task will run.
+    /// Takes the next round. Without one it clears `running` under the same lock, so that no writer can join a
+    /// round that no task will run.
     fn next_round(&self) -> Option<(Round, File)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take();

@@ -13,8 +13,8 @@ pub(super) const OUTCOME_RETENTION_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// The runs of a journal.
 ///
-/// Unfinished runs have all their locations, since a resume reads every line. Finished ones have the first and the last:
-/// there may be many of them, and mostly only their outcome is read.
+/// Unfinished runs have all their locations, since a resume reads every line. Finished ones have the first and the
+/// last: there may be many of them, and mostly only their outcome is read.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
     open: HashMap<TurnId, OpenRun>,
@@ -53,8 +53,8 @@ pub(super) enum RunLines {
 }
 
 impl RunIndex {
-    /// Applies a line that was read from a segment. Lines of runs without an acceptance are ignored: it was unreadable, or
-    /// its segment has been removed.
+    /// Applies a line that was read from a segment. Lines of runs without an acceptance are ignored: it was
+    /// unreadable, or its segment has been removed.
     pub(super) fn apply(&mut self, location: RecordLocation, line: &JournalLine) {
         match line {
             // A repeated acceptance must not reset a run: it would lose its records and repeat their acts.

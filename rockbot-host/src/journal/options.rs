@@ -11,8 +11,8 @@ pub enum Durability {
     /// default, since it costs no wait for the disk.
     #[default]
     Process,
-    /// Power loss too: acceptance and the start of mutating calls wait until the record is on the disk. Writers that wait
-    /// at the same time share one sync (group commit).
+    /// Power loss too: acceptance and the start of mutating calls wait until the record is on the disk. Writers
+    /// that wait at the same time share one sync (group commit).
     Synced,
 }
 
@@ -21,8 +21,8 @@ pub enum Durability {
 pub struct JournalOptions {
     /// Failures that a record survives. Default [`Durability::Process`].
     pub durability: Durability,
-    /// Size in bytes at which a segment is followed by the next one. Default 32 MiB. Smaller segments are removed sooner
-    /// and cost more files.
+    /// Size in bytes at which a segment is followed by the next one. Default 32 MiB. Smaller segments are removed
+    /// sooner and cost more files.
     pub segment_bytes: u64,
     /// Clock that leases and the retention of outcomes are measured on. Default [`SystemClock`].
     pub clock: Arc<dyn Clock>,

@@ -92,9 +92,9 @@ impl FileTurnJournal {
 
     /// Finds a location in the index and reads the files at it.
     ///
-    /// The files are read without the lock, so that writers do not wait for it; the lines may move or go away meanwhile.
-    /// That is rare and detected by the compaction counter, as in optimistic concurrency: then the lookup runs once more,
-    /// now under the lock, which rules out another move.
+    /// The files are read without the lock, so that writers do not wait for it; the lines may move or go away
+    /// meanwhile. That is rare and detected by the compaction counter, as in optimistic concurrency: then the
+    /// lookup runs once more, now under the lock, which rules out another move.
     fn look_up<L, T>(
         &self,
         find: impl Fn(&RunIndex) -> Option<L>,

@@ -15,8 +15,8 @@ impl FileTurnJournal {
         }
         match SegmentWriter::open(&self.folder, state.writer.number() + 1) {
             Ok(writer) => {
-                // From now on a group commit syncs the new file only. Its waiters rely on all earlier writes being on the
-                // disk, so the full segment is synced here, under the lock.
+                // From now on a group commit syncs the new file only. Its waiters rely on all earlier writes being
+                // on the disk, so the full segment is synced here, under the lock.
                 if let Ok(full) = state.writer.handle() {
                     let _ = full.sync_data();
                 }

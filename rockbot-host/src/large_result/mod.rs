@@ -117,9 +117,8 @@ impl<'a> LargeResult<'a> {
         ChunkKeys::new(namespace, self.tool.as_str(), run, self.policy.key_form)
     }
 
-    /// Splits the result into chunks. Each section becomes one or more chunks; a heading without text joins
-    /// the section that
-    /// follows. Above [`max_sections`](LargeResultPolicy::max_sections) chunks, sections share chunks.
+    /// Splits the result into chunks. Each section becomes one or more chunks; a heading without text joins the
+    /// section that follows. Above [`max_sections`](LargeResultPolicy::max_sections) chunks, sections share chunks.
     pub fn split(&self, keys: &ChunkKeys) -> ChunkedResult {
         let max_len = self.policy.threshold.max(MIN_CHUNK_LEN);
         let chunks = ContentChunker::new(max_len).split(self.content);
@@ -127,10 +126,7 @@ impl<'a> LargeResult<'a> {
         let shown = keys.shown_prefix();
         let texts = pages.ranges().map(|range| &self.content[range]);
         let notes = texts.enumerate().map(|(page, text)| self.note(keys.chunk(page), text));
-        let outline = outline(&chunks, OUTLINE_LEN, |index| {
-            let page = pages.page_of(index);
-            fmt::from_fn(move |f| write!(f, "{shown}chunk{page}"))
-        });
+        let outline = outline(&chunks, OUTLINE_LEN, |index| ShownKey(shown, pages.page_of(index)));
         ChunkedResult {
             notes: notes.chain([self.note(keys.index(), &outline)]).collect(),
             message: self.message(&chunks, &pages, shown),
@@ -166,6 +162,16 @@ impl<'a> LargeResult<'a> {
             tags: vec![self.tool.to_string()],
             ..WorkingNote::new(key, text, provenance).with_ttl(self.policy.ttl)
         }
+    }
+}
+
+/// The key of a chunk as the model reads it: the shared prefix and the number of the chunk, formatted without a copy.
+struct ShownKey<'a>(&'a str, usize);
+
+impl fmt::Display for ShownKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(prefix, number) = self;
+        write!(f, "{prefix}chunk{number}")
     }
 }
 

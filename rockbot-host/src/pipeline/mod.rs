@@ -8,9 +8,9 @@
 //! 3. the user's tower layers;
 //! 4. the handler of the message type within its time limit (`router`).
 //!
-//! The guard is one future and not a stack of layers, because its parts share the [`Route`] of the message, which is
-//! looked up once per delivery. The pipeline has no queue and no limit of its own: the subscription sets the concurrency,
-//! and stock tower layers limit it further.
+//! The guard is one future and not a stack of layers, because its parts share the [`Route`] of the message, which
+//! is looked up once per delivery. The pipeline has no queue and no limit of its own: the subscription sets the
+//! concurrency, and stock tower layers limit it further.
 
 mod dedup;
 mod meters;

@@ -11,8 +11,8 @@ pub const MAX_PROFILE_FILE_BYTES: u64 = 1 << 20;
 
 /// The location of an agent's profile.
 ///
-/// The names are trusted: an absolute name, `..` or a link may lead out of the folder. Only an operator may set them; never
-/// take them from a message.
+/// The names are trusted: an absolute name, `..` or a link may lead out of the folder. Only an operator may set
+/// them; never take them from a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProfileOptions {
     /// Folder that relative names start from. Default `agent` in the working directory of the process.
@@ -23,8 +23,8 @@ pub struct AgentProfileOptions {
     pub directives: PathBuf,
     /// File with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not look for one.
     pub style: Option<PathBuf>,
-    /// File with rules on what the agent remembers. Default `memory-rules.md`, which may be missing; `None` does not look for
-    /// one.
+    /// File with rules on what the agent remembers. Default `memory-rules.md`, which may be missing; `None` does
+    /// not look for one.
     pub memory_rules: Option<PathBuf>,
 }
 

@@ -91,8 +91,8 @@ impl SystemPrompt {
         self.current.load().profile.clone()
     }
 
-    /// Reads the profile's files again, and returns `true` if the text has changed. Blocks while it reads. A fixed text never
-    /// changes.
+    /// Reads the profile's files again, and returns `true` if the text has changed. Blocks while it reads. A fixed
+    /// text never changes.
     ///
     /// # Errors
     ///

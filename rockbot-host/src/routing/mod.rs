@@ -60,8 +60,8 @@ impl TierRouter {
         guarded(|| turn.clone(), || self.selector.escalate(tier, so_far)).flatten()
     }
 
-    /// Records the result of the decision about a turn. `decision` is `None` if it was made before a restart, since scores
-    /// are not in the journal. Returns `true` if the caller has to [write](TierRouter::write) the log soon.
+    /// Records the result of the decision about a turn. `decision` is `None` if it was made before a restart, since
+    /// scores are not in the journal. Returns `true` if the caller has to [write](TierRouter::write) the log soon.
     pub(crate) fn ended(
         &self,
         turn: &Turn,

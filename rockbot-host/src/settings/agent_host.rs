@@ -11,16 +11,16 @@ use rockbot_core::turn::Budget;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentHostSettings {
-    /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is asked
-    /// for one last answer without tools. Default 50.
+    /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is
+    /// asked for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
     /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent back to the model; 0
     /// asks no judge. Default 2.
     pub max_completion_reprompts: u32,
     /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer; 0 asks no judge. Default 1.
     pub max_follow_up_passes: u32,
-    /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer one loses its middle. Default 0, which sets
-    /// no limit here.
+    /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer one loses its middle. Default 0,
+    /// which sets no limit here.
     pub tool_result_max_chars: usize,
     /// `ToolResultStashWatermarkTokens`: maximum length of a request in tokens, estimated; parts of a longer one are
     /// removed. 0 sets no limit but the model's context window. Default 30 000.
@@ -34,8 +34,8 @@ pub struct AgentHostSettings {
     pub max_turn_time: Duration,
     /// `MaxTurnTokens`: maximum number of tokens of a turn, input and output. Default: no limit.
     pub max_turn_tokens: Option<NonZeroU64>,
-    /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the prices of its
-    /// models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
+    /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the
+    /// prices of its models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
     pub max_turn_cost: Option<MicroUsd>,
 }
 

@@ -14,8 +14,8 @@ pub struct ConversationMemorySettings {
     pub base_path: PathBuf,
     /// `MaxTurnsPerSession`: maximum number of turns that a session keeps. Default 50.
     pub max_turns_per_session: NonZeroU32,
-    /// `SessionIdleTimeout`: time after its last turn for which a session stays in memory; on disk it is kept. Default 1
-    /// hour.
+    /// `SessionIdleTimeout`: time after its last turn for which a session stays in memory; on disk it is kept.
+    /// Default 1 hour.
     pub session_idle_timeout: Duration,
 }
 

@@ -148,8 +148,8 @@ pub use self::rabbit_mq::RabbitMqSettings;
 /// The sections that are read and validated, and have no effect yet.
 pub const WAITING_SECTIONS: [&str; 2] = ["RabbitMq", "Dream"];
 
-/// The sections of the reference that subsystems read. They are registered here, so a host without these subsystems does
-/// not report them as unknown.
+/// The sections of the reference that subsystems read. They are registered here, so a host without these subsystems
+/// does not report them as unknown.
 const SECTIONS_OF_PARTS: [&str; 3] = ["Memory", "Skills", "Feedback"];
 
 /// The settings of a host. The table in [`settings`](self) lists those that have an effect.
@@ -174,8 +174,8 @@ pub struct HostSettings {
 impl HostSettings {
     /// Reads the settings of `config`.
     ///
-    /// Relative folders are below `AgentProfile.BasePath`. When that is not set, it is `/data/agent` if that folder exists,
-    /// else `data_folder`.
+    /// Relative folders are below `AgentProfile.BasePath`. When that is not set, it is `/data/agent` if that folder
+    /// exists, else `data_folder`.
     ///
     /// # Errors
     ///

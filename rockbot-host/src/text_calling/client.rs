@@ -16,11 +16,10 @@ use super::deltas::FilteredDeltas;
 
 /// A client for models that have no native tool calls.
 ///
-/// Tools become a section of the system prompt that teaches how to call them, calls and results in the
-/// conversation become
-/// text, and calls in the text of an answer become native ones with the ids `text_1`, `text_2`, …. When an answer has
-/// malformed calls and no other, the model is asked once more with a correction; usage and cost of both answers are
-/// added up. Text that may turn out to be a call is not streamed.
+/// Tools become a section of the system prompt that teaches how to call them, calls and results in the conversation
+/// become text, and calls in the text of an answer become native ones with the ids `text_1`, `text_2`, …. When an
+/// answer has malformed calls and no other, the model is asked once more with a correction; usage and cost of both
+/// answers are added up. Text that may turn out to be a call is not streamed.
 ///
 /// An answer that was cut by a length limit or a content filter is passed on as text: its calls may be incomplete.
 ///

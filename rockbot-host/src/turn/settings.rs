@@ -76,8 +76,8 @@ pub struct Nudges {
     pub on_hallucinated_calls: bool,
     /// The model writes the syntax of its tool calls as text (`to=functions.…`). Default `false`.
     pub on_leaked_syntax: bool,
-    /// The model writes Chinese or Japanese, and the user's message does not. Default `false`, since it suits only users
-    /// who read neither.
+    /// The model writes Chinese or Japanese, and the user's message does not. Default `false`, since it suits only
+    /// users who read neither.
     pub on_unexpected_cjk: bool,
     /// A tool failed, and the model gives up instead of trying again. Default `true`.
     pub on_tool_failure_giveup: bool,
@@ -145,8 +145,8 @@ impl Default for Evaluation {
 #[non_exhaustive]
 pub struct ContextEconomy {
     /// Maximum length of a tool result in bytes; a longer one loses its middle. `None`, the default, sets no limit
-    /// beyond [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a little longer
-    /// stays unchanged, since the notice about the removed part takes room, too.
+    /// beyond [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a little
+    /// longer stays unchanged, since the notice about the removed part takes room, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_len: Option<usize>,
     /// Maximum length of a request in tokens, estimated; parts of a longer one are removed. Default `None`. Set it for

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 /// The settings of a circuit breaker: when it opens, and for how long.
 ///
-/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a row, and rejects calls for
-/// `open_for`. Then it is half-open: one call, the probe, goes to the model, and the others are still rejected. A probe that
-/// succeeds closes the breaker, one that fails opens it again.
+/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a row, and rejects
+/// calls for `open_for`. Then it is half-open: one call, the probe, goes to the model, and the others are still
+/// rejected. A probe that succeeds closes the breaker, one that fails opens it again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,8 +22,8 @@ use tokio::time::Instant;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitBreaker {
-    /// Failures in a row after which the breaker opens. Default 3. It opens at once when a key is refused, credit is used
-    /// up, or the model does not exist: the next call would fail as well.
+    /// Failures in a row after which the breaker opens. Default 3. It opens at once when a key is refused, credit
+    /// is used up, or the model does not exist: the next call would fail as well.
     pub failure_threshold: u32,
     /// Time for which the breaker stays open before it admits a probe. Default 5 minutes.
     pub open_for: Duration,
@@ -51,8 +51,8 @@ pub(super) struct BreakerState {
 }
 
 impl BreakerState {
-    /// Returns `true` if the model may be asked now. In the half-open state this admits one probe, and no other call until
-    /// its outcome is recorded or the probe is released.
+    /// Returns `true` if the model may be asked now. In the half-open state this admits one probe, and no other
+    /// call until its outcome is recorded or the probe is released.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         match self.open_until {
             None => true,

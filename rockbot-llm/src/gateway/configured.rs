@@ -25,8 +25,8 @@ impl ModelGateway {
         ))
     }
 
-    /// Creates a gateway as [`ModelGateway::from_config`] does, or to the [`OfflineModel`](crate::OfflineModel) if no model is
-    /// set: each of its answers names the settings to set.
+    /// Creates a gateway as [`ModelGateway::from_config`] does, or to the [`OfflineModel`](crate::OfflineModel) if
+    /// no model is set: each of its answers names the settings to set.
     ///
     /// # Errors
     ///

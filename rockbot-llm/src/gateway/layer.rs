@@ -13,8 +13,8 @@ use tower::{Service, ServiceExt};
 
 /// A layer around model calls: the short way to write a tower layer for them.
 ///
-/// A layer sees each call before the layers further in. It may change the call, ask `next` once, several times or not at
-/// all, and change the answer. A call may be dropped at each await: undo what must be undone in a `Drop`.
+/// A layer sees each call before the layers further in. It may change the call, ask `next` once, several times or
+/// not at all, and change the answer. A call may be dropped at each await: undo what must be undone in a `Drop`.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -102,8 +102,8 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<ChatResponse, BoxError>> + Send>>;
 
-    /// Reports that the service is always ready. A layer may ask more than once, so each call waits for the readiness of the
-    /// inner service itself.
+    /// Reports that the service is always ready. A layer may ask more than once, so each call waits for the
+    /// readiness of the inner service itself.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

@@ -1,9 +1,9 @@
 //! The gateway in front of all models: permits, priorities, retries, fallback models, time limits and metrics.
 //!
-//! A [`ModelGateway`] is a stack of layers around a chat client. [`layer`] has the trait of a layer and the adapters to
-//! tower; each layer is a file: [`retry`], [`fallback`] (with [`circuit_breaker`]), [`permits`] (with [`queue`], which
-//! orders waiting calls), [`meter`] and [`time_limit`]. [`configured`] builds the gateway that a configuration describes.
-//! [`in_flight`] counts calls, for background work that waits until the models are idle.
+//! A [`ModelGateway`] is a stack of layers around a chat client. [`layer`] has the trait of a layer and the
+//! adapters to tower; each layer is a file: [`retry`], [`fallback`] (with [`circuit_breaker`]), [`permits`] (with
+//! [`queue`], which orders waiting calls), [`meter`] and [`time_limit`]. [`configured`] builds the gateway that a
+//! configuration describes. [`in_flight`] counts calls, for background work that waits until the models are idle.
 
 mod circuit_breaker;
 mod configured;

@@ -18,8 +18,8 @@ use super::layer::{GatewayLayer, layer_of};
 use super::queue::{PermitQueue, QueueFull, Ticket};
 use crate::limits::PermitLimits;
 
-/// A layer that bounds concurrent calls by [`PermitLimits`]: a semaphore for each tier, with priorities. Copies share the
-/// permits.
+/// A layer that bounds concurrent calls by [`PermitLimits`]: a semaphore for each tier, with priorities. Copies
+/// share the permits.
 ///
 /// A call that is refused, or waited too long, fails with [`ChatErrorKind::Saturated`]. A call that is dropped gives
 /// its permit or its place back, wherever it is. How long calls wait is measured in milliseconds as
@@ -107,8 +107,8 @@ impl Shared {
         }))
     }
 
-    /// Hands free permits to waiting calls. A permit whose call was dropped meanwhile is dropped with the failed send, and so
-    /// comes back here.
+    /// Hands free permits to waiting calls. A permit whose call was dropped meanwhile is dropped with the failed
+    /// send, and so comes back here.
     fn grant_free(self: &Arc<Self>) {
         loop {
             // Not in a `while let`, which would hold the lock while permits are dropped: dropping one takes the lock again.
@@ -187,8 +187,8 @@ impl QueuedCall {
 
 impl Drop for QueuedCall {
     fn drop(&mut self) {
-        // Harmless after the permit was granted: then the ticket is in the queue no more. A permit that was sent but not
-        // received is dropped with the receiver, and released.
+        // Harmless after the permit was granted: then the ticket is in the queue no more. A permit that was sent
+        // but not received is dropped with the receiver, and released.
         self.shared.lock().withdraw(self.tier, self.ticket);
     }
 }

@@ -10,8 +10,8 @@ use crate::limits::PermitLimits;
 
 /// A ticket in a priority queue with aging: tickets are served in their order.
 ///
-/// Priority is turned into time: each step below a user's priority delays the effective arrival by one head start. So the
-/// order is fixed when a call arrives, needs no re-sorting as calls age, and no call starves.
+/// Priority is turned into time: each step below a user's priority delays the effective arrival by one head start.
+/// So the order is fixed when a call arrives, needs no re-sorting as calls age, and no call starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     /// Time of arrival, delayed by the head start of higher priorities.
@@ -43,8 +43,8 @@ impl<W> PermitQueue<W> {
         }
     }
 
-    /// Acquires a permit if one is free. Waiting calls are not overtaken: a free permit means that no call waits for it,
-    /// because [`next_admitted`](Self::next_admitted) runs after each release.
+    /// Acquires a permit if one is free. Waiting calls are not overtaken: a free permit means that no call waits
+    /// for it, because [`next_admitted`](Self::next_admitted) runs after each release.
     pub(super) fn try_acquire(&mut self, tier: ModelTier) -> bool {
         let has_room = self.has_room(tier);
         self.running[tier as usize] += usize::from(has_room);

@@ -43,8 +43,8 @@ impl Outlet {
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl Connection {
-    /// Posts `body` to `url`, and reads the response with `answer`. A server that does not stream although it was asked to is
-    /// understood.
+    /// Posts `body` to `url`, and reads the response with `answer`. A server that does not stream although it was
+    /// asked to is understood.
     pub(crate) async fn exchange<R: AnswerReader>(
         &self,
         url: &Url,

@@ -1,9 +1,9 @@
 //! The HTTP transport of model clients: everything that no wire dialect owns.
 //!
-//! A dialect, such as [`openai`](crate::openai), describes itself to the transport by a [`Dialect`]: how it sends the key
-//! and how it reads an error body. Its builders collect [`ConnectionOptions`] and [connect](ConnectionOptions::connect)
-//! them to a [`Connection`], which sends requests, bounds answers in size and time, and turns refusals into a
-//! [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
+//! A dialect, such as [`openai`](crate::openai), describes itself to the transport by a [`Dialect`]: how it sends
+//! the key and how it reads an error body. Its builders collect [`ConnectionOptions`] and
+//! [connect](ConnectionOptions::connect) them to a [`Connection`], which sends requests, bounds answers in size and
+//! time, and turns refusals into a [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
 //!
 //! * [`endpoint`]: base URLs and the providers behind them
 //! * [`options`], [`connection`]: what a client is built from, and the client of one model at one server

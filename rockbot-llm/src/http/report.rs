@@ -164,8 +164,8 @@ impl Reporter {
         }
     }
 
-    /// Sanitizes a server's text: without keys, on one line, bounded. Keys are removed before the text is truncated, so no
-    /// part of one survives.
+    /// Sanitizes a server's text: without keys, on one line, bounded. Keys are removed before the text is
+    /// truncated, so no part of one survives.
     fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets {

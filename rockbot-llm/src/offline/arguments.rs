@@ -14,8 +14,8 @@ pub(super) enum Evidence {
     Other,
 }
 
-/// Takes the required arguments of `tool` from `question`, as JSON text; returns the name of the first that is missing as
-/// the error.
+/// Takes the required arguments of `tool` from `question`, as JSON text; returns the name of the first that is
+/// missing as the error.
 pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, Evidence), String> {
     let required = tool.parameters_schema["required"].as_array();
     let mut source = Source::new(question, tool);

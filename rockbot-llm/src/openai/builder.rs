@@ -63,8 +63,8 @@ impl<O> OpenAiBuilder<O> {
 
     /// Sets how many attempts a call gets, the first included. Default 2; 0 counts as 1.
     ///
-    /// A further attempt is made only if it may help. Inside of a [`Retry`](crate::Retry) layer the client attempts each
-    /// call once, whatever is set here: attempts must not multiply.
+    /// A further attempt is made only if it may help. Inside of a [`Retry`](crate::Retry) layer the client attempts
+    /// each call once, whatever is set here: attempts must not multiply.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.connection.retry.max_attempts = attempts;
         self

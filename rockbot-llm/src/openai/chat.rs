@@ -31,9 +31,9 @@ pub struct ChatOptions {
 
 /// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama.
 ///
-/// It streams on the wire only if the call has a delta sink. A call that fails in a way that may pass is attempted a second
-/// time, unless a [`Retry`](crate::Retry) layer around it retries; see [`OpenAiChatBuilder`] for the limits. A call that is
-/// cancelled, dropped or out of time closes its connection.
+/// It streams on the wire only if the call has a delta sink. A call that fails in a way that may pass is attempted
+/// a second time, unless a [`Retry`](crate::Retry) layer around it retries; see [`OpenAiChatBuilder`] for the
+/// limits. A call that is cancelled, dropped or out of time closes its connection.
 ///
 /// ```no_run
 /// use rockbot_core::CallContext;
@@ -131,8 +131,8 @@ impl OpenAiChatBuilder {
         Self::with(endpoint, model, ChatOptions { ids })
     }
 
-    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first piece may take as long
-    /// as the call, because reasoning models pause first.
+    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first piece may
+    /// take as long as the call, because reasoning models pause first.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.connection.limits.idle = limit;
         self

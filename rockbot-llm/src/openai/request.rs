@@ -139,8 +139,8 @@ fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the member `tool_choice`. `Auto` is left out: it is every server's default, and some servers reject it unless
-/// configured for it.
+/// Returns the member `tool_choice`. `Auto` is left out: it is every server's default, and some servers reject it
+/// unless configured for it.
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
         ToolChoice::Auto => None,

@@ -46,8 +46,8 @@ impl WireUsage {
         self.input_tokens.unwrap_or(0).saturating_add(cache)
     }
 
-    /// Returns the cost that the provider reports, rounded up. With a user's own key for the provider behind it (BYOK), the
-    /// cost there is added.
+    /// Returns the cost that the provider reports, rounded up. With a user's own key for the provider behind it
+    /// (BYOK), the cost there is added.
     fn money(&self) -> Option<MicroUsd> {
         let dollars = match self.cost.as_ref()? {
             WireCost::Total(dollars) | WireCost::Parts { total_cost: dollars } => *dollars,

@@ -17,8 +17,8 @@ pub(crate) use self::deltas::WatchedDeltas;
 
 /// The policy of retries: how many attempts a call gets, and how long it waits between them.
 ///
-/// The wait before a further attempt is what the server asks for, up to `max_retry_after`; else exponential back-off with
-/// full jitter, which spreads the load of many clients that failed together.
+/// The wait before a further attempt is what the server asks for, up to `max_retry_after`; else exponential
+/// back-off with full jitter, which spreads the load of many clients that failed together.
 ///
 /// ```
 /// use std::time::Duration;

@@ -190,8 +190,8 @@ impl DiscoveredSettings {
         self.model(model_key, text, [endpoint, key, model], None).map(Some)
     }
 
-    /// Checks the settings of a model, given in the order of [`Field::ALL`]. `endpoint` is its resolved endpoint, whatever its
-    /// origin.
+    /// Checks the settings of a model, given in the order of [`Field::ALL`]. `endpoint` is its resolved endpoint,
+    /// whatever its origin.
     fn model(
         &self,
         model_key: &ModelKey,

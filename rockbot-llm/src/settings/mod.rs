@@ -1,5 +1,5 @@
-//! Settings of the models and of the gateway in front of them: the section `LLM` of a [`Config`], and the variables that
-//! OpenAI's own tools know.
+//! Settings of the models and of the gateway in front of them: the section `LLM` of a [`Config`], and the variables
+//! that OpenAI's own tools know.
 //!
 //! Each setting is looked for in this order:
 //!
@@ -15,10 +15,10 @@
 //! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. A flat `LLM.ApiKey` of a file never goes to
 //! a `LLM.Balanced.Endpoint` of the same file.
 //!
-//! `LLM.Fallbacks.{name}` holds `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another one fails, in
-//! the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the same of a model that makes vectors of
-//! texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go to its endpoint, so without
-//! this section no server is asked. The settings of the gateway stand beside the tiers, see
+//! `LLM.Fallbacks.{name}` holds `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another one fails,
+//! in the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the same of a model that makes
+//! vectors of texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go to its
+//! endpoint, so without this section no server is asked. The settings of the gateway stand beside the tiers, see
 //! [`GatewaySettings`]:
 //!
 //! | setting | default |

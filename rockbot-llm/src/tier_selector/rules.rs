@@ -47,16 +47,17 @@ const MAX_KEYWORDS: usize = 1000;
 const MAX_KEYWORD_CHARS: usize = 100;
 
 impl TierRules {
-    /// Reads rules such as
-    /// `{"lowCeiling": 0.15, "balancedCeiling": 0.46, "highSignalKeywords": ["analyze"], "lowSignalKeywords": []}`.
+    /// Reads rules such as `{"lowCeiling": 0.15, "balancedCeiling": 0.46, "highSignalKeywords": ["analyze"],
+    /// "lowSignalKeywords": []}`.
     ///
     /// A member that is missing or null has its default; an empty list means no keywords. Members that are not known,
     /// such as `version` and `notes`, are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if `json` is no object, a ceiling is not between 0 and 1, the low one is above the balanced one, or a
-    /// list has more than 1000 keywords, or one that is empty or longer than 100 characters. The error names the member.
+    /// Returns an error if `json` is no object, a ceiling is not between 0 and 1, the low one is above the balanced
+    /// one, or a list has more than 1000 keywords, or one that is empty or longer than 100 characters. The error
+    /// names the member.
     pub fn from_json(json: &str) -> Result<Self, TierRulesError> {
         let not_an_object = |reason: String| TierRulesError::NotAnObject { reason };
         let json = json.trim_start_matches('\u{feff}');

@@ -87,8 +87,8 @@ fn found<'r>(text: &str, pairs: &Pairs, keywords: &'r [String]) -> Vec<&'r str> 
         .collect()
 }
 
-/// A bloom filter of the pairs of neighbouring bytes of a text. A short text lacks a pair of nearly every keyword, which then need
-/// not be looked for.
+/// A bloom filter of the pairs of neighbouring bytes of a text. A short text lacks a pair of nearly every keyword,
+/// which then need not be looked for.
 struct Pairs([u64; 64]);
 
 impl Pairs {

@@ -5,7 +5,7 @@
 //! * [`FeedbackSignal::Correction`](rockbot_core::store::FeedbackSignal::Correction), when a user's message
 //!   [corrects](correction()) the answer before it
 //! * [`FeedbackSignal::ToolFailure`](rockbot_core::store::FeedbackSignal::ToolFailure), for each tool whose calls
-//! failed
+//!   failed
 //!
 //! Explicit ratings are recorded by a host that serves users ([`UserFeedback`](rockbot_core::user::UserFeedback)).
 

@@ -41,11 +41,11 @@ fn run(folder: &TempDir, sql: &str) {
 }
 
 fn refused(folder: &TempDir) -> SqliteError {
-    reason(SqliteMemory::open(file(folder)).unwrap_err())
+    reason(&SqliteMemory::open(file(folder)).unwrap_err())
 }
 
-fn reason(error: StoreError) -> SqliteError {
-    std::error::Error::source(&error)
+fn reason(error: &StoreError) -> SqliteError {
+    std::error::Error::source(error)
         .and_then(|source| source.downcast_ref())
         .cloned()
         .unwrap()
@@ -240,7 +240,7 @@ async fn a_row_that_cannot_be_read_is_left_out_and_never_written_over() {
     let memory = open(&folder).long_term;
     assert_eq!(ids(&memory).await, ["b"]);
     assert_eq!(memory.search(&me(), &MemoryQuery::new("tea")).await.unwrap().len(), 1);
-    let is_row = |error| matches!(reason(error), SqliteError::Row { what: "memory", id, .. } if id == "a");
+    let is_row = |error: StoreError| matches!(reason(&error), SqliteError::Row { what: "memory", id, .. } if id == "a");
     assert!(is_row(memory.get(&me(), &"a".into()).await.unwrap_err()));
     assert!(is_row(memory.save(&me(), fact("a", "new")).await.unwrap_err()));
     memory.delete(&me(), &"a".into()).await.unwrap();
@@ -296,7 +296,7 @@ async fn a_write_that_fails_takes_back_its_own_rows_only() {
         log.append(&me, Vec::new()),
         release,
     );
-    assert!(matches!(reason(failed.unwrap_err()), SqliteError::Sqlite(_)));
+    assert!(matches!(reason(&failed.unwrap_err()), SqliteError::Sqlite(_)));
     saved.unwrap();
     appended.unwrap();
     assert_eq!(ids(memory).await, ["m"]);
@@ -373,7 +373,7 @@ async fn a_skill_that_is_too_long_is_refused() {
     };
     let refused = open(&folder).skills.save(&me(), skill).await.unwrap_err();
     assert!(matches!(
-        reason(refused),
+        reason(&refused),
         SqliteError::TooLarge {
             what: "skill",
             limit: 8_388_608,

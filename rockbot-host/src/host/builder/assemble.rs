@@ -70,8 +70,8 @@ impl AgentHostBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no chat client, a tool cannot be registered, the data folder or the profile cannot be
-    /// used, or a subsystem requires a part that no other provides. The error lists every problem.
+    /// Returns an error if there is no chat client, a tool cannot be registered, the data folder or the profile
+    /// cannot be used, or a subsystem requires a part that no other provides. The error lists every problem.
     pub fn build(mut self) -> Result<AgentHost, BuildError> {
         let registry = self.registry.take();
         let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));

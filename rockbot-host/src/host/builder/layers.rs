@@ -167,8 +167,8 @@ impl AgentHostBuilder {
     /// # }
     /// ```
     ///
-    /// A layer sees each call of the host's tools: in a turn, also in one that was resumed, and over a bus. So it is the
-    /// place to deny a tool once the model has read text of an untrusted source:
+    /// A layer sees each call of the host's tools: in a turn, also in one that was resumed, and over a bus. So it
+    /// is the place to deny a tool once the model has read text of an untrusted source:
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -225,8 +225,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a tower layer around turns, from the request to its outcome, or to the point where the turn waits for a user's
-    /// decision.
+    /// Adds a tower layer around turns, from the request to its outcome, or to the point where the turn waits for a
+    /// user's decision.
     ///
     /// The first layer added sees the message first.
     ///

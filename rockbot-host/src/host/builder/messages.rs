@@ -99,8 +99,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Subscribes to all topics that match `pattern` (`*` stands for one segment, `#` for any number), and handles their
-    /// messages one at a time. All instances of this agent share the subscription.
+    /// Subscribes to all topics that match `pattern` (`*` stands for one segment, `#` for any number), and handles
+    /// their messages one at a time. All instances of this agent share the subscription.
     pub fn subscribe_to(self, pattern: impl Into<String>) -> Self {
         self.subscribe_with(pattern, SubscribeOptions::new())
     }
@@ -113,10 +113,9 @@ impl AgentHostBuilder {
 
     /// Handles messages of type `M`.
     ///
-    /// A handler is a type that implements [`MessageHandler`], or an async closure
-    /// `|message: M, cx: MessageContext| async { … }`. A message without a handler, and one whose body cannot be parsed,
-    /// becomes a dead letter with the reason. A message that was handled is not handled again when the bus redelivers
-    /// it.
+    /// A handler is a type that implements [`MessageHandler`], or an async closure `|message: M, cx:
+    /// MessageContext| async { … }`. A message without a handler, and one whose body cannot be parsed, becomes a
+    /// dead letter with the reason. A message that was handled is not handled again when the bus redelivers it.
     pub fn handle<M, H>(mut self, handler: H) -> Self
     where
         M: Message + DeserializeOwned + Send + 'static,
@@ -141,8 +140,8 @@ impl AgentHostBuilder {
     /// Serves users who write to the agent over the bus: their messages, their requests for a conversation, their
     /// feedback, their decisions about tool calls. [`UserProxy`](rockbot_core::user::UserProxy) is the client.
     ///
-    /// A message is acknowledged once its turn is in the journal, and gets exactly one final reply, under the topic that
-    /// it names, or else under `user.response`.
+    /// A message is acknowledged once its turn is in the journal, and gets exactly one final reply, under the topic
+    /// that it names, or else under `user.response`.
     pub fn serve_users(mut self) -> Self {
         self.messages.serves_users = true;
         self

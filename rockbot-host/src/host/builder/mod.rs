@@ -1,7 +1,7 @@
 //! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
 //!
-//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `assemble` creates the
-//! parts and connects them, and `error` has the problems that both report.
+//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `assemble`
+//! creates the parts and connects them, and `error` has the problems that both report.
 
 mod assemble;
 mod collect;
@@ -261,8 +261,8 @@ impl AgentHostBuilder {
     }
 
     /// Sets the filter through which answers pass before users read them, such as
-    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered: an untrusted source can
-    /// make the model write a link that carries data out.
+    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered: an untrusted
+    /// source can make the model write a link that carries data out.
     pub fn answer_filter(mut self, filter: impl AnswerFilter) -> Self {
         self.filter = Some(Arc::new(filter));
         self
@@ -277,8 +277,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the prices of models, such as a `PriceTable`, for answers whose price the provider does not report. Default:
-    /// none; the cost of such answers is then unknown, which is not zero.
+    /// Sets the prices of models, such as a `PriceTable`, for answers whose price the provider does not report.
+    /// Default: none; the cost of such answers is then unknown, which is not zero.
     ///
     /// With a [`Budget::max_cost`] the host needs a price of each model that its chat client
     /// [names](ChatClient::model_of), also where the provider is expected to report its own.
@@ -287,8 +287,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the selector of the tier of messages that name none, such as `KeywordTierSelector`. Default: none; they go to
-    /// the balanced tier.
+    /// Sets the selector of the tier of messages that name none, such as `KeywordTierSelector`. Default: none; they
+    /// go to the balanced tier.
     ///
     /// A turn that turns out harder than its message looked continues on a higher tier, as [`TierSelector::escalate`]
     /// decides. The newest 200 decisions and their outcomes are in the
@@ -315,11 +315,11 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Applies a configuration: the data folder, the profile in it, the budget and the policies of turns, and the options
-    /// of conversations.
+    /// Applies a configuration: the data folder, the profile in it, the budget and the policies of turns, and the
+    /// options of conversations.
     ///
-    /// Subsystems get the whole configuration, and read the sections that are their own; what they are told in code takes
-    /// precedence. The module [`settings`](crate::settings) lists the settings and their effects.
+    /// Subsystems get the whole configuration, and read the sections that are their own; what they are told in code
+    /// takes precedence. The module [`settings`](crate::settings) lists the settings and their effects.
     pub fn settings(mut self, settings: &HostSettings) -> Self {
         self.config = Some(settings.config().clone());
         let profile = &settings.agent_profile;

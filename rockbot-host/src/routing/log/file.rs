@@ -93,8 +93,8 @@ impl LogFile {
 
     /// Rewrites the file with the newest lines, the `new` ones included, and returns their number.
     ///
-    /// The file is replaced by a rename, so a crash leaves the old or the new one. It is not synced: a log that loses its
-    /// newest lines in a power failure is acceptable.
+    /// The file is replaced by a rename, so a crash leaves the old or the new one. It is not synced: a log that
+    /// loses its newest lines in a power failure is acceptable.
     fn rewrite(&self, new: &[String]) -> io::Result<usize> {
         let text = self.read()?;
         let all: Vec<_> = text.lines().collect();

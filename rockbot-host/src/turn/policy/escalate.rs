@@ -1,8 +1,8 @@
 //! Escalation: a turn may continue with a more capable model than the one that was selected for it.
 //!
-//! The selector saw only the message; the turn's activity shows how hard the work is. This policy decides in which turns
-//! the selector is asked again, and the driver asks it. A tier that the message names is kept, and so is the tier of a
-//! last answer, which has no tools and needs no more capable model.
+//! The selector saw only the message; the turn's activity shows how hard the work is. This policy decides in which
+//! turns the selector is asked again, and the driver asks it. A tier that the message names is kept, and so is the
+//! tier of a last answer, which has no tools and needs no more capable model.
 
 use rockbot_core::chat::{ModelTier, TurnSoFar};
 
@@ -10,8 +10,8 @@ use crate::turn::Purpose;
 
 /// Reports whether the tier may be raised before a question for `purpose`.
 ///
-/// It may when a selector chose it, the message names none, and the turn has had activity that the selector did not know
-/// of.
+/// It may when a selector chose it, the message names none, and the turn has had activity that the selector did not
+/// know of.
 pub(in crate::turn) fn may(
     named: Option<ModelTier>,
     selected: Option<ModelTier>,

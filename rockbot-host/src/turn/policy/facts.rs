@@ -13,8 +13,8 @@ pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) calls: &'a [FinishedCall],
     /// `true` when one of these calls changed something.
     pub(in crate::turn) has_changes: bool,
-    /// `true` when one of them delegated work to another agent, which reports later. The calls of such a turn do not show
-    /// what will have been done, so neither its completeness nor its follow-up can be judged yet.
+    /// `true` when one of them delegated work to another agent, which reports later. The calls of such a turn do
+    /// not show what will have been done, so neither its completeness nor its follow-up can be judged yet.
     pub(in crate::turn) has_delegated: bool,
     /// `true` when the model could have called a tool.
     pub(in crate::turn) has_tools: bool,

@@ -1,7 +1,7 @@
 //! Unique call ids within a turn, whatever ids the model server sends.
 //!
-//! Some servers count from zero in each answer. The id identifies the call in the journal and in its idempotency key, so
-//! a repeated id gets a suffix.
+//! Some servers count from zero in each answer. The id identifies the call in the journal and in its idempotency
+//! key, so a repeated id gets a suffix.
 
 use std::collections::HashSet;
 

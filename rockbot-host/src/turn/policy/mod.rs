@@ -21,8 +21,9 @@
 //! | `tasks` | results of the task tools | the task list at the end of each request | `task_list` |
 //!
 //! Adding a policy after an answer takes its file, a row above, a place in [`AFTER_ANSWER`], and a field of
-//! [`PolicySnapshot`](super::PolicySnapshot) if it has a setting. A policy at another point of the loop takes a call in `machine/`, too. Steps
-//! and purposes of a new kind are variants in `step.rs`, which is part of the journal's format.
+//! [`PolicySnapshot`](super::PolicySnapshot) if it has a setting. A policy at another point of the loop takes a
+//! call in `machine/`, too. Steps and purposes of a new kind are variants in `step.rs`, which is part of the
+//! journal's format.
 
 pub(super) mod answer;
 pub(super) mod approval;

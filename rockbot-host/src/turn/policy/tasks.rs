@@ -1,7 +1,7 @@
 //! The task list that the model keeps for itself within a turn: changed by its calls, shown to it with each request.
 //!
-//! The tools check their arguments and answer; the machine derives the list from the calls that succeeded. So the list is
-//! replayed with the journal, and needs no store.
+//! The tools check their arguments and answer; the machine derives the list from the calls that succeeded. So the
+//! list is replayed with the journal, and needs no store.
 
 use std::fmt::Write as _;
 

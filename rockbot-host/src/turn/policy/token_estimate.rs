@@ -3,8 +3,8 @@
 //! Tokenizers differ between models, and counting exactly would need the one of each model. The ratio of the last
 //! request is close enough to decide about compaction.
 
-/// Minimum size in bytes of a request that calibrates the estimate. In shorter ones the tokens that providers add to each
-/// request would distort the ratio.
+/// Minimum size in bytes of a request that calibrates the estimate. In shorter ones the tokens that providers add
+/// to each request would distort the ratio.
 const MIN_BYTES: u64 = 1_000;
 
 /// The ratio of tokens to bytes. Default one token for four bytes, until the provider has counted.

@@ -7,8 +7,8 @@
 //! ```
 //! use rockbot::config::Config;
 //!
-//! let config = Config::new().with_text("agent.json", r#"{ "AgentHost": { "MaxTurnCost": 0.5 } }"#)?;
-//! assert_eq!(config.section("AgentHost")?.get::<f64>("MaxTurnCost")?, Some(0.5));
+//! let config = Config::new().with_text("agent.json", r#"{ "Billing": { "MaxInvoices": 5 } }"#)?;
+//! assert_eq!(config.section("Billing")?.get::<u32>("MaxInvoices")?, Some(5));
 //! # Ok::<(), rockbot::config::ConfigError>(())
 //! ```
 

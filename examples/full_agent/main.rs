@@ -27,7 +27,7 @@ use rockbot::prelude::*;
 use rockbot::store::InMemoryFeedbackStore;
 use terminal::Terminal;
 
-/// How long running turns may go on at shutdown; the next process resumes the others.
+/// Time that running turns have at shutdown; the next process resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
 
 #[tokio::main]

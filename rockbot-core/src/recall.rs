@@ -121,7 +121,7 @@ pub struct ContextItem {
     pub reason: String,
     /// The provenance of the text, which decides how far it is trusted.
     pub provenance: Provenance,
-    /// Whether it is an instruction of the agent's operator or user rather than data. Default `false`.
+    /// `true` for an instruction of the agent's operator or user, `false` for data. Default `false`.
     pub is_instruction: bool,
 }
 

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What the server does with one request.
+/// The server's response to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Writes these pieces, one by one, and closes.

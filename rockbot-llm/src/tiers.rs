@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Who answers calls without a tier, of Low, of Balanced and of High.
+    /// Returns who answers calls without a tier, of Low, of Balanced and of High.
     async fn answers(tiers: ChatTiers) -> Vec<String> {
         let mut names = Vec::new();
         for tier in [

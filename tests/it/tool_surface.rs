@@ -74,7 +74,7 @@ async fn a_layer_that_ends_a_mutating_call_says_that_it_may_have_taken_effect() 
         let limit = TimeoutLayer::new(Duration::from_secs(1));
         let host = host_of(&model).tool(tool).tool_layer(limit).build().unwrap();
         host.agent().ask("s", "go").await.unwrap();
-        let expected = format!("call_1: the tool took too long; {advice}");
+        let expected = format!("call_1: the tool exceeded its time limit; {advice}");
         assert_eq!(results(&model.requests()[1]), [expected]);
     }
 }

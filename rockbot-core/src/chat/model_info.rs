@@ -22,7 +22,7 @@ pub struct ModelInfo {
     pub model: Option<Arc<str>>,
     /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the client does not know it.
     pub provider: Option<Arc<str>>,
-    /// Whether calls are in flight, as far as the client counts them. `false` for a client that does not count.
+    /// `true` while calls are in flight, as far as the client counts them. `false` for a client that does not count.
     pub is_busy: bool,
 }
 

@@ -76,7 +76,7 @@ pub struct UnknownKey {
     pub meant: Option<String>,
     /// The known names in the same section.
     pub known: Vec<String>,
-    /// Whether the setting is an error rather than a warning. It is one for a variable with the prefix `ROCKBOT_`,
+    /// `true` for an error rather than a warning. It is one for a variable with the prefix `ROCKBOT_`,
     /// which can only be meant for this program; a file may hold sections of other programs.
     pub is_error: bool,
 }

@@ -108,7 +108,7 @@ fn cut(name: &str) -> String {
     pieces.join(JOINT)
 }
 
-/// Whether Windows takes this for a device, whatever comes behind the first dot. Names with other letters than
+/// Returns `true` if Windows takes this for a device, whatever follows the first dot. Names with other letters than
 /// lower-case ones do not stay as they are anyway.
 fn is_reserved(id: &str) -> bool {
     let stem = id.split('.').next().unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct SubscribeOptions {
     /// The partition of a message. Messages of one partition are handled one after the other, in order. Default
     /// `None`: no message waits for another.
     pub partition_by: Option<PartitionBy>,
-    /// Whether the subscription ends with its last consumer, and drops the messages that it holds. Default `false`: a
+    /// `true` if the subscription ends with its last consumer, and drops the messages that it holds. Default `false`: a
     /// broker keeps them, an in-process bus turns them into dead letters.
     pub ephemeral: bool,
     /// The policy of redelivery after a failed attempt.

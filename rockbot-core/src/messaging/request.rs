@@ -329,7 +329,7 @@ struct Waiter<'a> {
     waiting: &'a PendingRequests,
     correlation: Arc<str>,
     answer: oneshot::Receiver<Arc<MessageEnvelope>>,
-    /// Whether the entry was removed already, with the reply.
+    /// `true` once the entry was removed, with the reply.
     is_settled: bool,
 }
 

@@ -21,7 +21,7 @@ use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Ranker {
     analyzer: Arc<dyn Analyzer>,
-    /// Whether bigrams are matched in the raw text.
+    /// `true` if bigrams are matched in the raw text.
     has_raw_bigrams: bool,
 }
 

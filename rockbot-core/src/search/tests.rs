@@ -37,7 +37,7 @@ fn plain_scores(analyzer: &dyn Analyzer, texts: &[String], query: &str) -> Vec<f
     texts.iter().map(score).collect()
 }
 
-/// What the original does, in the plainest way: words of the query by words, pairs of them by raw text.
+/// Ranks as the original does, in the plainest way: words of the query by words, pairs of them by raw text.
 fn seed_scores(texts: &[String], query: &str) -> Vec<f64> {
     let words = |text: &str| {
         let lower = text.to_lowercase();

@@ -33,7 +33,7 @@ pub struct MemoryQuery {
     pub created_before: Option<Timestamp>,
     /// Source of the text, such as `tool:web_browse`.
     pub source: Option<String>,
-    /// Whether archived and superseded entries match too. Default `false`.
+    /// `true` if archived and superseded entries match too. Default `false`.
     pub with_archived: bool,
     /// Maximum number of entries. Default 20.
     pub limit: usize,

@@ -147,7 +147,7 @@ impl ScriptedModel {
     ///
     /// # Panics
     ///
-    /// Panics with the answers that nobody asked for, and with the number of calls that had no answer.
+    /// Panics with the answers that were never asked for, and with the number of calls that had no answer.
     #[track_caller]
     #[expect(clippy::panic, reason = "this is how a test fails")]
     pub fn assert_complete(&self) {

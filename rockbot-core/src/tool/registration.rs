@@ -19,10 +19,10 @@ pub struct ToolHints {
     pub time_limit: Option<Duration>,
     /// Maximum number of calls that run concurrently in one host. Default `None`: no limit of its own.
     pub max_concurrency: Option<u32>,
-    /// Whether results stay in the conversation as they are, however long. Default `false`: the host offloads long
+    /// `true` if results stay in the conversation as they are, however long. Default `false`: the host offloads long
     /// results. Set it for tools that read offloaded results, or that return long texts in parts themselves.
     pub keeps_results_whole: bool,
-    /// Whether a call hands its work to another agent that reports the result later. The host then does not judge the
+    /// `true` if a call hands its work to another agent that reports the result later. The host then does not judge the
     /// turn by its own calls alone. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub delegates: bool,

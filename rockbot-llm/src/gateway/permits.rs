@@ -395,7 +395,7 @@ mod tests {
             let gateway = gateway.clone();
             tasks.spawn(async move {
                 let call = gateway.chat(call_of(ModelTier::ALL[number % 3], User));
-                // `Steps` wakes nobody, so whoever runs is stuck until it is dropped.
+                // `Steps` wakes no task, so a running call is stuck until it is dropped.
                 let _ = timeout(Duration::from_micros(number as u64 % 7), call).await;
             });
         }

@@ -131,7 +131,7 @@ mod tests {
 
     const PRIORITIES: [Priority; 4] = [Priority::User, Priority::Scheduled, Priority::Subagent, Priority::Dream];
 
-    /// Who runs, in order, when one after another comes at these seconds and each waits for the one before.
+    /// Returns the order in which calls run that arrive at these seconds, when each waits for the one before.
     fn order(limits: PermitLimits, calls: &[(u64, Priority)]) -> Vec<usize> {
         let (start, mut queue) = (Instant::now(), PermitQueue::new(limits));
         assert!(queue.try_acquire(ModelTier::High));

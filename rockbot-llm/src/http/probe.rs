@@ -141,7 +141,7 @@ mod tests {
 
     const KEY: &str = "canary-key-1234";
 
-    /// What is found out about a model `small` at `endpoint`.
+    /// Probes for a model `small` at `endpoint`.
     async fn check(endpoint: &str) -> ServerCheck {
         let variables = [
             ("OPENAI_BASE_URL", endpoint),

@@ -662,7 +662,7 @@ async fn a_stream_that_pauses_too_long_is_cut() {
     server.client_gone().await;
 }
 
-/// How a client that may retry once fares when the server first answers `status` with these header lines.
+/// Asks with one retry, when the server first answers `status` with these header lines.
 async fn retried(status: u16, headers: &str) -> Result<String, (ChatErrorKind, Option<Duration>)> {
     let refused = Reply::new(status, headers, r#"{"error":"no"}"#);
     let server = Server::start([

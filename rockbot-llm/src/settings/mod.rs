@@ -73,7 +73,7 @@ pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
 /// The model when only a key is set.
 pub const DEFAULT_MODEL: &str = "gpt-4.1-mini";
 
-/// Which models to use: one for the ordinary case, others for lower and higher tiers if wanted.
+/// The models to use: one for the ordinary case, others for lower and higher tiers if wanted.
 #[derive(Debug, Clone)]
 pub struct LlmSettings {
     /// The model for the ordinary case.
@@ -96,7 +96,7 @@ pub struct TierSettings {
     pub api_key: Option<Secret>,
     /// The model's name at that server.
     pub model: String,
-    /// Where these settings are set, for messages.
+    /// The place where these settings are set, for messages.
     pub names: SettingNames,
 }
 

@@ -32,7 +32,7 @@ fn check(file: Option<&str>, variables: &[(&str, &str)], expected: &[&str]) {
     assert!(!format!("{settings:?}").contains(SECRET));
 }
 
-/// What is wrong with these settings; `expected` stands in the message, the secret does not.
+/// Checks the error of these settings; `expected` stands in the message, the secret does not.
 #[track_caller]
 fn check_error(file: Option<&str>, variables: &[(&str, &str)], expected: &str) {
     let error = read(file, variables).unwrap_err();

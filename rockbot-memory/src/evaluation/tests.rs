@@ -72,7 +72,7 @@ impl ChatClient for Shared {
     }
 }
 
-/// What outlives a process, and its clock.
+/// The state that outlives a process, and its clock.
 #[derive(Default)]
 struct World {
     clock: ManualClock,

@@ -95,7 +95,7 @@ impl LongTermMemory for Settled {
     }
 }
 
-/// What a client does with a call instead of answering.
+/// The client's action on a call instead of answering.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Trouble {
     None,
@@ -231,7 +231,7 @@ async fn keeps_the_promises_of_a_long_term_memory_without_a_model() {
     conformance::long_term_memory(async || {
         let client = Troubled::new(Trouble::Fails(ChatErrorKind::Unreachable));
         let options = SemanticMemoryOptions::default();
-        // Nobody embeds anything.
+        // No embedder runs.
         SemanticMemory::open(Arc::new(InMemoryLongTermMemory::new()), client, options)
             .unwrap()
             .0
@@ -312,7 +312,7 @@ async fn writing_never_waits_for_the_model() {
     memory.close().await;
 }
 
-/// Which texts are embedded when the folder is opened with `client`, and the cat is found.
+/// Returns the texts that are embedded when the folder is opened with `client`, and the cat is found.
 async fn reopened(folder: &Path, store: &Arc<InMemoryLongTermMemory>, client: HashedEmbeddings) -> Vec<String> {
     let memory = Settled::open(store.clone(), client.clone(), in_folder(folder));
     memory.settle(&Principal::default()).await;
@@ -510,13 +510,13 @@ async fn a_search_does_not_wait_long_until_vectors_are_loaded() {
     let options = SemanticMemoryOptions::default();
     let (memory, embedder) = SemanticMemory::open(store, words(), options).unwrap();
     let index = embedder.0.indexes.get_or_default(&me);
-    // Somebody loads them, and does not come to an end.
+    // Another task loads them, and does not come to an end.
     let scan_lock = index.scan_lock.lock().await;
     let began = tokio::time::Instant::now();
     check(&memory, "feline or dog", &["dog"]).await;
     assert_eq!(began.elapsed(), Duration::from_secs(1));
     drop(scan_lock);
-    // Nobody searches, and yet they are loaded.
+    // No search runs, and yet they are loaded.
     let stop = CancellationToken::new();
     let work = AbortOnDropHandle::new(tokio::spawn(embedder.run(stop)));
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -31,7 +31,7 @@ pub(crate) struct ManagedSkill {
 pub enum SkillOutcome {
     /// It is new there.
     Added,
-    /// It took the place of what had come from here before, and nobody had touched since.
+    /// It replaced an earlier copy, which had not been edited.
     Updated,
     /// It is already there.
     Unchanged,

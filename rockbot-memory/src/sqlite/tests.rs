@@ -35,7 +35,7 @@ fn open_file(folder: &TempDir) -> (SqliteMemory, Arc<Database>) {
     (SqliteMemory::over(&database, SqliteMemoryOptions::default()), database)
 }
 
-/// What another program makes of the file.
+/// Changes the file as another program might.
 fn run(folder: &TempDir, sql: &str) {
     Connection::open(file(folder)).unwrap().execute_batch(sql).unwrap();
 }
@@ -303,7 +303,7 @@ async fn a_write_that_fails_takes_back_its_own_rows_only() {
     assert_eq!(stores.rules.list(&me).await.unwrap(), []);
 }
 
-/// A full disk ends the whole transaction: everybody who shared it is told.
+/// A full disk fails the whole transaction: every write that shared it gets the error.
 #[tokio::test]
 async fn nothing_is_acknowledged_that_a_full_disk_refused() {
     let folder = tempfile::tempdir().unwrap();

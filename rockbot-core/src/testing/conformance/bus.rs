@@ -493,7 +493,7 @@ fn inbox() -> (Seen, Inbox) {
 #[async_trait]
 impl DeliveryHandler for Seen {
     async fn handle(&self, delivery: Delivery) -> Disposition {
-        // Nobody looks any more once a behaviour has been checked.
+        // The receiver is gone once a behaviour has been checked.
         let _ = self.0.try_send(delivery);
         Disposition::Ack
     }

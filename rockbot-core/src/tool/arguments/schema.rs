@@ -48,10 +48,10 @@ pub(super) struct Id(usize);
 #[derive(Debug)]
 pub(super) struct Schema {
     nodes: Vec<Node>,
-    /// Whether every keyword is validated. If not, a subschema may accept too much, and a keyword that turns
+    /// `true` if every keyword is validated. If not, a subschema may accept too much, and a keyword that turns
     /// acceptance into a refusal (`not`, `oneOf`) would refuse valid values; such keywords are then not enforced.
     pub(super) is_exact: bool,
-    /// Whether a subschema has constraints beyond those of a Rust type.
+    /// `true` if a subschema has constraints beyond those of a Rust type.
     pub(super) adds_to_types: bool,
 }
 

@@ -41,12 +41,12 @@ pub(super) fn problems(schema: &Schema, value: &Value, bytes: usize) -> Vec<Stri
 struct Validation<'a> {
     schema: &'a Schema,
     steps_left: usize,
-    /// Whether the validation needed too many steps. Problems found until then do not count.
+    /// `true` if the validation needed too many steps. Problems found until then do not count.
     is_exhausted: bool,
     depth: usize,
     path: Vec<PathSegment<'a>>,
     problems: Vec<String>,
-    /// Whether problems are noticed but not recorded, because one of several shapes is being tried.
+    /// `true` if problems are noticed but not recorded, because one of several shapes is being tried.
     is_quiet: bool,
 }
 

@@ -18,9 +18,9 @@ use crate::tool::{Effect, ToolError, ToolErrorCode, ToolHints, ToolInvokeRequest
 /// It is paid on the spot.
 #[derive(serde::Deserialize, JsonSchema)]
 struct Book {
-    /// How many come.
+    /// The number of guests.
     guests: u8,
-    /// What they want to eat.
+    /// The dishes that they want.
     #[serde(default)]
     dishes: Vec<String>,
 }
@@ -47,8 +47,8 @@ fn a_tool_describes_itself_by_the_doc_comments_of_its_arguments() {
     let schema = json!({
         "type": "object",
         "properties": {
-            "guests": {"description": "How many come.", "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255},
-            "dishes": {"description": "What they want to eat.", "type": "array", "items": {"type": "string"}, "default": []},
+            "guests": {"description": "The number of guests.", "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255},
+            "dishes": {"description": "The dishes that they want.", "type": "array", "items": {"type": "string"}, "default": []},
         },
         "required": ["guests"],
     });
@@ -213,7 +213,7 @@ async fn wrong_arguments_are_explained_and_the_tool_is_not_called() {
 /// Orders.
 #[derive(serde::Deserialize, JsonSchema)]
 struct Order {
-    /// How many.
+    /// The number.
     #[schemars(range(min = 1, max = 5))]
     count: u32,
     #[schemars(length(max = 3))]

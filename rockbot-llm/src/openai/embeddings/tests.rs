@@ -27,7 +27,7 @@ fn vectors(all: &[&[f32]]) -> Vec<Embedding> {
     vectors.collect()
 }
 
-/// What comes of two texts that are answered with `data`.
+/// Embeds two texts that are answered with `data`.
 async fn answered(data: Value) -> Result<Vec<Embedding>, EmbeddingError> {
     let server = Server::start([Reply::json(200, &json!({ "object": "list", "data": data }).to_string())]).await;
     client(&server).build().unwrap().embed(call(&["a", "b"])).await

@@ -32,12 +32,13 @@ mod probe;
 mod report;
 mod retry_after;
 mod sse;
-mod stream;
 mod tool_name;
 
 pub use self::probe::ServerCheck;
 pub use self::report::SettingNames;
 
+#[cfg(test)]
+pub(crate) use self::answer::StreamFold;
 pub(crate) use self::answer::{AnswerReader, Outlet};
 pub(crate) use self::calls::{CallAssembler, CallPiece};
 pub(crate) use self::classify::ErrorFacts;
@@ -51,6 +52,4 @@ pub(crate) use self::json_text::push_text;
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::probe::check_server;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
-#[cfg(test)]
-pub(crate) use self::stream::StreamFold;
 pub(crate) use self::tool_name::sendable_name;

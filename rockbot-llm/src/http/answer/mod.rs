@@ -1,5 +1,7 @@
 //! Reads the answer to one request, whole or streamed, whatever its dialect.
 
+mod stream;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,9 +9,10 @@ use reqwest::{Response, Url};
 use rockbot_core::chat::{ChatDelta, ChatError, ChatResponse, DeltaSink};
 use tokio::time::timeout;
 
-use super::connection::{Connection, has_type, next_chunk};
-use super::stream::StreamFold;
-use super::{Fault, IdleTimer};
+use crate::http::connection::{Connection, has_type, next_chunk};
+use crate::http::{Fault, IdleTimer};
+
+pub(crate) use stream::StreamFold;
 
 /// A reader of one answer in one dialect. A whole answer is read at once, a streamed one event by event.
 pub(crate) trait AnswerReader: Sized {

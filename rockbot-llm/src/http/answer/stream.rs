@@ -2,8 +2,8 @@
 
 use rockbot_core::chat::ChatResponse;
 
-use super::answer::AnswerReader;
-use super::{EventTooLong, Fault, SseDecoder};
+use super::AnswerReader;
+use crate::http::{EventTooLong, Fault, SseDecoder};
 
 /// Bytes in, an answer out.
 pub(crate) struct StreamFold<R> {

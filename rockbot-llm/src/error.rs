@@ -11,8 +11,8 @@ use crate::pricing::PriceTableError;
 pub enum LlmConfigError {
     /// There are no settings at all.
     #[error(
-        "no model is configured: set OPENAI_API_KEY (and OPENAI_MODEL), or ROCKBOT_LLM__BALANCED__ENDPOINT and \
-         ROCKBOT_LLM__BALANCED__MODELID for a local server"
+        "no model is configured: set OPENAI_API_KEY (and OPENAI_MODEL), or ANTHROPIC_API_KEY (and ANTHROPIC_MODEL), or \
+         ROCKBOT_LLM__BALANCED__ENDPOINT and ROCKBOT_LLM__BALANCED__MODELID for a local server"
     )]
     NothingConfigured,
     /// The configuration cannot be read, has a setting of another type, or a `ROCKBOT_…` variable that is no setting.
@@ -37,6 +37,12 @@ pub enum LlmConfigError {
     #[error("{setting} is not set: set it to the key of your account, or to any word if the server needs none")]
     NoKey {
         /// Name of the setting of the key.
+        setting: String,
+    },
+    /// The provider is unknown.
+    #[error("{setting} must be one of these: openai, anthropic")]
+    UnknownProvider {
+        /// Name of the setting of the provider.
         setting: String,
     },
     /// The model is not set.

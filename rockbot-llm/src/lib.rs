@@ -6,6 +6,7 @@
 //! | part | for |
 //! |---|---|
 //! | [`OpenAiChat`] | chat with servers that speak OpenAI's dialect: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama |
+//! | [`AnthropicChat`] | chat with Anthropic's Messages API |
 //! | [`OpenAiEmbeddings`] | embeddings of texts, from the same servers |
 //! | [`ChatTiers`] | one client that routes each call to the model of its tier |
 //! | [`KeywordTierSelector`] | chooses the tier of a message, without asking a model |
@@ -36,12 +37,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod anthropic;
 mod error;
 #[cfg(test)]
 mod fixture;
 mod gateway;
 mod http;
 mod limits;
+mod model_client;
 mod offline;
 mod openai;
 mod pricing;
@@ -52,6 +55,7 @@ mod testing;
 mod tier_selector;
 mod tiers;
 
+pub use anthropic::{AnthropicChat, AnthropicChatBuilder};
 pub use error::LlmConfigError;
 pub use gateway::{
     ChatService, CircuitBreaker, Fallback, GatewayLayer, GatewayLayerService, Meter, ModelGateway, ModelGatewayBuilder,
@@ -59,10 +63,11 @@ pub use gateway::{
 };
 pub use http::{ServerCheck, SettingNames};
 pub use limits::{PermitLimits, TimeLimit};
+pub use model_client::probe;
 pub use offline::OfflineModel;
-pub use openai::{OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder, probe};
+pub use openai::{OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder};
 pub use pricing::{Price, PriceTable, PriceTableError};
 pub use retry::RetryPolicy;
-pub use settings::{GatewaySettings, LlmSettings, TierSettings};
+pub use settings::{GatewaySettings, LlmSettings, Provider, TierSettings};
 pub use tier_selector::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;

@@ -10,8 +10,8 @@ use rockbot_core::config::Config;
 use rockbot_core::support::loggable;
 
 use crate::error::LlmConfigError;
+use crate::model_client::model_client;
 use crate::offline::OfflineModel;
-use crate::openai::OpenAiChat;
 use crate::settings::{LlmSettings, TierSettings};
 
 /// A [`ChatClient`] that chooses the model by the tier of the request.
@@ -97,15 +97,21 @@ impl ChatTiers {
     ///
     /// Returns an error if a setting cannot be used.
     pub fn from_settings(settings: &LlmSettings) -> Result<Self, LlmConfigError> {
-        let client = |tier: &Option<TierSettings>| tier.as_ref().map(OpenAiChat::from_settings).transpose();
-        let mut tiers = Self::new(OpenAiChat::from_settings(&settings.balanced)?);
-        if let Some(low) = client(&settings.low)? {
-            tiers = tiers.low(low);
-        }
-        if let Some(high) = client(&settings.high)? {
-            tiers = tiers.high(high);
-        }
-        Ok(tiers)
+        let client = |tier: &Option<TierSettings>| tier.as_ref().map(model_client).transpose();
+        Ok(Self {
+            balanced: model_client(&settings.balanced)?,
+            low: client(&settings.low)?,
+            high: client(&settings.high)?,
+        })
+    }
+
+    /// Creates a client that routes all tiers to the model that `settings` name.
+    pub(crate) fn of_model(settings: &TierSettings) -> Result<Self, LlmConfigError> {
+        Ok(Self {
+            balanced: model_client(settings)?,
+            low: None,
+            high: None,
+        })
     }
 
     /// Creates a client as [`ChatTiers::from_env`] does, or of the [`OfflineModel`] if nothing is set.

@@ -5,7 +5,6 @@ use rockbot_core::config::Config;
 
 use super::{Fallback, Meter, ModelGateway, Permits, Retry};
 use crate::error::LlmConfigError;
-use crate::openai::OpenAiChat;
 use crate::settings::{GatewaySettings, LlmSettings, TierSettings};
 use crate::tiers::ChatTiers;
 
@@ -59,7 +58,7 @@ fn configured(models: ChatTiers, fallback: Option<Fallback>, settings: GatewaySe
 fn fallback(models: &[TierSettings]) -> Result<Option<Fallback>, LlmConfigError> {
     let mut fallback: Option<Fallback> = None;
     for model in models {
-        let (name, client) = (model.model.as_str(), ChatTiers::new(OpenAiChat::from_settings(model)?));
+        let (name, client) = (model.model.as_str(), ChatTiers::of_model(model)?);
         fallback = Some(match fallback {
             Some(fallback) => fallback.then(name, client),
             None => Fallback::to(name, client),

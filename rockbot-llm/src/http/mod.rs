@@ -1,12 +1,12 @@
 //! The HTTP transport of model clients: everything that no wire dialect owns.
 //!
-//! A dialect, such as [`openai`](crate::openai), describes itself to the transport by a [`Dialect`]: how it sends
-//! the key and how it reads an error body. Its builders collect [`ConnectionOptions`] and
-//! [connect](ConnectionOptions::connect) them to a [`Connection`], which sends requests, bounds answers in size and
+//! A dialect, such as [`openai`](crate::openai) or [`anthropic`](crate::anthropic), describes itself to the transport
+//! by a [`Dialect`]: how it sends the key and how it reads an error body. Its builders collect [`ConnectionOptions`]
+//! and [connect](ConnectionOptions::connect) them to a [`Connection`], which sends requests, bounds answers in size and
 //! time, and turns refusals into a [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
 //!
 //! * [`endpoint`]: base URLs and the providers behind them
-//! * [`options`], [`connection`]: what a client is built from, and the client of one model at one server
+//! * [`builder`], [`options`], [`connection`]: what a client is built from, and the client of one model at one server
 //! * [`retry_after`]: the server's advice on retrying
 //! * [`answer`], [`stream`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
@@ -14,9 +14,10 @@
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
-//! * [`json_text`]: JSON strings, written straight into a request body
+//! * [`json_text`], [`wire_text`]: JSON strings, written straight into a request body, and read with patience
 
 mod answer;
+mod builder;
 mod calls;
 mod classify;
 mod connection;
@@ -33,6 +34,7 @@ mod report;
 mod retry_after;
 mod sse;
 mod tool_name;
+mod wire_text;
 
 pub use self::probe::ServerCheck;
 pub use self::report::SettingNames;
@@ -40,6 +42,7 @@ pub use self::report::SettingNames;
 #[cfg(test)]
 pub(crate) use self::answer::StreamFold;
 pub(crate) use self::answer::{AnswerReader, Outlet};
+pub(crate) use self::builder::ClientBuilder;
 pub(crate) use self::calls::{CallAssembler, CallPiece};
 pub(crate) use self::classify::ErrorFacts;
 pub(crate) use self::connection::{Connection, has_type};
@@ -53,3 +56,4 @@ pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::probe::check_server;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
 pub(crate) use self::tool_name::sendable_name;
+pub(crate) use self::wire_text::WireText;

@@ -41,6 +41,17 @@ pub(crate) struct ExtraHeader {
     pub(crate) is_secret: bool,
 }
 
+impl ExtraHeader {
+    /// Creates a header whose value messages may show.
+    pub(crate) fn shown(name: impl Into<String>, value: String) -> Self {
+        Self {
+            name: name.into(),
+            value: value.into(),
+            is_secret: false,
+        }
+    }
+}
+
 impl ConnectionOptions {
     /// Creates the default options of a client of `model` at `endpoint`.
     pub(crate) fn new(endpoint: String, model: String) -> Self {

@@ -24,6 +24,7 @@ const WORDINGS: &[&[&str]] = &[
     &["maximum model length"],
     // Anthropic.
     &["prompt is too long"],
+    &["input length", "exceed context limit"],
     // Bedrock.
     &["input is too long for requested model"],
     // Google.
@@ -68,7 +69,7 @@ const LIMIT_AFTER: &[&str] = &[
     "maximum context length is",
     "maximum model length of",
     "maximum number of tokens allowed",
-    "tokens >",
+    " >",
     "maximum prompt length is",
     "too large for model with",
     "exceeds the limit of",
@@ -84,6 +85,7 @@ const ASKED_AFTER: &[&str] = &[
     "you requested",
     "(length",
     "prompt is too long:",
+    "exceed context limit:",
     "input token count",
     "request contains",
     "prompt contains",

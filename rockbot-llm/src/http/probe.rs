@@ -87,9 +87,12 @@ pub(crate) async fn check_server(connection: &Connection) -> ServerCheck {
     }
 }
 
-/// Returns `true` if the names mean the same model: Ollama lists `llama3.2:latest` and answers to `llama3.2`.
+/// Returns `true` if the names mean the same model: Ollama lists `llama3.2:latest` and answers to `llama3.2`, Anthropic
+/// lists a model with its date, such as `claude-haiku-4-5-20251001`, and answers to the name without it.
 fn is_same(listed: &str, model: &str) -> bool {
-    listed == model || listed.strip_suffix(":latest") == Some(model)
+    let is_date = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let dated = listed.strip_prefix(model).and_then(|rest| rest.strip_prefix('-'));
+    listed == model || listed.strip_suffix(":latest") == Some(model) || dated.is_some_and(is_date)
 }
 
 impl Connection {
@@ -136,7 +139,7 @@ struct ListedModel {
 mod tests {
     use super::*;
     use crate::fixture::{Reply, Server};
-    use crate::openai::probe;
+    use crate::model_client::probe;
     use crate::settings::LlmSettings;
 
     const KEY: &str = "canary-key-1234";
@@ -194,6 +197,34 @@ mod tests {
             Reply::new(200, "content-type: text/html\r\n", "<html>"),
         ] {
             assert_eq!(check_reply(reply).await, (false, true, text.into()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_of_anthropic_is_asked_in_its_own_dialect() {
+        let list = r#"{"data":[{"type":"model","id":"claude-small-4-20260101"}],"has_more":false}"#;
+        let refused = r#"{"type":"error","error":{"type":"authentication_error","message":"no"}}"#;
+        let server = Server::start([Reply::json(200, list), Reply::json(401, refused)]).await;
+        let endpoint = server.endpoint();
+        let variables = [
+            ("ANTHROPIC_BASE_URL", endpoint.as_str()),
+            ("ANTHROPIC_API_KEY", KEY),
+            ("ANTHROPIC_MODEL", "claude-small-4"),
+        ];
+        let settings = LlmSettings::read(None, variables).unwrap();
+        assert_eq!(probe(&settings.balanced).await.to_string(), READY);
+        let check = probe(&settings.balanced).await.to_string();
+        assert!(
+            check.ends_with("refused the key (status 401): no; check ANTHROPIC_API_KEY"),
+            "{check}"
+        );
+        let request = server.requests().remove(0);
+        assert!(
+            request.starts_with("GET /v1/models?limit=1000 HTTP/1.1\r\n"),
+            "{request}"
+        );
+        for line in [&format!("x-api-key: {KEY}"), "anthropic-version: 2023-06-01"] {
+            assert!(request.contains(&format!("\r\n{line}\r\n")), "{request}");
         }
     }
 

@@ -11,17 +11,16 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRes
 use rockbot_core::{IdSource, RandomIds};
 use tokio::time::Instant;
 
-use super::builder::OpenAiBuilder;
 use super::dialect::{CHAT_PATH, OPENAI};
 use super::request;
 use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{Connection, Outlet, provider_of};
+use crate::http::{ClientBuilder, Connection, Outlet, provider_of};
 use crate::retry::retrying;
 use crate::settings::TierSettings;
 
 /// Builds an [`OpenAiChat`].
-pub type OpenAiChatBuilder = OpenAiBuilder<ChatOptions>;
+pub type OpenAiChatBuilder = ClientBuilder<ChatOptions>;
 
 /// The options that only a chat client has.
 #[derive(Debug)]
@@ -79,7 +78,7 @@ impl OpenAiChat {
         &self.connection.report.model
     }
 
-    pub(super) fn connection(&self) -> &Connection {
+    pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
 

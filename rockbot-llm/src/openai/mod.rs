@@ -5,14 +5,12 @@
 //! [`think`] finds reasoning inside the text, [`details`] keeps the provider's own form of it, [`usage`] reads
 //! tokens and cost, and [`dialect`] ties all of it to the transport.
 
-mod builder;
 mod chat;
 mod details;
 mod dialect;
 mod embeddings;
 mod request;
 mod response;
-mod settings;
 #[cfg(test)]
 mod tests;
 mod think;
@@ -23,4 +21,3 @@ pub use self::chat::{OpenAiChat, OpenAiChatBuilder};
 #[cfg(test)]
 pub(crate) use self::dialect::OPENAI;
 pub use self::embeddings::{OpenAiEmbeddings, OpenAiEmbeddingsBuilder};
-pub use self::settings::probe;

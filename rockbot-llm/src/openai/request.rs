@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use crate::anthropic::is_thinking;
 use crate::http::{push_text, sendable_name};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole. Unset members are left out.
@@ -103,9 +104,10 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// Appends the reasoning: the provider's own form if there is one, else the plain text.
+/// Appends the reasoning: the provider's own form if there is one, else the plain text. Thinking blocks of Anthropic's
+/// dialect, which a model of another tier may have written, are not this dialect's form.
 fn push_reasoning(body: &mut Vec<u8>, reasoning: &Reasoning) {
-    if let Some(details) = &reasoning.details {
+    if let Some(details) = reasoning.details.as_ref().filter(|details| !is_thinking(details)) {
         body.extend_from_slice(b",\"reasoning_details\":");
         body.extend_from_slice(details.get().as_bytes());
     } else if !reasoning.text.is_empty() {

@@ -8,8 +8,8 @@ use rockbot_core::chat::{ChatDelta, ChatMessage, ChatResponse, FinishReason, Mic
 use super::details::DetailAssembler;
 use super::think::{Piece, ThinkSplitter};
 use super::usage::read_usage;
-use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage, WireText};
-use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, is_error, quoted};
+use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage};
+use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, WireText, is_error, quoted};
 
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {

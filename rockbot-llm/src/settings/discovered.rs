@@ -7,15 +7,16 @@ use rockbot_core::config::{Config, Section};
 use rockbot_core::{ExposeSecret, Secret, config};
 
 use super::model_key::{EMBEDDINGS, Field, ModelKey};
-use super::{DEFAULT_ENDPOINT, DEFAULT_MODEL, GatewaySettings, TierSettings};
+use super::{GatewaySettings, Provider, TierSettings};
 use crate::error::LlmConfigError;
 use crate::http::{SettingNames, base_url, is_key, is_loopback};
 
-/// The origin of a setting; the later one wins.
+/// The origin of a setting; for Balanced the later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     File,
-    OpenAi,
+    /// A variable that the provider's own tools know.
+    Vendor,
     Ours,
 }
 
@@ -35,17 +36,19 @@ impl Setting {
 #[derive(Default)]
 pub(super) struct DiscoveredSettings {
     settings: BTreeMap<(ModelKey, Field, Origin), Setting>,
+    /// Variables that the providers' own tools know.
+    variables: BTreeMap<(Provider, Field), Setting>,
     /// Names of the fallback models, in order.
     fallbacks: Vec<String>,
 }
 
 impl DiscoveredSettings {
-    /// Reads the section `LLM` and the variables of OpenAI.
+    /// Reads the section `LLM` and the variables of the providers.
     pub(super) fn read(config: &Config) -> Result<Self, LlmConfigError> {
         let (mut found, llm) = (Self::default(), config.section("LLM")?);
         for tier in ModelTier::ALL {
             let section = llm.section(tier.name())?;
-            for field in Field::ALL {
+            for field in Field::CHAT {
                 let setting = match tier {
                     ModelTier::Balanced => balanced(&section, &llm, field),
                     ModelTier::Low | ModelTier::High => section.setting(field.name()),
@@ -58,15 +61,8 @@ impl DiscoveredSettings {
             }
         }
         found.read_fallbacks(&llm)?;
-        found.read_all(&ModelKey::Embeddings, &llm.section(EMBEDDINGS)?)?;
-        for field in Field::ALL {
-            let setting = config.variable(field.openai_variable());
-            found.add(
-                &ModelKey::BALANCED,
-                field,
-                setting.map(|setting| (Origin::OpenAi, setting)),
-            )?;
-        }
+        found.read_all(&ModelKey::Embeddings, &llm.section(EMBEDDINGS)?, &Field::CONNECTION)?;
+        found.read_variables(config)?;
         GatewaySettings::read(&llm)?;
         llm.check_unknown()?;
         Ok(found)
@@ -79,14 +75,33 @@ impl DiscoveredSettings {
             if !section.is_set() {
                 continue;
             }
-            self.read_all(&ModelKey::Fallback(name.clone()), &section)?;
+            self.read_all(&ModelKey::Fallback(name.clone()), &section, &Field::CHAT)?;
             self.fallbacks.push(name);
         }
         Ok(())
     }
 
-    fn read_all(&mut self, model_key: &ModelKey, section: &Section<'_>) -> Result<(), LlmConfigError> {
-        for field in Field::ALL {
+    fn read_variables(&mut self, config: &Config) -> Result<(), LlmConfigError> {
+        for (provider, field) in Provider::ALL
+            .into_iter()
+            .flat_map(|provider| Field::CONNECTION.map(|field| (provider, field)))
+        {
+            let setting = provider.variable(field).and_then(|name| config.variable(name));
+            if let Some(setting) = setting {
+                let (name, value) = (setting.to_string(), setting.read()?);
+                self.variables.insert((provider, field), Setting { name, value });
+            }
+        }
+        Ok(())
+    }
+
+    fn read_all(
+        &mut self,
+        model_key: &ModelKey,
+        section: &Section<'_>,
+        fields: &[Field],
+    ) -> Result<(), LlmConfigError> {
+        for &field in fields {
             let setting = section.setting(field.name());
             self.add(model_key, field, setting.map(|setting| (origin(setting), setting)))?;
         }
@@ -95,9 +110,16 @@ impl DiscoveredSettings {
 
     /// Returns `true` if no chat model is set.
     pub(super) fn is_empty(&self) -> bool {
-        self.settings
-            .keys()
-            .all(|(model_key, _, _)| *model_key == ModelKey::Embeddings)
+        let has_variables = self.uses(Provider::OpenAi) || self.uses(Provider::Anthropic);
+        let mut keys = self.settings.keys();
+        !has_variables && keys.all(|(model_key, _, _)| *model_key == ModelKey::Embeddings)
+    }
+
+    /// Returns `true` if the variables of `provider` set a model. The name of a model alone, which other programs may need,
+    /// counts only for OpenAI.
+    fn uses(&self, provider: Provider) -> bool {
+        let has = |field| self.variables.contains_key(&(provider, field));
+        has(Field::ApiKey) || has(Field::Endpoint) || (provider == Provider::OpenAi && has(Field::ModelId))
     }
 
     fn add(
@@ -114,33 +136,77 @@ impl DiscoveredSettings {
         Ok(())
     }
 
-    /// Returns the setting that wins, among the origins that `is_allowed`.
+    /// Returns the own setting of a model.
+    fn own(&self, model_key: &ModelKey, field: Field) -> Option<&Setting> {
+        let of = |origin| self.settings.get(&(model_key.clone(), field, origin));
+        of(Origin::Ours).or_else(|| of(Origin::File))
+    }
+
+    /// Returns the setting that wins, among the origins that `is_allowed` and the variables of `provider`. Those go before
+    /// files only for Balanced, whose variables they are; elsewhere they stand in for what is not set.
     fn find(
         &self,
         model_key: &ModelKey,
         field: Field,
+        provider: Provider,
         is_allowed: impl Fn(Origin) -> bool,
     ) -> Option<(Origin, &Setting)> {
-        let range = (model_key.clone(), field, Origin::File)..=(model_key.clone(), field, Origin::Ours);
-        let mut newest_first = self.settings.range(range).rev();
-        let ((_, _, origin), setting) = newest_first.find(|((_, _, origin), _)| is_allowed(*origin))?;
-        Some((*origin, setting))
+        let order = match *model_key == ModelKey::BALANCED {
+            true => [Origin::Ours, Origin::Vendor, Origin::File],
+            false => [Origin::Ours, Origin::File, Origin::Vendor],
+        };
+        order
+            .into_iter()
+            .filter(|origin| is_allowed(*origin))
+            .find_map(|origin| {
+                let setting = match origin {
+                    Origin::Vendor => self.variables.get(&(provider, field)),
+                    _ => self.settings.get(&(model_key.clone(), field, origin)),
+                };
+                Some((origin, setting?))
+            })
     }
 
     pub(super) fn balanced(&self) -> Result<TierSettings, LlmConfigError> {
-        let model_key = &ModelKey::BALANCED;
-        let endpoint = self.find(model_key, Field::Endpoint, |_| true);
-        let text = endpoint.map_or(DEFAULT_ENDPOINT, |(_, setting)| setting.text());
-        let is_openai = is_openai(text);
+        self.standalone(&ModelKey::BALANCED, self.provider_of_balanced()?)
+    }
+
+    /// Returns the provider of Balanced: the one that is set. Else it is Anthropic if nothing but its variables names a key
+    /// or an endpoint, and OpenAI otherwise.
+    fn provider_of_balanced(&self) -> Result<Provider, LlmConfigError> {
+        let own = |field| self.own(&ModelKey::BALANCED, field);
+        if let Some(setting) = own(Field::Provider) {
+            return Provider::parse(setting.text(), &setting.name);
+        }
+        let is_set = own(Field::Endpoint).or(own(Field::ApiKey)).is_some();
+        let is_anthropic = !is_set && self.uses(Provider::Anthropic) && !self.uses(Provider::OpenAi);
+        Ok(if is_anthropic {
+            Provider::Anthropic
+        } else {
+            Provider::OpenAi
+        })
+    }
+
+    /// Resolves a model from its own settings and the variables of its provider.
+    fn standalone(&self, model_key: &ModelKey, provider: Provider) -> Result<TierSettings, LlmConfigError> {
+        let endpoint = self.find(model_key, Field::Endpoint, provider, |_| true);
+        let text = endpoint.map_or(provider.default_endpoint(), |(_, setting)| setting.text());
+        let is_home = provider.is_home(text);
         // A key goes only where it was meant to go.
-        let key = self.find(model_key, Field::ApiKey, |origin| match endpoint {
-            Some((Origin::OpenAi, _)) => origin != Origin::File,
-            Some((Origin::File | Origin::Ours, _)) => origin != Origin::OpenAi || is_openai,
+        let key = self.find(model_key, Field::ApiKey, provider, |origin| match endpoint {
+            Some((Origin::Vendor, _)) => origin != Origin::File,
+            Some((Origin::File | Origin::Ours, _)) => origin != Origin::Vendor || is_home,
             None => true,
         });
-        let model = self.find(model_key, Field::ModelId, |_| true);
-        let default_model = is_openai.then_some(DEFAULT_MODEL);
-        self.model(model_key, text, [endpoint, key, model].map(setting), default_model)
+        let model = self.find(model_key, Field::ModelId, provider, |_| true);
+        let default_model = is_home.then_some(provider.default_model());
+        self.model(
+            model_key,
+            provider,
+            text,
+            [endpoint, key, model].map(setting),
+            default_model,
+        )
     }
 
     /// Resolves a tier beside Balanced: `None` if nothing is set for it; members that it lacks are Balanced's.
@@ -159,15 +225,18 @@ impl DiscoveredSettings {
         models.collect()
     }
 
-    /// Resolves the embedding model, if there is one; members that it lacks are Balanced's.
+    /// Resolves the embedding model, if there is one; members that it lacks are Balanced's. Its provider is OpenAI's, as
+    /// Anthropic has no such models.
     pub(super) fn embeddings(&self) -> Result<Option<TierSettings>, LlmConfigError> {
-        let model_key = &ModelKey::Embeddings;
-        let settings = Field::ALL.map(|field| setting(self.find(model_key, field, |_| true)));
+        let (model_key, provider) = (&ModelKey::Embeddings, Provider::OpenAi);
+        let settings = Field::CONNECTION.map(|field| self.own(model_key, field));
         match settings {
             [None, None, None] => Ok(None),
             // Then it needs nothing of Balanced, which may not even be set.
-            [Some(endpoint), ..] => self.model(model_key, endpoint.text(), settings, None).map(Some),
-            [None, ..] => self.beside_balanced(model_key, &self.balanced()?),
+            [Some(endpoint), ..] => self
+                .model(model_key, provider, endpoint.text(), settings, None)
+                .map(Some),
+            [None, ..] => self.like_balanced(model_key, provider, &self.balanced()?).map(Some),
         }
     }
 
@@ -176,10 +245,28 @@ impl DiscoveredSettings {
         model_key: &ModelKey,
         balanced: &TierSettings,
     ) -> Result<Option<TierSettings>, LlmConfigError> {
-        let [endpoint, key, model] = Field::ALL.map(|field| setting(self.find(model_key, field, |_| true)));
-        if endpoint.is_none() && key.is_none() && model.is_none() {
+        if Field::CHAT.iter().all(|field| self.own(model_key, *field).is_none()) {
             return Ok(None);
         }
+        let provider = match self.own(model_key, Field::Provider) {
+            Some(setting) => Provider::parse(setting.text(), &setting.name)?,
+            None if self.own(model_key, Field::Endpoint).is_none() => balanced.provider,
+            None => Provider::default(),
+        };
+        self.like_balanced(model_key, provider, balanced).map(Some)
+    }
+
+    /// Resolves a model with Balanced's endpoint and key, as far as it has none, if it has Balanced's provider.
+    fn like_balanced(
+        &self,
+        model_key: &ModelKey,
+        provider: Provider,
+        balanced: &TierSettings,
+    ) -> Result<TierSettings, LlmConfigError> {
+        if provider != balanced.provider {
+            return self.standalone(model_key, provider);
+        }
+        let [endpoint, key, model] = Field::CONNECTION.map(|field| self.own(model_key, field));
         let balanced_key = balanced.api_key.as_ref().map(|value| Setting {
             name: balanced.names.api_key.clone().into_owned(),
             value: value.clone(),
@@ -187,21 +274,22 @@ impl DiscoveredSettings {
         // Balanced's key goes to Balanced's endpoint only.
         let key = key.or(balanced_key.as_ref().filter(|_| endpoint.is_none()));
         let text = endpoint.map_or(balanced.endpoint.as_str(), Setting::text);
-        self.model(model_key, text, [endpoint, key, model], None).map(Some)
+        self.model(model_key, provider, text, [endpoint, key, model], None)
     }
 
-    /// Checks the settings of a model, given in the order of [`Field::ALL`]. `endpoint` is its resolved endpoint,
+    /// Checks the settings of a model, given in the order of [`Field::CONNECTION`]. `endpoint` is its resolved endpoint,
     /// whatever its origin.
     fn model(
         &self,
         model_key: &ModelKey,
+        provider: Provider,
         endpoint: &str,
         settings: [Option<&Setting>; 3],
         default_model: Option<&str>,
     ) -> Result<TierSettings, LlmConfigError> {
         let name = |field: Field| match settings[field as usize] {
             Some(setting) => setting.name.clone(),
-            None => self.to_set(model_key, field),
+            None => self.to_set(model_key, field, provider, endpoint),
         };
         let [_, key, model] = settings;
         let Some(url) = base_url(endpoint, &[]) else {
@@ -220,6 +308,7 @@ impl DiscoveredSettings {
             return Err(LlmConfigError::NoModel { setting });
         };
         Ok(TierSettings {
+            provider,
             endpoint: endpoint.to_owned(),
             api_key: key.map(|key| key.value.clone()),
             model: model.to_owned(),
@@ -232,11 +321,13 @@ impl DiscoveredSettings {
     }
 
     /// Returns the name of the variable to set, from the family of variables that the user uses already.
-    fn to_set(&self, model_key: &ModelKey, field: Field) -> String {
-        let uses_openai = self.settings.keys().all(|(_, _, origin)| *origin == Origin::OpenAi);
-        match *model_key == ModelKey::BALANCED && uses_openai {
-            true => field.openai_variable().to_owned(),
-            false => field.variable(model_key),
+    fn to_set(&self, model_key: &ModelKey, field: Field, provider: Provider, endpoint: &str) -> String {
+        let uses_variables = *model_key == ModelKey::BALANCED && self.settings.is_empty();
+        // Every model at Anthropic itself takes this key if it has none of its own.
+        let takes_variable = provider == Provider::Anthropic && field == Field::ApiKey && provider.is_home(endpoint);
+        match provider.variable(field).filter(|_| uses_variables || takes_variable) {
+            Some(variable) => variable.to_owned(),
+            None => field.variable(model_key),
         }
     }
 }
@@ -264,8 +355,4 @@ fn origin(setting: &config::Setting) -> Origin {
 
 fn setting(found: Option<(Origin, &Setting)>) -> Option<&Setting> {
     found.map(|(_, setting)| setting)
-}
-
-fn is_openai(endpoint: &str) -> bool {
-    base_url(endpoint, &[]).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some("api.openai.com"))
 }

@@ -1,24 +1,30 @@
 //! Settings of the models and of the gateway in front of them: the section `LLM` of a [`Config`], and the variables
-//! that OpenAI's own tools know.
+//! that the tools of OpenAI and of Anthropic know.
 //!
 //! Each setting is looked for in this order:
 //!
-//! 1. `ROCKBOT_LLM__BALANCED__ENDPOINT`, `…__APIKEY`, `…__MODELID`, and the same for `LOW` and `HIGH`
+//! 1. `ROCKBOT_LLM__BALANCED__PROVIDER`, `…__ENDPOINT`, `…__APIKEY`, `…__MODELID`, and the same for `LOW` and `HIGH`
 //! 2. the same without the prefix: `LLM__Balanced__Endpoint`
-//! 3. for Balanced: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`
-//! 4. files: `LLM.Balanced.Endpoint`, `…ApiKey`, `…ModelId`
+//! 3. for Balanced: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`, or the same with `ANTHROPIC_`
+//! 4. files: `LLM.Balanced.Provider`, `…Endpoint`, `…ApiKey`, `…ModelId`
 //!
 //! `LLM.Endpoint` and so on mean Balanced too, in files and in the environment. Names are not case-sensitive; an empty
-//! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key.
+//! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key, if it has Balanced's provider.
+//!
+//! `Provider` is `openai`, the default, for OpenAI and all compatible servers, or `anthropic`, see [`Provider`]; the
+//! tiers may mix them. A tier that names neither provider nor endpoint has Balanced's provider. Balanced without a
+//! provider is Anthropic's if only the variables of Anthropic name a key or an endpoint. A tier with another provider
+//! than Balanced's uses the variables of that provider for what it lacks, so `LLM.High.Provider = "anthropic"` and
+//! `ANTHROPIC_API_KEY` are enough; at Anthropic itself the model is [`DEFAULT_ANTHROPIC_MODEL`] if none is set.
 //!
 //! `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another endpoint that a file or a
-//! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. A flat `LLM.ApiKey` of a file never goes to
-//! a `LLM.Balanced.Endpoint` of the same file.
+//! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. The same holds for `ANTHROPIC_API_KEY`. A
+//! flat `LLM.ApiKey` of a file never goes to a `LLM.Balanced.Endpoint` of the same file.
 //!
-//! `LLM.Fallbacks.{name}` holds `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another one fails,
-//! in the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the same of a model that makes
-//! vectors of texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go to its
-//! endpoint, so without this section no server is asked. The settings of the gateway stand beside the tiers, see
+//! `LLM.Fallbacks.{name}` holds `Provider`, `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another
+//! one fails, in the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the last three of a model
+//! that makes vectors of texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go
+//! to its endpoint, so without this section no server is asked. The settings of the gateway stand beside the tiers, see
 //! [`GatewaySettings`]:
 //!
 //! | setting | default |
@@ -50,6 +56,7 @@
 mod discovered;
 mod gateway;
 mod model_key;
+mod provider;
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +69,7 @@ use rockbot_core::chat::ModelTier;
 use rockbot_core::config::Config;
 
 pub use self::gateway::GatewaySettings;
+pub use self::provider::Provider;
 pub use crate::error::LlmConfigError;
 
 use self::discovered::DiscoveredSettings;
@@ -72,6 +80,12 @@ pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
 
 /// The model when only a key is set.
 pub const DEFAULT_MODEL: &str = "gpt-4.1-mini";
+
+/// The endpoint of Anthropic's models when only a key is set.
+pub const DEFAULT_ANTHROPIC_ENDPOINT: &str = "https://api.anthropic.com";
+
+/// The model of Anthropic when only a key is set.
+pub const DEFAULT_ANTHROPIC_MODEL: &str = "claude-sonnet-4-6";
 
 /// The models to use: one for the ordinary case, others for lower and higher tiers if wanted.
 #[derive(Debug, Clone)]
@@ -90,6 +104,8 @@ pub struct LlmSettings {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TierSettings {
+    /// The wire dialect of the server.
+    pub provider: Provider,
     /// The server's base URL.
     pub endpoint: String,
     /// The key, unless the server needs none.
@@ -104,6 +120,7 @@ impl fmt::Debug for TierSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let endpoint = self.endpoint.split('?').next();
         f.debug_struct("TierSettings")
+            .field("provider", &self.provider)
             .field("endpoint", &endpoint.unwrap_or_default())
             .field("has_api_key", &self.api_key.is_some())
             .field("model", &self.model)

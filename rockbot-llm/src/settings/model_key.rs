@@ -34,28 +34,26 @@ pub(super) enum Field {
     Endpoint,
     ApiKey,
     ModelId,
+    Provider,
 }
 
 impl Field {
-    pub(super) const ALL: [Self; 3] = [Self::Endpoint, Self::ApiKey, Self::ModelId];
+    /// The fields that every model has, in the order of their discriminants.
+    pub(super) const CONNECTION: [Self; 3] = [Self::Endpoint, Self::ApiKey, Self::ModelId];
+
+    /// The fields of a chat model.
+    pub(super) const CHAT: [Self; 4] = [Self::Endpoint, Self::ApiKey, Self::ModelId, Self::Provider];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "Endpoint",
             Self::ApiKey => "ApiKey",
             Self::ModelId => "ModelId",
+            Self::Provider => "Provider",
         }
     }
 
     pub(super) fn variable(self, key: &ModelKey) -> String {
         format!("ROCKBOT_LLM__{}__{}", key.variables(), self.name()).to_ascii_uppercase()
-    }
-
-    pub(super) fn openai_variable(self) -> &'static str {
-        match self {
-            Self::Endpoint => "OPENAI_BASE_URL",
-            Self::ApiKey => "OPENAI_API_KEY",
-            Self::ModelId => "OPENAI_MODEL",
-        }
     }
 }

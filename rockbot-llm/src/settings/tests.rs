@@ -447,3 +447,121 @@ fn what_is_wrong_with_the_gateway_is_named() {
         "`LLM.Gateway.Retries`",
     );
 }
+
+/// The tiers that these settings lead to, Balanced first, as `provider endpoint key model`.
+#[track_caller]
+fn check_providers(file: Option<&str>, variables: &[(&str, &str)], expected: &[&str]) {
+    let settings = read(file, variables).unwrap();
+    let tiers = [Some(&settings.balanced), settings.low.as_ref(), settings.high.as_ref()];
+    let tiers = tiers.map(|tier| {
+        tier.map_or("-".into(), |tier| {
+            format!("{} {}", tier.provider.name(), describe(tier))
+        })
+    });
+    assert_eq!(tiers, expected);
+}
+
+const ANTHROPIC: &str = "anthropic https://api.anthropic.com ant claude-sonnet-4-6";
+
+#[test]
+fn a_key_of_anthropic_is_enough() {
+    check_providers(None, &[("ANTHROPIC_API_KEY", "ant")], &[ANTHROPIC, "-", "-"]);
+    let all = [
+        ("ANTHROPIC_API_KEY", "ant"),
+        ("ANTHROPIC_BASE_URL", "http://h"),
+        ("ANTHROPIC_MODEL", "m"),
+    ];
+    check_providers(None, &all, &["anthropic http://h ant m", "-", "-"]);
+    // A name of a model alone may be meant for another program.
+    check_error(
+        None,
+        &all[2..],
+        "no model is configured: set OPENAI_API_KEY (and OPENAI_MODEL), or ANTHROPIC_API_KEY",
+    );
+    check_error(None, &all[1..2], "ANTHROPIC_MODEL is not set");
+    let both = [("ANTHROPIC_API_KEY", "ant"), ("OPENAI_API_KEY", "oai")];
+    let openai = format!("openai {DEFAULT_ENDPOINT} oai {DEFAULT_MODEL}");
+    check_providers(None, &both, &[&openai, "-", "-"]);
+    let chosen = [both[0], both[1], ("ROCKBOT_LLM__BALANCED__PROVIDER", "Anthropic")];
+    check_providers(None, &chosen, &[ANTHROPIC, "-", "-"]);
+    let named = r#"{"LLM": {"ModelId": "claude-x"}}"#;
+    let expected = "anthropic https://api.anthropic.com ant claude-x";
+    check_providers(Some(named), &both[..1], &[expected, "-", "-"]);
+}
+
+#[test]
+fn tiers_may_mix_providers() {
+    let file = r#"{"LLM": {
+        "Balanced": {"Endpoint": "http://local/v1", "ModelId": "large"},
+        "Low": {"ModelId": "small"},
+        "High": {"Provider": "ANTHROPIC", "ModelId": "claude-x"}
+    }}"#;
+    let local = ["openai http://local/v1 - large", "openai http://local/v1 - small"];
+    let high = "anthropic https://api.anthropic.com ant claude-x";
+    let key = [("ANTHROPIC_API_KEY", "ant"), ("ANTHROPIC_MODEL", "other")];
+    check_providers(Some(file), &key, &[local[0], local[1], high]);
+    check_error(Some(file), &[], "ANTHROPIC_API_KEY is not set");
+
+    let file = r#"{"LLM": {
+        "Provider": "anthropic", "ApiKey": "ant",
+        "Low": {"ModelId": "small"},
+        "High": {"Endpoint": "http://local/v1", "ModelId": "large"}
+    }}"#;
+    let low = "anthropic https://api.anthropic.com ant small";
+    check_providers(
+        Some(file),
+        &[("OPENAI_API_KEY", "oai")],
+        &[ANTHROPIC, low, "openai http://local/v1 - large"],
+    );
+}
+
+#[test]
+fn a_key_of_anthropic_goes_only_to_anthropic() {
+    let file = r#"{"LLM": {"Provider": "anthropic", "Endpoint": "https://proxy", "ModelId": "m"}}"#;
+    check_error(
+        Some(file),
+        &[("ANTHROPIC_API_KEY", SECRET)],
+        "ROCKBOT_LLM__BALANCED__APIKEY is not set",
+    );
+    let file = r#"{"LLM": {"Provider": "anthropic", "ApiKey": "file-key", "ModelId": "m"}}"#;
+    check_providers(
+        Some(file),
+        &[("ANTHROPIC_BASE_URL", "http://h")],
+        &["anthropic http://h - m", "-", "-"],
+    );
+    let high =
+        r#"{"LLM": {"Endpoint": "http://local/v1", "ApiKey": "k", "ModelId": "m", "High": {"Provider": "anthropic"}}}"#;
+    check_error(
+        Some(high),
+        &[("OPENAI_API_KEY", SECRET)],
+        "ANTHROPIC_API_KEY is not set",
+    );
+}
+
+#[test]
+fn an_unknown_provider_is_refused_with_the_known_ones() {
+    let file = |tier: &str| format!(r#"{{"LLM": {{"ApiKey": "k", "{tier}": {{"Provider": "sk-very-secret"}}}}}}"#);
+    for tier in ["Balanced", "High"] {
+        let error = read(Some(&file(tier)), &[]).unwrap_err();
+        assert!(matches!(error, LlmConfigError::UnknownProvider { .. }), "{error}");
+        let expected = format!("LLM.{tier}.Provider");
+        check_error(Some(&file(tier)), &[], &expected);
+        check_error(Some(&file(tier)), &[], "must be one of these: openai, anthropic");
+    }
+}
+
+#[test]
+fn embeddings_never_go_to_anthropic() {
+    let file = r#"{"LLM": {"Provider": "anthropic", "ApiKey": "ant", "Embeddings": {"ModelId": "vectors"}}}"#;
+    let config = |variables: &[(&'static str, &'static str)]| {
+        Config::new()
+            .with_text("a.json", file)
+            .unwrap()
+            .with_variables(variables.iter().copied())
+    };
+    let embeddings = TierSettings::of_embeddings(&config(&[("OPENAI_API_KEY", "oai")]))
+        .unwrap()
+        .unwrap();
+    assert_eq!(describe(&embeddings), format!("{DEFAULT_ENDPOINT} oai vectors"));
+    TierSettings::of_embeddings(&config(&[])).unwrap_err();
+}

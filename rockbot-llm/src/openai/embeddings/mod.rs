@@ -18,15 +18,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::builder::OpenAiBuilder;
 use super::dialect::{EMBEDDINGS_PATH, OPENAI};
 use crate::error::LlmConfigError;
-use crate::http::{Connection, Fault, has_type, is_error, quoted};
+use crate::http::{ClientBuilder, Connection, Fault, has_type, is_error, quoted};
 use crate::retry::trying;
 use crate::settings::TierSettings;
 
 /// Builds an [`OpenAiEmbeddings`].
-pub type OpenAiEmbeddingsBuilder = OpenAiBuilder<EmbeddingOptions>;
+pub type OpenAiEmbeddingsBuilder = ClientBuilder<EmbeddingOptions>;
 
 /// The options that only a client of embeddings has.
 #[derive(Debug)]

@@ -1,37 +1,38 @@
-//! The options that the clients of chats and of embeddings share.
+//! The builder that all clients of model servers share.
 
 use std::fmt;
 use std::time::Duration;
 
 use rockbot_core::Secret;
 
-use crate::http::{ConnectionOptions, ExtraHeader, SettingNames};
+use super::{ConnectionOptions, ExtraHeader, SettingNames};
+use crate::settings::TierSettings;
 
-/// A builder of a client of an OpenAI-compatible server. The order of the calls does not matter.
+/// A builder of a client of a model server. The order of the calls does not matter.
 ///
-/// `O` holds the options that only one kind of client has: see [`OpenAiChatBuilder`](crate::OpenAiChatBuilder) and
-/// [`OpenAiEmbeddingsBuilder`](crate::OpenAiEmbeddingsBuilder).
+/// `O` holds the options that only one kind of client has: see [`OpenAiChatBuilder`](crate::OpenAiChatBuilder),
+/// [`OpenAiEmbeddingsBuilder`](crate::OpenAiEmbeddingsBuilder) and [`AnthropicChatBuilder`](crate::AnthropicChatBuilder).
 #[must_use]
-pub struct OpenAiBuilder<O> {
-    pub(super) connection: ConnectionOptions,
-    pub(super) options: O,
+pub struct ClientBuilder<O> {
+    pub(crate) connection: ConnectionOptions,
+    pub(crate) options: O,
 }
 
-impl<O> fmt::Debug for OpenAiBuilder<O> {
+impl<O> fmt::Debug for ClientBuilder<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiBuilder")
+        f.debug_struct("ClientBuilder")
             .field("model", &self.connection.model)
             .finish_non_exhaustive()
     }
 }
 
-impl<O> OpenAiBuilder<O> {
-    pub(super) fn with(endpoint: String, model: String, options: O) -> Self {
+impl<O> ClientBuilder<O> {
+    pub(crate) fn with(endpoint: String, model: String, options: O) -> Self {
         let connection = ConnectionOptions::new(endpoint, model);
         Self { connection, options }
     }
 
-    /// Sets the key, sent as `Authorization: Bearer …`. Without one no such header is sent.
+    /// Sets the key, sent as `Authorization: Bearer …`, or as `x-api-key` to Anthropic. Without one no such header is sent.
     pub fn api_key(mut self, key: Secret) -> Self {
         self.connection.api_key = Some(key);
         self
@@ -81,6 +82,15 @@ impl<O> OpenAiBuilder<O> {
     pub fn setting_names(mut self, names: SettingNames) -> Self {
         self.connection.names = names;
         self
+    }
+
+    /// Sets the key and the names of the settings.
+    pub(crate) fn settings(self, settings: &TierSettings) -> Self {
+        let builder = self.setting_names(settings.names.clone());
+        match &settings.api_key {
+            Some(key) => builder.api_key(key.clone()),
+            None => builder,
+        }
     }
 
     fn add_header(&mut self, name: String, value: Secret, is_secret: bool) {

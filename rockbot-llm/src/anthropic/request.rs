@@ -1,0 +1,238 @@
+//! The request as the Messages API wants it, written straight into bytes.
+
+use std::borrow::Cow;
+
+use rockbot_core::CallId;
+use rockbot_core::chat::{ChatMessage, ChatRequest, ToolCall, ToolChoice};
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Block, BlockContent, Conversation, WireMessage};
+use super::shape::ShapeTool;
+use super::tools::{CACHE_MARK, has_calls, push_tools};
+use crate::http::{push_text, sendable_name};
+
+/// The options of a client that shape its requests.
+#[derive(Debug, Clone)]
+pub(super) struct RequestOptions {
+    /// Maximum number of tokens of an answer, if the request sets none.
+    pub(super) max_tokens: u32,
+    /// Number of tokens that the model may think for, beside those of the answer; `None` if it does not think.
+    pub(super) thinking_budget: Option<u32>,
+    /// `true` if the server is asked to cache what the next request begins with.
+    pub(super) is_cached: bool,
+    /// `true` if the version of the API accepts a temperature.
+    pub(super) has_temperature: bool,
+}
+
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole. Unset members are left out.
+pub(super) fn body(
+    model: &str,
+    request: &ChatRequest,
+    shape: Option<&ShapeTool>,
+    options: &RequestOptions,
+    is_streamed: bool,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let conversation = Conversation::new(&request.messages, options.is_cached);
+    let settings = settings(model, request, shape, options, is_streamed, &conversation);
+    let mut body = Vec::with_capacity(expected_size(request));
+    serde_json::to_writer(&mut body, &settings)?;
+    // The rest goes in front of the closing brace.
+    body.pop();
+    push_system(&mut body, &conversation.system, options.is_cached);
+    body.extend_from_slice(b",\"messages\":[");
+    for (index, message) in conversation.messages.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        push_message(&mut body, message);
+    }
+    body.push(b']');
+    push_tools(&mut body, request, shape, options.is_cached)?;
+    body.push(b'}');
+    Ok(body)
+}
+
+fn expected_size(request: &ChatRequest) -> usize {
+    let parts = request.messages.iter().flat_map(|message| &message.content);
+    let text: usize = parts.map(|part| part.text.len() + part.text.len() / 16).sum();
+    512 + text + 160 * request.messages.len() + request.tools.json().len()
+}
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+fn settings<'a>(
+    model: &'a str,
+    request: &ChatRequest,
+    shape: Option<&ShapeTool>,
+    options: &RequestOptions,
+    is_streamed: bool,
+    conversation: &Conversation<'_>,
+) -> Settings<'a> {
+    let max_tokens = request.max_output_tokens.unwrap_or(options.max_tokens).max(1);
+    let tool_choice = tool_choice(request, shape);
+    let is_forced = tool_choice.as_ref().is_some_and(|choice| choice["type"] != "none");
+    // The server refuses thoughts before a call that it must make.
+    let budget = options
+        .thinking_budget
+        .filter(|_| !is_forced && conversation.may_think());
+    let temperature = request.temperature.filter(|temperature| temperature.is_finite());
+    Settings {
+        model,
+        // The server counts thoughts among the answer's tokens.
+        max_tokens: max_tokens.saturating_add(budget.unwrap_or(0)),
+        // It goes up to 2 with other providers. A model that thinks accepts none.
+        temperature: temperature
+            .filter(|_| options.has_temperature && budget.is_none())
+            .map(|temperature| temperature.clamp(0.0, 1.0)),
+        thinking: budget.map(|budget| json!({ "type": "enabled", "budget_tokens": budget })),
+        tool_choice,
+        stream: is_streamed.then_some(true),
+    }
+}
+
+/// Returns the member `tool_choice`, which the server accepts only beside tools. `Auto` is left out: it is the default.
+fn tool_choice(request: &ChatRequest, shape: Option<&ShapeTool>) -> Option<Value> {
+    if let Some(shape) = shape {
+        return Some(match &request.tool_choice {
+            ToolChoice::Tool(name) if !shape.is_only => named(name.as_str(), false),
+            _ if shape.is_only => named(&shape.name, true),
+            _ => json!({ "type": "any" }),
+        });
+    }
+    if request.tools.is_empty() {
+        return has_calls(request).then(|| json!({ "type": "none" }));
+    }
+    match &request.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({ "type": "none" })),
+        ToolChoice::Required => Some(json!({ "type": "any" })),
+        ToolChoice::Tool(name) => Some(named(name.as_str(), false)),
+    }
+}
+
+fn named(name: &str, is_alone: bool) -> Value {
+    let mut choice = json!({ "type": "tool", "name": name });
+    if is_alone {
+        choice["disable_parallel_tool_use"] = true.into();
+    }
+    choice
+}
+
+/// Appends the member `system`: one text of all of the host's messages, with a blank line between two.
+fn push_system(body: &mut Vec<u8>, messages: &[&ChatMessage], is_cached: bool) {
+    if messages.is_empty() {
+        return;
+    }
+    body.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
+    let texts = messages.iter().enumerate().flat_map(|(index, message)| {
+        let separator = (index > 0).then_some("\n\n");
+        separator.into_iter().chain(texts(message))
+    });
+    push_text(body, texts);
+    if is_cached {
+        body.extend_from_slice(CACHE_MARK);
+    }
+    body.extend_from_slice(b"}]");
+}
+
+fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>) {
+    let head: &[u8] = match message.is_user {
+        true => b"{\"role\":\"user\",\"content\":[",
+        false => b"{\"role\":\"assistant\",\"content\":[",
+    };
+    body.extend_from_slice(head);
+    for (index, block) in message.blocks.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        push_block(body, block);
+    }
+    body.extend_from_slice(b"]}");
+}
+
+fn push_block(body: &mut Vec<u8>, block: &Block<'_>) {
+    match &block.content {
+        BlockContent::Thinking(raw) => return body.extend_from_slice(raw.get().as_bytes()),
+        BlockContent::Text(message) => push_text_block(body, texts(message)),
+        BlockContent::Orphan(message) => {
+            push_text_block(
+                body,
+                ["Result of an earlier tool call:\n"].into_iter().chain(texts(message)),
+            );
+        }
+        BlockContent::Opening => push_text_block(body, ["[The conversation begins here.]"]),
+        BlockContent::Call(call) => push_call(body, call),
+        BlockContent::Result(call, message) => push_result(body, call, *message),
+    }
+    if block.is_marked {
+        body.extend_from_slice(CACHE_MARK);
+    }
+    body.push(b'}');
+}
+
+fn push_text_block<'a>(body: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a str>) {
+    body.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+    push_text(body, parts);
+}
+
+fn push_call(body: &mut Vec<u8>, call: &ToolCall) {
+    body.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
+    push_text(body, [&*sendable_id(&call.id)]);
+    body.extend_from_slice(b",\"name\":");
+    push_text(body, [&*sendable_name(&call.name)]);
+    body.extend_from_slice(b",\"input\":");
+    body.extend_from_slice(sendable_input(&call.arguments).as_bytes());
+}
+
+fn push_result(body: &mut Vec<u8>, call: &CallId, message: Option<&ChatMessage>) {
+    body.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
+    push_text(body, [&*sendable_id(call)]);
+    let Some(message) = message else {
+        return body.extend_from_slice(b",\"is_error\":true,\"content\":\"No result was recorded for this call.\"");
+    };
+    if texts(message).any(|text| !text.is_empty()) {
+        body.extend_from_slice(b",\"content\":");
+        push_text(body, texts(message));
+    }
+}
+
+fn texts(message: &ChatMessage) -> impl Iterator<Item = &str> {
+    message.content.iter().map(|part| part.text.as_str())
+}
+
+/// Returns an id that the server accepts. Other providers, whose calls may stand in the history, use more characters.
+fn sendable_id(id: &CallId) -> Cow<'_, str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    match id.as_str() {
+        "" => Cow::Borrowed("_"),
+        id if id.chars().all(is_allowed) => Cow::Borrowed(id),
+        id => Cow::Owned(id.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()),
+    }
+}
+
+/// Returns arguments as the JSON object that the server wants; other text is quoted inside of one.
+fn sendable_input(arguments: &str) -> Cow<'_, str> {
+    let is_object = arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+    match arguments.trim() {
+        "" => Cow::Borrowed("{}"),
+        _ if is_object => Cow::Borrowed(arguments),
+        _ => {
+            let quoted = Map::from_iter([("malformed".to_owned(), Value::from(arguments))]);
+            Cow::Owned(Value::from(quoted).to_string())
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! The requests of the client against a server that is as strict as the API, and what it makes of recorded answers.
+
+use std::sync::Arc;
+
+use rockbot_core::CallContext;
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse, ContextReason, FinishReason, OutputSchema,
+    Reasoning, ToolCall, ToolChoice,
+};
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::rules::refusal;
+use super::{AnthropicChat, AnthropicChatBuilder};
+use crate::fixture::{Reply, Server};
+
+const KEY: &str = "sk-ant-very-secret";
+
+const YES: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-1","stop_reason":"end_turn",
+    "stop_sequence":null,"content":[{"type":"text","text":"yes"}],"usage":{"input_tokens":9,"output_tokens":5}}"#;
+
+/// A server that answers `body`, or refuses as the API does.
+async fn server(body: &'static str) -> Server {
+    Server::answering(async move |request| match refusal(&request) {
+        None => Reply::json(200, body),
+        Some(refusal) => {
+            let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": refusal}});
+            Reply::json(400, &error.to_string())
+        }
+    })
+    .await
+}
+
+fn builder(server: &Server) -> AnthropicChatBuilder {
+    AnthropicChat::builder(server.endpoint(), "claude")
+        .api_key(KEY.into())
+        .max_attempts(1)
+}
+
+fn call(request: ChatRequest) -> ChatCall {
+    ChatCall {
+        request: request.into(),
+        deltas: None,
+        cx: CallContext::new("s"),
+    }
+}
+
+/// Asks `request`, and returns the answer and the body that was sent.
+async fn ask(
+    request: ChatRequest,
+    answer: &'static str,
+    change: impl FnOnce(AnthropicChatBuilder) -> AnthropicChatBuilder,
+) -> (Result<ChatResponse, ChatError>, Value) {
+    let server = server(answer).await;
+    let client = change(builder(&server)).build().unwrap();
+    let answer = client.chat(call(request)).await;
+    let request = server.requests().remove(0);
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    (answer, serde_json::from_str(body).unwrap())
+}
+
+/// Checks that the API accepts `request`, and returns the body that was sent.
+async fn sent(request: ChatRequest) -> Value {
+    let (answer, body) = ask(request, YES, |builder| builder).await;
+    assert_eq!(answer.unwrap().text, "yes", "{body:#}");
+    body
+}
+
+/// Checks that a conversation is sent as `expected`, without regard to marks.
+#[track_caller]
+fn check_messages(body: &Value, expected: &Value) {
+    let text = body["messages"]
+        .to_string()
+        .replace(r#""cache_control":{"type":"ephemeral"},"#, "");
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), *expected);
+}
+
+fn tools() -> ToolView {
+    /// Tells the time.
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Now {}
+    let registry = InMemoryToolRegistry::new();
+    for name in ["now", "today"] {
+        let tool = tool(name, async |_: Now| "noon");
+        registry.register(&Owner::new("test"), tool).unwrap();
+    }
+    registry.snapshot().view().clone()
+}
+
+fn tool_call(id: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: id.into(),
+        name: "now".into(),
+        arguments: arguments.into(),
+    }
+}
+
+fn calls(ids: &[&str]) -> ChatMessage {
+    ChatMessage::calls(String::new(), ids.iter().map(|id| tool_call(id, "{}")).collect())
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn call_block(id: &str, input: &Value) -> Value {
+    json!({"type": "tool_use", "id": id, "name": "now", "input": input})
+}
+
+fn result(id: &str, text: &str) -> Value {
+    json!({"type": "tool_result", "tool_use_id": id, "content": text})
+}
+
+fn user(blocks: &[Value]) -> Value {
+    json!({"role": "user", "content": blocks})
+}
+
+fn assistant(blocks: &[Value]) -> Value {
+    json!({"role": "assistant", "content": blocks})
+}
+
+#[tokio::test]
+async fn a_request_has_its_key_its_version_and_a_limit() {
+    let server = server(YES).await;
+    let endpoint = server.endpoint().replace("/v1", "");
+    for endpoint in [endpoint.clone(), endpoint.clone() + "/v1/", endpoint + "/v1/messages"] {
+        let client = AnthropicChat::builder(endpoint, "claude")
+            .api_key(KEY.into())
+            .build()
+            .unwrap();
+        client
+            .chat(call(ChatRequest::new([ChatMessage::user("hi")])))
+            .await
+            .unwrap();
+    }
+    for request in server.requests() {
+        for line in [&format!("x-api-key: {KEY}"), "anthropic-version: 2023-06-01"] {
+            assert!(request.contains(&format!("\r\n{line}\r\n")), "{request}");
+        }
+        let mark = r#","cache_control":{"type":"ephemeral"}"#;
+        let body = format!(
+            r#"{{"model":"claude","max_tokens":8192,"messages":[{{"role":"user","content":[{{"type":"text","text":"hi"{mark}}}]}}]}}"#
+        );
+        assert!(request.ends_with(&body), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn every_knob_has_its_name() {
+    let request = ChatRequest {
+        tools: tools(),
+        tool_choice: ToolChoice::Required,
+        max_output_tokens: Some(9),
+        temperature: Some(1.7),
+        ..ChatRequest::new([
+            ChatMessage::system("Be brief."),
+            ChatMessage::user("hi"),
+            ChatMessage::system("Be kind."),
+        ])
+    };
+    let mark = json!({"type": "ephemeral"});
+    let expected = json!({
+        "model": "claude",
+        "max_tokens": 9,
+        "temperature": 1.0,
+        "tool_choice": {"type": "any"},
+        "system": [{"type": "text", "text": "Be brief.\n\nBe kind.", "cache_control": mark}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": mark}]}],
+        "tools": [
+            {"name": "now", "description": "Tells the time.", "input_schema": {"type": "object"}},
+            {"name": "today", "description": "Tells the time.", "input_schema": {"type": "object"}, "cache_control": mark},
+        ],
+    });
+    assert_eq!(sent(request.clone()).await, expected);
+    let (answer, body) = ask(request, YES, |builder| {
+        builder.api_version("2026-10-21").prompt_caching(false)
+    })
+    .await;
+    answer.unwrap();
+    assert_eq!(body.get("temperature"), None);
+    assert!(!body.to_string().contains("cache_control"));
+}
+
+#[tokio::test]
+async fn a_choice_is_sent_only_beside_tools() {
+    let choice = async |tools, tool_choice| {
+        let request = ChatRequest {
+            tools,
+            tool_choice,
+            ..ChatRequest::new([ChatMessage::user("hi")])
+        };
+        sent(request).await["tool_choice"].clone()
+    };
+    assert_eq!(choice(tools(), ToolChoice::Auto).await, Value::Null);
+    assert_eq!(choice(tools(), ToolChoice::None).await, json!({"type": "none"}));
+    let named = ToolChoice::Tool("today".into());
+    assert_eq!(
+        choice(tools(), named.clone()).await,
+        json!({"type": "tool", "name": "today"})
+    );
+    assert_eq!(choice(ToolView::default(), named).await, Value::Null);
+}
+
+#[tokio::test]
+async fn roles_alternate_and_results_stand_first() {
+    let body = sent(ChatRequest {
+        tools: tools(),
+        ..ChatRequest::new([
+            ChatMessage::user("a"),
+            ChatMessage::user("b"),
+            ChatMessage::assistant("c"),
+            calls(&["1", "2"]),
+            ChatMessage::tool("1".into(), "one"),
+            ChatMessage::user("and?"),
+            ChatMessage::tool("2".into(), ""),
+            ChatMessage::assistant("d"),
+            ChatMessage::user("e"),
+        ])
+    })
+    .await;
+    let empty = json!({"type": "tool_result", "tool_use_id": "2"});
+    let expected = json!([
+        user(&[text("a"), text("b")]),
+        assistant(&[text("c"), call_block("1", &json!({})), call_block("2", &json!({}))]),
+        user(&[result("1", "one"), empty, text("and?")]),
+        assistant(&[text("d")]),
+        user(&[text("e")]),
+    ]);
+    check_messages(&body, &expected);
+}
+
+#[tokio::test]
+async fn a_shortened_conversation_is_still_accepted() {
+    let body = sent(ChatRequest::new([
+        ChatMessage::tool("0".into(), "lost"),
+        ChatMessage::tool("00".into(), ""),
+        calls(&["1", "2"]),
+        ChatMessage::tool("2".into(), "two"),
+        ChatMessage::tool("2".into(), "again"),
+        ChatMessage::user(" \n"),
+        ChatMessage::assistant(""),
+        calls(&["3"]),
+    ]))
+    .await;
+    let missing = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "is_error": true, "content": "No result was recorded for this call."});
+    let expected = json!([
+        user(&[text("Result of an earlier tool call:\nlost")]),
+        assistant(&[call_block("1", &json!({})), call_block("2", &json!({}))]),
+        user(&[
+            result("2", "two"),
+            missing("1"),
+            text("Result of an earlier tool call:\nagain")
+        ]),
+        assistant(&[call_block("3", &json!({}))]),
+        user(&[missing("3")]),
+    ]);
+    check_messages(&body, &expected);
+    assert_eq!(
+        body["tools"],
+        json!([{"name": "now", "input_schema": {"type": "object"}}])
+    );
+    assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    let opening = json!([user(&[text("[The conversation begins here.]")])]);
+    check_messages(&sent(ChatRequest::new([])).await, &opening);
+    let body = sent(ChatRequest::new([
+        ChatMessage::assistant("hello"),
+        ChatMessage::user("hi"),
+    ]))
+    .await;
+    check_messages(
+        &body,
+        &json!([opening[0], assistant(&[text("hello")]), user(&[text("hi")])]),
+    );
+}
+
+#[tokio::test]
+async fn calls_of_other_providers_are_made_acceptable() {
+    let strange = ToolCall {
+        name: "get weather()".into(),
+        ..tool_call("functions.now:0", r#"{"city": "Par"#)
+    };
+    let calls = vec![
+        strange,
+        tool_call("b", "[1]"),
+        tool_call("c", " "),
+        tool_call("d", r#" {"x": 1.50} "#),
+    ];
+    let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();
+    let results = ids.into_iter().map(|id| ChatMessage::tool(id, "ok"));
+    let messages = [ChatMessage::user("hi"), ChatMessage::calls("so".into(), calls)];
+    let body = sent(ChatRequest {
+        tools: tools(),
+        ..ChatRequest::new(messages.into_iter().chain(results))
+    })
+    .await;
+    let blocks = &body["messages"][1]["content"];
+    assert_eq!(
+        blocks[1],
+        json!({"type": "tool_use", "id": "functions_now_0", "name": "get_weather__", "input": {"malformed": "{\"city\": \"Par"}})
+    );
+    assert_eq!(blocks[2]["input"], json!({"malformed": "[1]"}));
+    assert_eq!(
+        [&blocks[3]["input"], &blocks[4]["input"]],
+        [&json!({}), &json!({"x": 1.5})]
+    );
+    assert_eq!(body["messages"][2]["content"][0], result("functions_now_0", "ok"));
+}
+
+#[tokio::test]
+async fn the_stable_beginning_is_marked_for_the_cache() {
+    let past = |message: ChatMessage| message.because(ContextReason::History);
+    let body = sent(ChatRequest {
+        tools: tools(),
+        ..ChatRequest::new([
+            ChatMessage::system("Be brief."),
+            past(ChatMessage::user("a")),
+            past(ChatMessage::assistant("b")),
+            ChatMessage::user("it is noon"),
+            ChatMessage::user("c"),
+            calls(&["1"]),
+            ChatMessage::tool("1".into(), "one"),
+        ])
+    })
+    .await;
+    let is_marked = |block: &Value| block.get("cache_control").is_some();
+    let messages = body["messages"].as_array().unwrap();
+    let blocks = messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().unwrap());
+    assert_eq!(
+        blocks.map(is_marked).collect::<Vec<_>>(),
+        [false, true, false, false, false, true]
+    );
+    assert!(is_marked(&body["system"][0]) && is_marked(&body["tools"][1]) && !is_marked(&body["tools"][0]));
+}
+
+fn thought(details: &str) -> Option<Reasoning> {
+    Some(Reasoning {
+        text: "hm".into(),
+        details: Some(Arc::from(RawValue::from_string(details.into()).unwrap())),
+    })
+}
+
+const SIGNED: &str = r#"{"type":"thinking","thinking":"hm","signature":"c2ln=="}"#;
+const REDACTED: &str = r#"{"type":"redacted_thinking","data":"eA=="}"#;
+
+#[tokio::test]
+async fn thoughts_are_kept_and_sent_back_unchanged() {
+    const ANSWER: &str = r#"{"content":[{"type":"thinking","thinking":"hm","signature":"c2ln=="},{"type":"redacted_thinking","data":"eA=="},
+        {"type":"tool_use","id":"toolu_1","name":"now","input":{}}],"stop_reason":"tool_use"}"#;
+    let request = ChatRequest {
+        tools: tools(),
+        temperature: Some(0.5),
+        ..ChatRequest::new([ChatMessage::user("hi")])
+    };
+    let (answer, body) = ask(request, ANSWER, |builder| builder.thinking_budget(2000)).await;
+    assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 2000}));
+    assert_eq!((&body["max_tokens"], body.get("temperature")), (&json!(10_192), None));
+    let answer = answer.unwrap();
+    assert_eq!(answer.reasoning, thought(&format!("[{SIGNED},{REDACTED}]")));
+
+    let next = [
+        ChatMessage::user("hi"),
+        answer.to_message(),
+        ChatMessage::tool("toolu_1".into(), "noon"),
+    ];
+    let request = ChatRequest {
+        tools: tools(),
+        ..ChatRequest::new(next)
+    };
+    let (answer, body) = ask(request, YES, |builder| builder.thinking_budget(2000)).await;
+    answer.unwrap();
+    let blocks = [SIGNED, REDACTED].map(|block| serde_json::from_str(block).unwrap());
+    let [signed, redacted]: [Value; 2] = blocks;
+    assert_eq!(
+        body["messages"][1],
+        assistant(&[signed, redacted, call_block("toolu_1", &json!({}))])
+    );
+    assert!(body.get("thinking").is_some());
+}
+
+#[tokio::test]
+async fn a_model_thinks_only_where_the_server_lets_it() {
+    let thinks = async |request: ChatRequest| {
+        let (answer, body) = ask(request, YES, |builder| builder.thinking_budget(1)).await;
+        answer.unwrap();
+        body.get("thinking").is_some()
+    };
+    let question = || ChatRequest {
+        tools: tools(),
+        ..ChatRequest::new([ChatMessage::user("hi")])
+    };
+    assert!(thinks(question()).await);
+    assert!(
+        !thinks(ChatRequest {
+            tool_choice: ToolChoice::Required,
+            ..question()
+        })
+        .await
+    );
+    assert!(
+        thinks(ChatRequest {
+            tool_choice: ToolChoice::None,
+            ..question()
+        })
+        .await
+    );
+    let mut others = calls(&["1"]);
+    others.reasoning = thought(r#"[{"type":"reasoning.text","text":"hm"}]"#);
+    let results = [ChatMessage::user("hi"), others, ChatMessage::tool("1".into(), "noon")];
+    assert!(
+        !thinks(ChatRequest {
+            tools: tools(),
+            ..ChatRequest::new(results)
+        })
+        .await
+    );
+}
+
+fn shaped(schema: Value) -> ChatRequest {
+    ChatRequest {
+        output: Some(OutputSchema {
+            name: "Answer".into(),
+            schema,
+        }),
+        ..ChatRequest::new([ChatMessage::user("hi")])
+    }
+}
+
+#[tokio::test]
+async fn a_shape_is_a_tool_whose_arguments_are_the_answer() {
+    const ANSWER: &str = r#"{"content":[{"type":"text","text":"Here:"},{"type":"tool_use","id":"1","name":"Answer","input":{"x": 1}}],
+        "stop_reason":"tool_use"}"#;
+    let schema = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
+    let (answer, body) = ask(shaped(schema.clone()), ANSWER, |builder| builder.thinking_budget(2000)).await;
+    let answer = answer.unwrap();
+    assert_eq!(
+        (answer.text.as_str(), answer.finish),
+        (r#"{"x": 1}"#, FinishReason::Stop)
+    );
+    assert!(answer.tool_calls.is_empty());
+    let forced = json!({"type": "tool", "name": "Answer", "disable_parallel_tool_use": true});
+    assert_eq!((&body["tool_choice"], body.get("thinking")), (&forced, None));
+    assert_eq!(body["tools"][0]["input_schema"], schema);
+}
+
+#[tokio::test]
+async fn a_list_is_wrapped_and_unwrapped() {
+    const ANSWER: &str = r#"{"content":[{"type":"tool_use","id":"1","name":"Answer","input":{"value": ["a"]}}],"stop_reason":"tool_use"}"#;
+    let (answer, _) = ask(shaped(json!({"type": "array"})), ANSWER, |builder| builder).await;
+    assert_eq!(answer.unwrap().text, r#"["a"]"#);
+}
+
+#[tokio::test]
+async fn tools_may_be_called_before_a_shaped_answer() {
+    const BOTH: &str = r#"{"content":[{"type":"tool_use","id":"1","name":"Answer","input":{"x":1}},
+        {"type":"tool_use","id":"toolu_2","name":"now","input":{}}],"stop_reason":"tool_use"}"#;
+    let request = ChatRequest {
+        tools: tools(),
+        ..shaped(json!({"type": "object"}))
+    };
+    let (answer, body) = ask(request.clone(), BOTH, |builder| builder).await;
+    assert_eq!(
+        answer.unwrap(),
+        ChatResponse {
+            provider: Some("anthropic".into()),
+            ..ChatResponse::calls([tool_call("toolu_2", "{}")])
+        }
+    );
+    assert_eq!(body["tool_choice"], json!({"type": "any"}));
+    let named = ChatRequest {
+        tool_choice: ToolChoice::Tool("today".into()),
+        ..request
+    };
+    let (answer, body) = ask(named, BOTH, |builder| builder).await;
+    answer.unwrap();
+    assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "today"}));
+}
+
+#[tokio::test]
+async fn errors_name_the_setting_and_never_the_key() {
+    let body = format!(
+        r#"{{"type":"error","error":{{"type":"authentication_error","message":"invalid {KEY}"}},"request_id":"r"}}"#
+    );
+    let server = Server::start([Reply::json(401, &body)]).await;
+    let client = builder(&server).build().unwrap();
+    let error = client
+        .chat(call(ChatRequest::new([ChatMessage::user("hi")])))
+        .await
+        .unwrap_err();
+    let expected = format!(
+        "`{}` refused the key (status 401): invalid [redacted]; check the client's api_key",
+        server.endpoint().replace("/v1", "")
+    );
+    assert_eq!(error.to_string(), expected);
+    assert!(!format!("{error:?} {client:?}").contains(KEY));
+}

@@ -1,0 +1,96 @@
+//! Providers: the wire dialects that a model may be asked in.
+
+use super::model_key::Field;
+use crate::error::LlmConfigError;
+use crate::http::base_url;
+
+/// The wire dialect of a model's server: the setting `Provider`.
+///
+/// ```
+/// use rockbot_core::config::Config;
+/// use rockbot_llm::{LlmSettings, Provider};
+///
+/// let config = Config::new().with_text("agent.toml", r#"
+///     [LLM.Balanced]
+///     Endpoint = "http://localhost:11434/v1"
+///     ModelId = "qwen3"
+///     [LLM.High]
+///     Provider = "anthropic"
+///     ApiKey = "sk-ant-1234"
+///     ModelId = "claude-opus-4-8"
+/// "#)?;
+/// let settings = LlmSettings::from_config(&config)?;
+/// assert_eq!(settings.balanced.provider, Provider::OpenAi);
+/// let high = settings.high.expect("it is set");
+/// assert_eq!((high.provider, high.endpoint.as_str()), (Provider::Anthropic, "https://api.anthropic.com"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
+pub enum Provider {
+    /// OpenAI, and all servers that are compatible with it: `openai`. The default.
+    #[default]
+    OpenAi,
+    /// Anthropic's Messages API: `anthropic`.
+    Anthropic,
+}
+
+impl Provider {
+    /// All providers.
+    pub const ALL: [Self; 2] = [Self::OpenAi, Self::Anthropic];
+
+    /// Returns the provider's name in settings: `openai` or `anthropic`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// Reads the value of the setting with the name `setting`, in any case.
+    pub(super) fn parse(value: &str, setting: &str) -> Result<Self, LlmConfigError> {
+        let named = |provider: &Self| provider.name().eq_ignore_ascii_case(value.trim());
+        let unknown = || LlmConfigError::UnknownProvider {
+            setting: setting.to_owned(),
+        };
+        Self::ALL.into_iter().find(named).ok_or_else(unknown)
+    }
+
+    /// Returns the endpoint when none is set.
+    pub(super) fn default_endpoint(self) -> &'static str {
+        match self {
+            Self::OpenAi => super::DEFAULT_ENDPOINT,
+            Self::Anthropic => super::DEFAULT_ANTHROPIC_ENDPOINT,
+        }
+    }
+
+    /// Returns the model when none is set and the endpoint is the provider's own.
+    pub(super) fn default_model(self) -> &'static str {
+        match self {
+            Self::OpenAi => super::DEFAULT_MODEL,
+            Self::Anthropic => super::DEFAULT_ANTHROPIC_MODEL,
+        }
+    }
+
+    /// Returns `true` if `endpoint` is a server of the provider itself, to which the key of its variable may go.
+    pub(super) fn is_home(self, endpoint: &str) -> bool {
+        let host = match self {
+            Self::OpenAi => "api.openai.com",
+            Self::Anthropic => "api.anthropic.com",
+        };
+        base_url(endpoint, &[]).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some(host))
+    }
+
+    /// Returns the environment variable of the provider's own tools for a field of a model's settings.
+    pub(super) fn variable(self, field: Field) -> Option<&'static str> {
+        Some(match (self, field) {
+            (Self::OpenAi, Field::Endpoint) => "OPENAI_BASE_URL",
+            (Self::OpenAi, Field::ApiKey) => "OPENAI_API_KEY",
+            (Self::OpenAi, Field::ModelId) => "OPENAI_MODEL",
+            (Self::Anthropic, Field::Endpoint) => "ANTHROPIC_BASE_URL",
+            (Self::Anthropic, Field::ApiKey) => "ANTHROPIC_API_KEY",
+            (Self::Anthropic, Field::ModelId) => "ANTHROPIC_MODEL",
+            (_, Field::Provider) => return None,
+        })
+    }
+}

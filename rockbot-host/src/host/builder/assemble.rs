@@ -51,6 +51,13 @@ impl ChatClient for NoModel {
 
 /// The parts from which the host is assembled.
 struct HostDeps {
+    turns: TurnDeps,
+    parts: Parts,
+    patterns: Patterns,
+}
+
+/// The part of it that the engine works with.
+struct TurnDeps {
     chat: Arc<dyn ChatClient>,
     prompt: Arc<SystemPrompt>,
     briefing: ResolvedBriefing,
@@ -58,8 +65,6 @@ struct HostDeps {
     memory: Arc<dyn ConversationMemory>,
     sources: Vec<Arc<dyn ContextSource>>,
     observers: Vec<Arc<dyn TurnObserver>>,
-    parts: Parts,
-    patterns: Patterns,
 }
 
 impl AgentHostBuilder {
@@ -104,18 +109,7 @@ impl AgentHostBuilder {
         problems: &mut Vec<BoxError>,
     ) -> Option<HostDeps> {
         let mut declared = self.declare(identity, registry, problems);
-        let mut more = self.guides(&mut declared, problems);
-        more.extend(
-            declared
-                .parts
-                .get::<dyn WorkingMemory>()
-                .into_iter()
-                .flat_map(result_readers),
-        );
-        let tools = std::mem::take(&mut self.tools).into_iter();
-        for tool in tools.chain(declared.tools.drain(..)).chain(more) {
-            note(registry.register(owner, tool), problems);
-        }
+        self.register_tools(&mut declared, registry, owner, problems);
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat: Option<Arc<dyn ChatClient>> = match self.chat.take() {
             None if self.messages.need_no_model() => Some(Arc::new(NoModel)),
@@ -132,7 +126,7 @@ impl AgentHostBuilder {
             Some(memory) => Some(memory),
             None => note(self.open_conversations(), problems),
         };
-        Some(HostDeps {
+        let turns = TurnDeps {
             chat: chat?,
             prompt: Arc::new(prompt?),
             briefing: briefing?,
@@ -140,9 +134,31 @@ impl AgentHostBuilder {
             memory: memory?,
             sources: self.sources.drain(..).chain(declared.sources).collect(),
             observers: declared.observers,
+        };
+        Some(HostDeps {
+            turns,
             parts: declared.parts,
             patterns,
         })
+    }
+
+    /// Registers the program's tools first, then those of subsystems, the guides' readers and the result readers.
+    fn register_tools(
+        &mut self,
+        declared: &mut MergedDeclarations,
+        registry: &Arc<dyn ToolRegistry>,
+        owner: &Owner,
+        problems: &mut Vec<BoxError>,
+    ) {
+        let guide_tools = self.guides(declared, problems);
+        let memory = declared.parts.get::<dyn WorkingMemory>();
+        let own = take(&mut self.tools).into_iter().chain(declared.tools.drain(..));
+        for tool in own
+            .chain(guide_tools)
+            .chain(memory.into_iter().flat_map(result_readers))
+        {
+            note(registry.register(owner, tool), problems);
+        }
     }
 
     /// Returns the models whose price must be known, because turns have a limit in money, and is not.
@@ -280,20 +296,19 @@ impl AgentHostBuilder {
         (chat, tools)
     }
 
-    fn assemble(
-        mut self,
-        identity: AgentIdentity,
-        deps: HostDeps,
+    /// Builds the engine on the parts of the host.
+    fn engine(
+        &mut self,
+        deps: TurnDeps,
+        parts: &Parts,
         registry: &Arc<dyn ToolRegistry>,
-        owner: &Owner,
-    ) -> Result<AgentHost, BuildError> {
+        identity: &AgentIdentity,
+    ) -> TurnEngine {
         let (chat, tools) = self.entry_points(deps.chat, registry);
-        let router = self.router();
-        let (mut parts, prompt) = (deps.parts, deps.prompt);
-        let engine = Arc::new(TurnEngine::new(EngineDeps {
-            journal: deps.journal.clone(),
+        TurnEngine::new(EngineDeps {
+            journal: deps.journal,
             clock: self.clock.clone(),
-            router: router.map(Arc::new),
+            router: self.router().map(Arc::new),
             chat: Arc::new(chat),
             tools: Arc::new(tools),
             ledger: self.ledger.clone(),
@@ -309,14 +324,27 @@ impl AgentHostBuilder {
             memory: deps.memory,
             log: parts.get::<dyn ConversationLog>(),
             observers: deps.observers,
-            prompt: prompt.clone(),
+            prompt: deps.prompt,
             briefing: deps.briefing,
-            behaviors: self.behaviors,
-            replies: self.messages.bus.as_ref().map(|bus| replies(bus, &identity)),
+            behaviors: self.behaviors.clone(),
+            replies: self.messages.bus.as_ref().map(|bus| replies(bus, identity)),
             policy: self.policy,
             owner: identity.to_string(),
             agent: identity.name().clone(),
-        }));
+        })
+    }
+
+    /// Puts the host together: the engine, the handlers of messages, the agent, and the lifecycle.
+    fn assemble(
+        mut self,
+        identity: AgentIdentity,
+        deps: HostDeps,
+        registry: &Arc<dyn ToolRegistry>,
+        owner: &Owner,
+    ) -> Result<AgentHost, BuildError> {
+        let mut parts = deps.parts;
+        let (journal, prompt) = (deps.turns.journal.clone(), deps.turns.prompt.clone());
+        let engine = Arc::new(self.engine(deps.turns, &parts, registry, &identity));
         parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         let turns = TurnService::new(engine.clone(), self.turn_layers);
@@ -329,7 +357,7 @@ impl AgentHostBuilder {
             agent,
             registry: registry.clone(),
             tool_owner: owner.clone(),
-            journal: deps.journal,
+            journal,
             prompt,
             lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
         })

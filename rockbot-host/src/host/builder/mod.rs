@@ -281,7 +281,7 @@ impl AgentHostBuilder {
     /// Default: none; the cost of such answers is then unknown, which is not zero.
     ///
     /// With a [`Budget::max_cost`] the host needs a price of each model that its chat client
-    /// [names](ChatClient::model_of), also where the provider is expected to report its own.
+    /// [names](ChatClient::describe), also where the provider is expected to report its own.
     pub fn prices(mut self, prices: impl Pricing) -> Self {
         self.ledger = Ledger::new(prices);
         self

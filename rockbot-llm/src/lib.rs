@@ -38,6 +38,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod anthropic;
+#[cfg(test)]
+mod conformance;
 mod error;
 #[cfg(test)]
 mod fixture;

@@ -84,8 +84,8 @@ impl AnthropicChat {
     ///
     /// Returns an error if a setting cannot be used.
     pub fn from_settings(settings: &TierSettings) -> Result<Self, LlmConfigError> {
-        Self::builder(&settings.endpoint, &settings.model)
-            .settings(settings)
+        settings
+            .apply(Self::builder(&settings.endpoint, &settings.model))
             .build()
     }
 

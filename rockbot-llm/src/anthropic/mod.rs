@@ -22,4 +22,6 @@ mod usage;
 mod wire;
 
 pub use self::chat::{AnthropicChat, AnthropicChatBuilder};
+#[cfg(test)]
+pub(crate) use self::rules::refusal;
 pub(crate) use self::thinking::is_thinking;

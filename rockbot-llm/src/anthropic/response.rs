@@ -93,8 +93,8 @@ impl<'a> Assembler<'a> {
         let block: WireBlock<'_> = parse(raw.get().as_bytes())?;
         match &*block.kind.0 {
             "text" => self.push_text(text(block.text.as_ref())),
-            "tool_use" if self.is_shape(&block) => self.push_shaped(block.arguments()),
-            "tool_use" => self.calls.push_whole(piece(None, &block))?,
+            "tool_use" if self.is_shape(&block) => self.push_shaped(&block.arguments()),
+            "tool_use" => self.calls.push_whole(piece(None, &block, &block.arguments()))?,
             kind if ThoughtAssembler::takes(kind) => {
                 let thought = text(block.thinking.as_ref());
                 self.thoughts.push_whole(raw, thought);
@@ -117,11 +117,11 @@ impl<'a> Assembler<'a> {
                 BlockKind::Text
             }
             "tool_use" if self.is_shape(&block) => {
-                self.push_shaped(block.arguments());
+                self.push_shaped(&block.arguments());
                 BlockKind::Shaped
             }
             "tool_use" => {
-                self.push_call(piece(Some(index), &block))?;
+                self.push_call(piece(Some(index), &block, &block.arguments()))?;
                 BlockKind::Call
             }
             kind if ThoughtAssembler::takes(kind) => {
@@ -283,12 +283,12 @@ fn parse<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, Fault> {
     })
 }
 
-fn piece<'b>(index: Option<u64>, block: &'b WireBlock<'_>) -> CallPiece<'b> {
+fn piece<'b>(index: Option<u64>, block: &'b WireBlock<'_>, arguments: &'b str) -> CallPiece<'b> {
     CallPiece {
         index,
         id: text(block.id.as_ref()),
         name: text(block.name.as_ref()),
-        arguments: block.arguments(),
+        arguments,
     }
 }
 

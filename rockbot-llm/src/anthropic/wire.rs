@@ -1,5 +1,7 @@
 //! The answer as the Messages API writes it. Unknown members, blocks and events are skipped.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -41,11 +43,16 @@ pub(super) struct WireBlock<'a> {
 }
 
 impl<'a> WireBlock<'a> {
-    /// Returns the arguments of a tool call as JSON text: empty at the beginning of a streamed call.
-    pub(super) fn arguments(&self) -> &'a str {
+    /// Returns the arguments of a tool call as JSON text: empty at the beginning of a streamed call. Servers that resemble
+    /// the API send a text that holds them.
+    pub(super) fn arguments(&self) -> Cow<'a, str> {
         match self.input.map(RawValue::get) {
-            None | Some("{}" | "null") => "",
-            Some(input) => input,
+            None | Some("{}" | "null") => Cow::Borrowed(""),
+            Some(input) if input.starts_with('"') => {
+                let text = serde_json::from_str::<WireText<'a>>(input);
+                text.map_or(Cow::Borrowed(input), |text| text.0)
+            }
+            Some(input) => Cow::Borrowed(input),
         }
     }
 }

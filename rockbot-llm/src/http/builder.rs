@@ -6,7 +6,6 @@ use std::time::Duration;
 use rockbot_core::Secret;
 
 use super::{ConnectionOptions, ExtraHeader, SettingNames};
-use crate::settings::TierSettings;
 
 /// A builder of a client of a model server. The order of the calls does not matter.
 ///
@@ -82,15 +81,6 @@ impl<O> ClientBuilder<O> {
     pub fn setting_names(mut self, names: SettingNames) -> Self {
         self.connection.names = names;
         self
-    }
-
-    /// Sets the key and the names of the settings.
-    pub(crate) fn settings(self, settings: &TierSettings) -> Self {
-        let builder = self.setting_names(settings.names.clone());
-        match &settings.api_key {
-            Some(key) => builder.api_key(key.clone()),
-            None => builder,
-        }
     }
 
     fn add_header(&mut self, name: String, value: Secret, is_secret: bool) {

@@ -68,8 +68,8 @@ impl OpenAiChat {
     ///
     /// Returns an error if a setting cannot be used.
     pub fn from_settings(settings: &TierSettings) -> Result<Self, LlmConfigError> {
-        Self::builder(&settings.endpoint, &settings.model)
-            .settings(settings)
+        settings
+            .apply(Self::builder(&settings.endpoint, &settings.model))
             .build()
     }
 

@@ -73,7 +73,7 @@ pub use self::provider::Provider;
 pub use crate::error::LlmConfigError;
 
 use self::discovered::DiscoveredSettings;
-use crate::http::SettingNames;
+use crate::http::{ClientBuilder, SettingNames};
 
 /// The endpoint when only a key is set.
 pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
@@ -196,5 +196,14 @@ impl TierSettings {
     /// Returns an error if something in the section `LLM` cannot be used.
     pub fn of_embeddings(config: &Config) -> Result<Option<Self>, LlmConfigError> {
         DiscoveredSettings::read(config)?.embeddings()
+    }
+
+    /// Sets the key of a client, and the names of its settings.
+    pub(crate) fn apply<O>(&self, builder: ClientBuilder<O>) -> ClientBuilder<O> {
+        let builder = builder.setting_names(self.names.clone());
+        match &self.api_key {
+            Some(key) => builder.api_key(key.clone()),
+            None => builder,
+        }
     }
 }

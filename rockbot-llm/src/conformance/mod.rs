@@ -1,0 +1,140 @@
+//! One table of scenarios that the clients of all dialects pass: a dialect says only how its server writes an answer.
+
+mod answers;
+mod anthropic;
+mod failures;
+mod openai;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason};
+use rockbot_core::{CallContext, IdSource};
+
+use self::anthropic::Anthropic;
+use self::openai::OpenAi;
+use crate::http::ConnectionOptions;
+
+/// An answer that a server gives, before a dialect writes it.
+struct Script {
+    thought: &'static [&'static str],
+    text: &'static [&'static str],
+    calls: &'static [ScriptedCall],
+    finish: FinishReason,
+    /// Tokens of the whole input, of its cached part, and of the output.
+    usage: Option<[u64; 3]>,
+}
+
+struct ScriptedCall {
+    id: &'static str,
+    name: &'static str,
+    /// Pieces of the arguments.
+    arguments: &'static [&'static str],
+}
+
+const EMPTY: Script = Script {
+    thought: &[],
+    text: &[],
+    calls: &[],
+    finish: FinishReason::Stop,
+    usage: None,
+};
+
+const WORDS: Script = Script {
+    text: &["so ", "it ", "is"],
+    ..EMPTY
+};
+
+/// A problem that a server reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Problem {
+    Overloaded,
+    RateLimited,
+    TooLong,
+    TooLarge,
+    Invalid,
+    WrongKey,
+    Forbidden,
+    NoCredit,
+    UnknownModel,
+    TookTooLong,
+    Broken,
+}
+
+/// A dialect, as its servers speak it.
+trait Wire: Sync {
+    fn name(&self) -> &'static str;
+
+    /// Creates a client of one attempt, whose options `change` may change.
+    fn client(&self, endpoint: &str, change: &dyn Fn(&mut ConnectionOptions)) -> Arc<dyn ChatClient>;
+
+    /// Writes a whole answer.
+    fn whole(&self, script: &Script) -> String;
+
+    /// Writes the events of a streamed answer.
+    fn events(&self, script: &Script) -> Vec<String>;
+
+    /// Writes an error, with its status.
+    fn error(&self, problem: Problem) -> (u16, String);
+
+    /// Writes an error in the middle of a stream.
+    fn error_event(&self, problem: Problem) -> String;
+
+    /// Returns the reason to refuse a request, if a server would.
+    fn refusal(&self, request: &str) -> Option<String>;
+}
+
+const WIRES: [&dyn Wire; 2] = [&OpenAi, &Anthropic];
+
+/// `1`, `2`, …
+#[derive(Debug, Default)]
+struct Counted(AtomicU32);
+
+impl IdSource for Counted {
+    fn next_id(&self) -> String {
+        (self.0.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+    }
+}
+
+/// The pieces of an answer that reached a sink, since the last reset.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Heard {
+    text: String,
+    thought: String,
+    calls: Vec<String>,
+    resets: usize,
+}
+
+fn call() -> ChatCall {
+    ChatCall {
+        request: ChatRequest::new([ChatMessage::user("hi")]).into(),
+        deltas: None,
+        cx: CallContext::new("s"),
+    }
+}
+
+/// A call that is streamed, and what its sink heard.
+fn streamed() -> (ChatCall, Arc<Mutex<Heard>>) {
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let sink = heard.clone();
+    let sink = DeltaSink::new(move |delta| {
+        let mut heard = sink.lock().unwrap();
+        match delta {
+            ChatDelta::Text(text) => heard.text.push_str(text),
+            ChatDelta::Reasoning(text) => heard.thought.push_str(text),
+            ChatDelta::ToolCall { call, .. } => heard.calls.push(call.to_string()),
+            _ => {
+                let resets = heard.resets + 1;
+                *heard = Heard {
+                    resets,
+                    ..Heard::default()
+                };
+            }
+        }
+    });
+    let call = ChatCall {
+        deltas: Some(sink),
+        ..call()
+    };
+    (call, heard)
+}

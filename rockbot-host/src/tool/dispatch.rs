@@ -97,8 +97,9 @@ impl ToolDispatcher {
     /// Calls a tool. Never fails: a failure is a response with `is_error`.
     ///
     /// Dropping the future cancels the call.
-    pub async fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> ToolInvokeResponse {
-        self.observed(request, None, cx).await
+    // No `async fn`: a future around the one below would be copied and polled once more for each call.
+    pub fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> impl Future<Output = ToolInvokeResponse> {
+        self.observed(request, None, cx)
     }
 
     /// Calls a tool about whose call `facts` were asked before, so that the turn and the dispatcher decide alike.

@@ -135,17 +135,12 @@ impl Guard {
         let Some(tool) = self.resolve(&request.tool_name, cx) else {
             return self.not_found(request, started);
         };
-        let facts = match known {
-            // The approval alone is asked again. It is the gate: the tool may have been replaced by one that needs an
-            // approval since its facts were recorded, before a restart perhaps.
-            Some(known) => CallFacts {
-                needs_approval: known.needs_approval || tool.needs_approval(&request),
-                ..known
-            },
-            None => tool.facts(&request),
-        };
-        let response = match check(&tool, &request, facts, cx) {
-            Ok(()) => self.run(&tool, request, facts.effect, cx, started).await,
+        // The approval alone is always asked here. It is the gate: since its facts were recorded, before a restart
+        // perhaps, the tool may have been replaced by one that needs an approval.
+        let needs_approval = known.is_some_and(|known| known.needs_approval) || tool.needs_approval(&request);
+        let effect = known.map_or_else(|| tool.effect_of(&request), |known| known.effect);
+        let response = match check(&tool, &request, needs_approval, cx) {
+            Ok(()) => self.run(&tool, request, effect, cx, started).await,
             Err(error) => request.fail(&error),
         };
         tool.meters.record(&response, started.elapsed());
@@ -270,9 +265,14 @@ impl Guard {
 }
 
 /// Checks that the call has the grant that it needs, and that its arguments fit the tool's schema.
-fn check(tool: &GuardedTool, request: &ToolInvokeRequest, facts: CallFacts, cx: &CallContext) -> Result<(), ToolError> {
+fn check(
+    tool: &GuardedTool,
+    request: &ToolInvokeRequest,
+    needs_approval: bool,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
     let name = &request.tool_name;
-    if facts.needs_approval && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments) {
+    if needs_approval && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments) {
         let message = format!("`{name}` needs the user's approval for each call, and this call has none");
         return Err(ToolError::new(ToolErrorCode::ApprovalRequired, message));
     }

@@ -131,6 +131,56 @@ async fn a_model_server_that_cannot_be_asked_is_a_problem() {
 }
 
 #[tokio::test]
+async fn a_model_of_anthropic_has_the_variables_of_anthropic() {
+    let refuses = server(
+        401,
+        r#"{"type":"error","error":{"type":"authentication_error","message":"no"}}"#,
+    );
+    let has = server(
+        200,
+        r#"{"data":[{"type":"model","id":"claude-m-20260101"}],"has_more":false}"#,
+    );
+    let report = async |endpoint: &str, model: &str| {
+        let variables = [
+            ("ANTHROPIC_BASE_URL", endpoint),
+            ("ANTHROPIC_API_KEY", CANARY),
+            ("ANTHROPIC_MODEL", model),
+        ];
+        examine_all(None, &variables, None).await
+    };
+    let well = report(&has, "claude-m").await;
+    check(&well, "ok       Balanced: the key is set by ANTHROPIC_API_KEY");
+    check(
+        &well,
+        "ok       Balanced: model `claude-m`: it answers and has the model",
+    );
+    check(
+        &report(&has, "claude-x").await,
+        "warning  Balanced: model `claude-x`: it answers and lists 1 model, but not `claude-x`; check ANTHROPIC_MODEL",
+    );
+    let refuses = refuses.trim_end_matches("/v1");
+    check(
+        &report(refuses, "claude-m").await,
+        &format!(
+            "problem  Balanced: model `claude-m`: `{refuses}` refused the key (status 401): no; check ANTHROPIC_API_KEY"
+        ),
+    );
+    let file = r#"{ "LLM": { "ApiKey": "x", "High": { "Provider": "anthropic", "ModelId": "claude-m" } } }"#;
+    check(
+        &examine_all(Some(("agent.json", file)), &[], None).await,
+        "problem  models: ANTHROPIC_API_KEY is not set: set it to the key of your account, or to any word if the \
+         server needs none",
+    );
+    let file = r#"{ "LLM": { "ApiKey": "x", "High": { "Provider": "antropic" } } }"#;
+    let (has_problem, text) = examine_all(Some(("agent.json", file)), &[], None).await;
+    assert!(
+        has_problem
+            && text.contains("`LLM.High.Provider` in `HERE/agent.json` must be one of these: openai, anthropic"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn a_model_of_embeddings_is_looked_at_when_there_is_one() {
     let endpoint = server(200, MODELS);
     let report = async |text: &str| examine_all(Some(("a.toml", text)), &[], None).await;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod agent;
+mod anthropic;
 mod approvals;
 mod behaviors;
 mod budget;
@@ -61,6 +62,8 @@ mod tools;
 mod users;
 mod working_memory;
 
+#[path = "../../rockbot-llm/src/anthropic/rules.rs"]
+mod anthropic_rules;
 #[path = "../../examples/chat/calculator.rs"]
 mod calculator;
 #[allow(dead_code, reason = "only the example prints its help")]

@@ -28,8 +28,8 @@ pub struct OfflineModel;
 
 const INTRODUCTION: &str = "I am rockbot's offline model, not an LLM: I only match words to tools.";
 
-const WAY_OUT: &str = "For a real model set OPENAI_API_KEY (and OPENAI_MODEL), or ROCKBOT_LLM__BALANCED__ENDPOINT \
-                       and ROCKBOT_LLM__BALANCED__MODELID for a local server.";
+const WAY_OUT: &str = "For a real model set OPENAI_API_KEY (and OPENAI_MODEL) or ANTHROPIC_API_KEY, or \
+                       ROCKBOT_LLM__BALANCED__ENDPOINT and ROCKBOT_LLM__BALANCED__MODELID for a local server.";
 
 impl OfflineModel {
     /// Creates the offline model.

@@ -13,7 +13,7 @@
 //! | [`ModelGateway`] | permits, priorities, retries, fallback models, time limits and metrics around all models |
 //! | [`GatewayLayer`] | a layer of your own for the gateway, or for any stack of tower layers |
 //! | [`Meter`], [`PriceTable`] | counts calls, tokens and cost; prices of models |
-//! | [`LlmSettings`], [`GatewaySettings`] | what a configuration says, as plain data; see [`settings`] for the names |
+//! | [`LlmSettings`], [`Provider`], [`GatewaySettings`] | what a configuration says, as plain data; see [`settings`] for the names |
 //! | [`probe`] | asks a server whether the settings of a tier are right |
 //! | [`OfflineModel`] | stands in without network or key, and says so in each answer |
 //!

@@ -216,6 +216,7 @@ mod tests {
         check("OpenAI/GPT-4o-latest", Some(2.5));
         check("azure/openai/o3-mini", Some(1.1));
         check("claude-sonnet-4-5-20250929", Some(3.0));
+        check(crate::settings::DEFAULT_ANTHROPIC_MODEL, Some(3.0));
         check("claude-opus-4-5@20251101", Some(5.0));
         check("gpt-4", None);
         check("gpt-4.10", None);

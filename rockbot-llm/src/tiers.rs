@@ -287,5 +287,10 @@ mod tests {
         assert_eq!(tiers.chat(call(None)).await.unwrap().model.as_deref(), Some("offline"));
         ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "sk-1234")])).unwrap();
         ChatTiers::or_offline(read(&[("OPENAI_API_KEY", "two words")])).unwrap_err();
+        let anthropic = ChatTiers::or_offline(read(&[("ANTHROPIC_API_KEY", "sk-ant-1234")])).unwrap();
+        assert_eq!(
+            anthropic.describe(ModelTier::High).provider.as_deref(),
+            Some("anthropic")
+        );
     }
 }

@@ -92,7 +92,7 @@ fn serve(socket: TcpStream, answers: &mut VecDeque<MockAnswer>, seen: &Mutex<Vec
     seen.lock().unwrap().push(request);
     let (kind, text) = match (status, is_streamed) {
         (200, true) => ("text/event-stream", events(&content)),
-        (200, false) => ("application/json", message(&content, reason(&content)).to_string()),
+        (200, false) => ("application/json", message(&content, &reason(&content)).to_string()),
         _ => (
             "application/json",
             json!({"type": "error", "error": content}).to_string(),
@@ -103,7 +103,7 @@ fn serve(socket: TcpStream, answers: &mut VecDeque<MockAnswer>, seen: &Mutex<Vec
     let _ = reader.get_mut().write_all((head + &text).as_bytes());
 }
 
-fn message(content: &Value, stop_reason: Value) -> Value {
+fn message(content: &Value, stop_reason: &Value) -> Value {
     json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test",
         "content": content, "stop_reason": stop_reason, "stop_sequence": null,
@@ -122,7 +122,7 @@ fn reason(content: &Value) -> Value {
 
 /// The events of an answer, each block in two pieces.
 fn events(content: &Value) -> String {
-    let mut events = vec![json!({"type": "message_start", "message": message(&json!([]), Value::Null)})];
+    let mut events = vec![json!({"type": "message_start", "message": message(&json!([]), &Value::Null)})];
     for (index, block) in content.as_array().unwrap().iter().enumerate() {
         let member = block["type"].as_str().unwrap();
         let (kind, delta) = match member {

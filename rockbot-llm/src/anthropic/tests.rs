@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use rockbot_core::CallContext;
+use proptest::prelude::*;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse, ContextReason, FinishReason, OutputSchema,
-    Reasoning, ToolCall, ToolChoice,
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, ContextReason,
+    FinishReason, OutputSchema, Reasoning, ToolCall, ToolChoice, Usage,
 };
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
+use rockbot_core::{CallContext, RandomIds};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::response::Assembler;
 use super::rules::refusal;
 use super::{AnthropicChat, AnthropicChatBuilder};
 use crate::fixture::{Reply, Server};
+use crate::http::{Fault, Outlet, StreamFold};
 
 const KEY: &str = "sk-ant-very-secret";
 
@@ -495,4 +498,101 @@ async fn errors_name_the_setting_and_never_the_key() {
     );
     assert_eq!(error.to_string(), expected);
     assert!(!format!("{error:?} {client:?}").contains(KEY));
+}
+
+/// The answer that a stream folds to, fed in `pieces`.
+fn fold<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ChatResponse, Fault> {
+    let outlet = Outlet(None);
+    let mut fold = StreamFold::new(Assembler::new(&[], None, &RandomIds, &outlet), 4096);
+    for piece in pieces {
+        fold.push(piece)?;
+    }
+    fold.finish()
+}
+
+/// A stream with everything, in the words of the documentation.
+const RECORDED: &str = concat!(
+    "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-1\",\"content\":[],\"stop_reason\":null,\"usage\":{\"input_tokens\":3,\"cache_read_input_tokens\":4,\"output_tokens\":1}}}\n\n",
+    "event: ping\r\ndata: {\"type\": \"ping\"}\r\n\r\n",
+    "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"größer\"}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"c2ln\"}}\n\n",
+    "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+    "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"redacted_thinking\",\"data\":\"eA==\"}}\n\n",
+    "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":2,\"delta\":{\"type\":\"text_delta\",\"text\":\"Grüße \\ud83d\\ude00 🙂\"}}\n\n",
+    "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":3,\"content_block\":{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":\"web_search\",\"input\":{}}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n",
+    "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":4,\"content_block\":{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"now\",\"input\":{}}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":4,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\"}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":4,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"zone\\\":\"}}\n\n",
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":4,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\\\"é\\\"}\"}}\n\n",
+    "event: novelty\ndata: {\"type\":\"novelty\"}\n\n",
+    "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\",\"stop_sequence\":null},\"usage\":{\"output_tokens\":15}}\n\n",
+    "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+);
+
+fn recorded() -> ChatResponse {
+    let details =
+        r#"[{"signature":"c2ln","thinking":"größer","type":"thinking"},{"data":"eA==","type":"redacted_thinking"}]"#;
+    ChatResponse {
+        text: "Grüße 😀 🙂".into(),
+        reasoning: thought(details).map(|reasoning| Reasoning {
+            text: "größer".into(),
+            ..reasoning
+        }),
+        usage: Some(Usage {
+            input: 7,
+            output: 15,
+            cached: 4,
+            reasoning: 0,
+        }),
+        model: Some("claude-1".into()),
+        id: Some("msg_1".into()),
+        ..ChatResponse::calls([tool_call("toolu_1", r#"{"zone":"é"}"#)])
+    }
+}
+
+#[test]
+fn a_stream_cut_in_two_anywhere_gives_the_same_answer() {
+    let bytes = RECORDED.as_bytes();
+    assert_eq!(fold(bytes.chunks(1)), Ok(recorded()));
+    for middle in 0..=bytes.len() {
+        let (a, b) = bytes.split_at(middle);
+        assert_eq!(fold([a, b]), Ok(recorded()), "cut at {middle}");
+    }
+}
+
+#[test]
+fn a_stream_that_ends_early_is_an_error() {
+    let end = RECORDED.find("event: message_delta").unwrap();
+    for length in 0..end {
+        let kind = fold([&RECORDED.as_bytes()[..length]]).unwrap_err().kind();
+        assert_eq!(kind, ChatErrorKind::CutStream, "cut at {length}");
+    }
+}
+
+#[test]
+fn blocks_are_bounded() {
+    let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    let stream = format!("data: {block}\n\n").repeat(5000);
+    assert_eq!(
+        fold([stream.as_bytes()]),
+        Err(Fault::Malformed("it has more than 4096 blocks".into()))
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), skipped in 0usize..17, repeated in 0usize..17) {
+        let _ = fold([bytes.as_slice()]);
+        let mut events: Vec<&str> = RECORDED.split_inclusive("\n\n").collect();
+        let event = events[repeated % events.len()];
+        events.insert(skipped, event);
+        let _ = fold(events.iter().map(|event| event.as_bytes()));
+        events.remove(repeated.min(events.len() - 1));
+        let _ = fold(events.iter().map(|event| event.as_bytes()));
+    }
 }

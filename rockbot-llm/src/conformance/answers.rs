@@ -1,4 +1,5 @@
-//! Answers: each is delivered whole, streamed, streamed byte by byte, and whole although a stream was asked for.
+//! Answers: each is delivered whole, streamed, streamed in pieces of a few bytes, which cut events, words and characters,
+//! and whole although a stream was asked for.
 
 use rockbot_core::chat::{ChatCall, ChatResponse, FinishReason, Reasoning, ToolCall, Usage};
 
@@ -166,11 +167,13 @@ async fn streamed_answers() {
 }
 
 #[tokio::test]
-async fn streams_in_single_bytes() {
+async fn streams_in_pieces_of_a_few_bytes() {
     for wire in WIRES {
         for (name, script) in ANSWERS {
             let stream = wire.events(script).concat();
-            let pieces = [head()].into_iter().chain(stream.bytes().map(|byte| vec![byte]));
+            let pieces = [head()]
+                .into_iter()
+                .chain(stream.as_bytes().chunks(5).map(<[u8]>::to_vec));
             check(wire, name, script, Reply::Pieces(pieces.collect()), streamed().0).await;
         }
     }

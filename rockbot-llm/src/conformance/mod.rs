@@ -1,4 +1,4 @@
-//! One table of scenarios that the clients of all dialects pass: a dialect says only how its server writes an answer.
+//! A table of scenarios that the clients of all dialects pass: a dialect states only how its server writes an answer.
 
 mod answers;
 mod anthropic;

@@ -94,6 +94,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn models_of_one_gateway_may_have_different_providers() {
+        let answer = r#"{"model":"spare-1","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn"}"#;
+        let server = Server::start([Reply::json(404, "{}"), Reply::json(200, answer)]).await;
+        let config = Config::new().with_variables([
+            ("ROCKBOT_LLM__BALANCED__ENDPOINT", server.endpoint()),
+            ("ROCKBOT_LLM__BALANCED__MODELID", "first".to_owned()),
+            ("ROCKBOT_LLM__FALLBACKS__1__PROVIDER", "Anthropic".to_owned()),
+            ("ANTHROPIC_BASE_URL", server.endpoint()),
+            ("ANTHROPIC_API_KEY", "sk-ant-1234".to_owned()),
+            ("ANTHROPIC_MODEL", "spare".to_owned()),
+            ("ROCKBOT_LLM__GATEWAY__RETRIES", "0".to_owned()),
+        ]);
+        let gateway = ModelGateway::from_config(&config).unwrap();
+        let answer = gateway.chat(call()).await.unwrap();
+        assert_eq!(
+            (answer.text.as_str(), answer.provider.as_deref()),
+            ("yes", Some("anthropic"))
+        );
+        let requests = server.requests();
+        assert!(requests[0].starts_with("POST /v1/chat/completions ") && !requests[0].contains("sk-ant-1234"));
+        assert!(requests[1].starts_with("POST /v1/messages ") && requests[1].contains(r#""model":"spare""#));
+    }
+
+    #[tokio::test]
     async fn without_a_model_there_is_the_offline_one_and_settings_are_checked_all_the_same() {
         let config = |name, value| Config::new().with_variables([(name, value)]);
         let serialized = config("ROCKBOT_LLM__GATEWAY__PERMITS__TOTAL", "1");

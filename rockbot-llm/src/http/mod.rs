@@ -8,7 +8,7 @@
 //! * [`endpoint`]: base URLs and the providers behind them
 //! * [`builder`], [`options`], [`connection`]: what a client is built from, and the client of one model at one server
 //! * [`retry_after`]: the server's advice on retrying
-//! * [`answer`], [`stream`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
+//! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`], [`tool_name`]: tool calls from the pieces of a stream, and names that every provider accepts
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording

@@ -29,6 +29,7 @@
 //!
 //! | setting | default |
 //! |---|---|
+//! | `LLM.Balanced.Provider`, `LLM.Low.Provider`, … | the wire dialect: `openai`, or `anthropic` |
 //! | `LLM.Gateway.Permits.Low`, `….Balanced`, `….High` | 8, 4 and 2 calls of the tier at a time |
 //! | `LLM.Gateway.Permits.Total` | no limit for all tiers together; 1 is one call at a time |
 //! | `LLM.Gateway.MaxWaiting`, `LLM.Gateway.MaxWait` | 1000 calls may wait for a permit, for `00:05:00` |

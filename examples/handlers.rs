@@ -190,7 +190,7 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
         }
     }
 
-    writeln!(out, "nobody could deal with these:")?;
+    writeln!(out, "dead letters:")?;
     for letter in bus.dead_letters(100).await? {
         let (envelope, reason, why) = (&letter.envelope, letter.reason, &letter.last_error);
         let (kind, source) = (&envelope.message_type, &envelope.source);

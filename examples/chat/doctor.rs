@@ -146,7 +146,7 @@ fn look_at_profile(report: &mut Report, profile: &AgentProfileSettings) {
         Err(error) => report.add(
             Level::Warning,
             "profile",
-            format!("{error}; until then the chat is nobody special"),
+            format!("{error}; until then the agent has no profile"),
         ),
     }
 }

@@ -93,7 +93,7 @@ impl Replay {
     fn request(&mut self, purpose: &Purpose) -> Vec<String> {
         self.is_out_of_band = purpose.is_out_of_band();
         if self.is_out_of_band {
-            return vec!["a question aside, which the conversation does not show".to_owned()];
+            return vec!["an out-of-band question, which the conversation does not show".to_owned()];
         }
         let messages = self.turn.messages_for(purpose);
         let same = |(one, other): &(&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);

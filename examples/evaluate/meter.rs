@@ -30,13 +30,13 @@ impl std::ops::AddAssign for Spent {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bill {
     pub(crate) turn: Spent,
-    pub(crate) aside: Spent,
+    pub(crate) out_of_band: Spent,
 }
 
 impl Bill {
     fn of(&mut self, is_out_of_band: bool) -> &mut Spent {
         match is_out_of_band {
-            true => &mut self.aside,
+            true => &mut self.out_of_band,
             false => &mut self.turn,
         }
     }

@@ -30,7 +30,7 @@ impl Row<'_> {
     fn bill(&self) -> Bill {
         self.trials.iter().fold(Bill::default(), |mut sum, (_, trial)| {
             sum.turn += trial.bill.turn;
-            sum.aside += trial.bill.aside;
+            sum.out_of_band += trial.bill.out_of_band;
             sum
         })
     }
@@ -50,8 +50,8 @@ impl Row<'_> {
             .chain([
                 for_each(bill.turn.calls, solved, 1),
                 for_each(bill.turn.tokens, solved, 0),
-                bill.aside.calls.to_string(),
-                bill.aside.tokens.to_string(),
+                bill.out_of_band.calls.to_string(),
+                bill.out_of_band.tokens.to_string(),
                 format!("{:.0}", self.time().as_secs_f64()),
             ])
             .collect()
@@ -66,7 +66,7 @@ impl Row<'_> {
                 "solved": trial.verdict.is_ok(),
                 "why": trial.verdict.as_ref().err(),
                 "turn": trial.bill.turn,
-                "aside": trial.bill.aside,
+                "outOfBand": trial.bill.out_of_band,
                 "seconds": trial.time.as_secs_f64(),
             })
         });
@@ -75,7 +75,7 @@ impl Row<'_> {
             "solved": solved,
             "tasks": all,
             "turn": self.bill().turn,
-            "aside": self.bill().aside,
+            "outOfBand": self.bill().out_of_band,
             "seconds": self.time().as_secs_f64(),
             "trials": trials.collect::<Vec<_>>(),
         })
@@ -96,8 +96,8 @@ pub(crate) fn table(rows: &[Row<'_>]) -> String {
     let head = head.chain([
         "calls/solved",
         "tokens/solved",
-        "aside calls",
-        "aside tokens",
+        "out-of-band calls",
+        "out-of-band tokens",
         "seconds",
     ]);
     let head: Vec<_> = head.map(str::to_owned).collect();

@@ -141,7 +141,7 @@ impl Task {
         }
         let unwanted = left.iter().find(|call| self.is_unwanted(call));
         unwanted.map_or(Ok(()), |call| {
-            Err(format!("nobody asked for {} {}", call.tool, call.arguments))
+            Err(format!("unwanted call {} {}", call.tool, call.arguments))
         })
     }
 

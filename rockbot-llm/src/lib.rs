@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`OpenAiChat`] | chat with servers that speak OpenAI's dialect: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama |
 //! | [`AnthropicChat`] | chat with Anthropic's Messages API |
-//! | [`OpenAiEmbeddings`] | embeddings of texts, from the same servers |
+//! | [`OpenAiEmbeddings`] | embeddings of texts, from servers that speak OpenAI's dialect |
 //! | [`ChatTiers`] | one client that routes each call to the model of its tier |
 //! | [`KeywordTierSelector`] | chooses the tier of a message, without asking a model |
 //! | [`ModelGateway`] | permits, priorities, retries, fallback models, time limits and metrics around all models |

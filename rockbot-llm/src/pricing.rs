@@ -33,14 +33,14 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceTable(BTreeMap<String, Price>);
 
-/// The price of a million tokens of one model.
+/// The prices of one model for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
-    /// Of a request.
+    /// Price of input tokens.
     pub input: MicroUsd,
-    /// Of a request, as far as the provider had it cached.
+    /// Price of input tokens that the provider had cached.
     pub cached: MicroUsd,
-    /// Of an answer, reasoning included.
+    /// Price of output tokens, reasoning included.
     pub output: MicroUsd,
 }
 

@@ -1,4 +1,4 @@
-//! What the tests of several modules need.
+//! Helpers that the tests of several modules share.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,12 +12,12 @@ use rockbot_core::chat::{
 };
 use rockbot_core::context::Priority;
 
-/// A subscriber that notes the fields of each of our events.
+/// A subscriber that records the fields of each event of this crate.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    /// The events so far.
+    /// Returns the events so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
@@ -53,7 +53,7 @@ impl tracing::Subscriber for Log {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// A call of a user that is not streamed.
+/// Returns a call of a user that is not streamed.
 pub(crate) fn call() -> ChatCall {
     ChatCall {
         request: ChatRequest::new([ChatMessage::user("hi")]).into(),
@@ -62,7 +62,7 @@ pub(crate) fn call() -> ChatCall {
     }
 }
 
-/// A call for `tier` with `priority`.
+/// Returns a call for `tier` with `priority`.
 pub(crate) fn call_of(tier: ModelTier, priority: Priority) -> ChatCall {
     let request = ChatRequest {
         tier: Some(tier),
@@ -75,7 +75,7 @@ pub(crate) fn call_of(tier: ModelTier, priority: Priority) -> ChatCall {
     }
 }
 
-/// A call that is streamed, and what came so far: words, or `reset`.
+/// Returns a call that is streamed, and a function that returns its deltas so far: words, or `reset`.
 pub(crate) fn streamed() -> (ChatCall, impl Fn() -> Vec<String>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = DeltaSink::new({
@@ -98,7 +98,7 @@ pub(crate) fn streamed() -> (ChatCall, impl Fn() -> Vec<String>) {
 pub(crate) struct Half(Mutex<VecDeque<ChatErrorKind>>);
 
 impl Half {
-    /// A model that fails so, and then no more.
+    /// Creates a model that fails once with each of `kinds`, in order, and then answers.
     pub(crate) fn failing(kinds: impl IntoIterator<Item = ChatErrorKind>) -> Self {
         Self(Mutex::new(kinds.into_iter().collect()))
     }

@@ -2,7 +2,7 @@
 //!
 //! Every store is a folder that one process at a time can open. A store never leaves its folder: ids become encoded
 //! file names, and symbolic links are not followed. Damaged files are quarantined, damaged lines are skipped; both
-//! are counted, and neither is fatal. The file formats are those of the predecessor of this framework, whose data
+//! are counted, and neither is fatal. The file formats are those of the original RockBot, whose data
 //! folders open unchanged.
 //!
 //! [`FileMemory`] opens all stores of a data folder; [`file`](mod@file) lists them. A host needs only [`Memory`]:

@@ -104,7 +104,7 @@ impl SkillService {
             None => Ok(()),
         };
         if let Err(error) = noted.map(drop).and(appended) {
-            tracing::warn!(%name, %error, "that a skill was used could not be noted");
+            tracing::warn!(%name, %error, "the use of a skill was not recorded");
         }
     }
 }

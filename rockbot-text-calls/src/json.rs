@@ -10,9 +10,9 @@ use crate::cursor::{Cursor, Unreadable, starts_with};
 /// The notation of strings and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// As in JSON.
+    /// JSON.
     Json,
-    /// As a Python literal: single quotes and tripled ones too.
+    /// Python literals: single quotes and tripled ones, too.
     Python,
     /// Strings between `<|"|>`, keys without quotes (Gemma 4).
     Gemma,

@@ -10,8 +10,9 @@
 //! use rockbot_text_calls::TextCallParser;
 //!
 //! let parser = TextCallParser::new(["get_weather"]);
-//! let answer = parser.parse("Let me look.\n\ntool_call_name: get_weather\ntool_call_arguments: {\"city\":
-//! \"Paris\"}"); assert_eq!(answer.text, "Let me look.");
+//! let text = "Let me look.\n\ntool_call_name: get_weather\ntool_call_arguments: {\"city\":\"Paris\"}";
+//! let answer = parser.parse(text);
+//! assert_eq!(answer.text, "Let me look.");
 //! assert_eq!(&*answer.calls[0].name, "get_weather");
 //! assert_eq!(answer.calls[0].arguments, r#"{"city":"Paris"}"#);
 //!

@@ -59,7 +59,7 @@ pub(super) struct Tools {
 #[derive(Debug)]
 struct KnownTool {
     name: Arc<str>,
-    /// For each property with a declared type: whether it is a string.
+    /// Properties with a declared type, each with `true` if that is a string.
     is_string: BTreeMap<String, bool>,
 }
 

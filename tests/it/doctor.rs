@@ -27,7 +27,7 @@ async fn examine_all(file: Option<(&str, &str)>, variables: &[(&str, &str)], dat
     (report.has_problem(), text)
 }
 
-/// The line of the report that begins like this stands there, and there is a problem exactly when it is one.
+/// Checks that the report has a line that begins with `line`, and reports a problem exactly when that line is one.
 #[track_caller]
 fn check((has_problem, text): &(bool, String), expected: &str) {
     assert!(text.lines().any(|line| line == expected), "{text}");
@@ -266,7 +266,7 @@ async fn a_profile_lacks_its_files() {
         &report().await,
         &format!(
             "warning  profile: there is no `{base}/soul.md`: write one that says who the agent is: its identity, \
-             values and character; until then the chat is nobody special"
+             values and character; until then the agent has no profile"
         ),
     );
     std::fs::write(folder.path().join("soul.md"), "I am.").unwrap();

@@ -325,7 +325,7 @@ async fn judges_are_counted_apart() {
     };
     let expected = Bill {
         turn: spent(3),
-        aside: spent(1),
+        out_of_band: spent(1),
     };
     assert_eq!(bill, expected);
     for request in model.requests() {
@@ -436,7 +436,7 @@ fn the_table_and_the_json_tell_the_same() {
         verdict,
         bill: Bill {
             turn: spent(3, 900),
-            aside: spent(1, 50),
+            out_of_band: spent(1, 50),
         },
         time: Duration::from_secs(2),
     };

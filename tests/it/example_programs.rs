@@ -83,7 +83,7 @@ fn every_example_is_run_here() {
     assert_eq!(found, run);
 }
 
-/// R-76: no network, no key, nothing in the folder.
+/// No network, no key, nothing in the folder.
 #[tokio::test]
 async fn every_example_runs_in_an_empty_folder() {
     for (name, arguments) in EXAMPLES {
@@ -94,7 +94,7 @@ async fn every_example_runs_in_an_empty_folder() {
     }
 }
 
-/// R-76: where the data folder should be there is a file, which stops the superuser, too.
+/// A file takes the place of the data folder, which stops the superuser, too.
 #[tokio::test]
 async fn an_unusable_data_folder_is_one_line_and_no_success() {
     for (name, arguments) in EXAMPLES {
@@ -115,7 +115,7 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
     }
 }
 
-/// R-76: as with `| head -0`.
+/// Runs examples whose output is closed, as `| head -0` does.
 #[tokio::test]
 async fn an_output_that_nobody_reads_is_no_panic() {
     for (name, arguments) in EXAMPLES {
@@ -180,7 +180,7 @@ async fn the_trace_says_why_each_message_was_shown_to_the_model() {
         "1 to 3 as before",
         r#"4 model's answer (model): calculate {"expression":"6 * 7"}"#,
         "5 tool result (tool): 42",
-        "a question aside, which the conversation does not show",
+        "an out-of-band question, which the conversation does not show",
     ];
     let mut rest = lines.iter();
     for line in expected {

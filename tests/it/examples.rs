@@ -1,4 +1,4 @@
-//! What the examples let an agent do: their exact tools, and that those stay where they belong.
+//! The tools of the examples' agents: their exact definitions, and the folders that they must not leave.
 
 use std::path::Path;
 use std::sync::Arc;

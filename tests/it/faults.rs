@@ -1,4 +1,4 @@
-//! What may go wrong with models and tools, by the rows of the list of threats.
+//! Faults of models and tools, one test a fault: a turn ends with an answer or an honest failure.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -198,8 +198,8 @@ async fn r_17_a_reason_of_ten_megabytes_is_cut() {
     assert!(model.requests()[2].messages.last().unwrap().text().len() < 1000);
 }
 
-/// The policy: nothing is sent once strangers may have spoken.
-fn no_mail_for_strangers(
+/// Blocks the tool that sends mail once the model has read untrusted text.
+fn no_mail_after_untrusted_text(
     inner: Stack<ToolInvocation, ToolInvokeResponse>,
 ) -> Stack<ToolInvocation, ToolInvokeResponse> {
     let policy = service_fn(move |call: ToolInvocation| {
@@ -222,7 +222,7 @@ fn guarded(host: AgentHostBuilder) -> (AgentHostBuilder, Notes) {
     let host = host
         .tool(send)
         .tool(noting_tool("page").0)
-        .tool_layer(tower::layer::layer_fn(no_mail_for_strangers));
+        .tool_layer(tower::layer::layer_fn(no_mail_after_untrusted_text));
     (host, sent)
 }
 

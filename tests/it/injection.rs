@@ -1,4 +1,4 @@
-//! What a tool returned stays where it belongs: in the message of its call, in this turn and in later ones.
+//! Prompt injection: the result of a tool stays in the message of its call, in this turn and in later ones.
 
 use std::sync::Arc;
 

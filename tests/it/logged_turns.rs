@@ -1,4 +1,4 @@
-//! The log of everything that is said: in all conversations, through all doors, for readers of their own pace.
+//! The conversation log: the turns of all sessions and origins, for readers that each keep their own position.
 
 use std::sync::Arc;
 use std::time::Duration;

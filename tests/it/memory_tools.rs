@@ -100,8 +100,12 @@ async fn an_edit_changes_one_exact_place_or_nothing() {
         let arguments = json!({"id": saved, "old_string": old, "new_string": new, "replace_all": all});
         call(&host, &model, "edit_memory", arguments).await
     };
-    assert!(edit("t", "d", false).await.contains("stands there 4 times"));
-    assert!(edit("Coffee", "Tea", false).await.contains("does not stand there"));
+    assert!(edit("t", "d", false).await.contains("occurs 4 times"));
+    assert!(
+        edit("Coffee", "Tea", false)
+            .await
+            .contains("does not occur in the text")
+    );
     assert!(
         edit("Tea in the morning, tea at night", "", false)
             .await
@@ -413,7 +417,7 @@ async fn rules_are_added_changed_and_removed() {
         "- Answer in Norwegian.\n- Be brief.",
         "- Answer in Norwegian.\n- Be Brief.",
         "- Be Brief.\n- Answer in Danish.",
-        "old_string stands there 2 times: give more of the text around the one that is meant, or set replace_all",
+        "old_string occurs 2 times: give more of the text around the one to replace, or set replace_all",
         "there is no such rule: give one exactly as list_rules shows it",
         "- Answer in Danish.",
         "There are no rules.",
@@ -616,7 +620,7 @@ struct Saver;
 #[async_trait]
 impl ChatClient for Saver {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let last = call.request.messages.last().expect("somebody said something");
+        let last = call.request.messages.last().expect("a request has messages");
         let note = last.text();
         Ok(match note.strip_prefix("Note:\n") {
             Some(note) => ChatResponse::text(json!([{"content": format!("Filed: {note}")}]).to_string()),

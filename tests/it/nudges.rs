@@ -1,4 +1,4 @@
-//! What the host tells a model of its own accord: how a turn begins, and when an answer is none yet.
+//! Messages of the host to the model: the briefing at the start of a turn, and the nudges after weak answers.
 
 use std::time::Duration;
 

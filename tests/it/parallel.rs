@@ -1,4 +1,4 @@
-//! Which calls of one answer run at the same time.
+//! The calls of one answer: pure ones run in parallel, mutating ones alone.
 
 use rockbot_core::testing::{MockToolHandle, ScriptedModel, mock_tool};
 use rockbot_core::tool::{Effect, Tool};

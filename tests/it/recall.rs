@@ -1,4 +1,4 @@
-//! What the agent knows and the model is shown of it: from all sources, before each turn.
+//! Recall: the stored texts that the model is shown before each turn, from all context sources.
 
 use std::sync::Arc;
 

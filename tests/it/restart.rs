@@ -1,4 +1,4 @@
-//! What a host with a data folder remembers after a restart.
+//! The restart of a host with a data folder: the turns and conversations that the next process finds.
 
 use rockbot::testing::ScriptedModel;
 use rockbot_host::AgentHost;

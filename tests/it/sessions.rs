@@ -1,4 +1,4 @@
-//! What happens when a message comes while its session is busy.
+//! Messages to a busy session, by each busy policy.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The configuration reference, word for word: every name in it is known.
+//! The settings of the original's configuration reference, word for word: every name in it is known.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What turns cost, in tokens and money, and who knows it.
+//! The cost of turns in tokens and money: in answers, outcomes, the ledger and budgets.
 
 use rockbot::chat::PriceTable;
 use rockbot::testing::ScriptedModel;
@@ -63,7 +63,7 @@ async fn an_answer_costs_what_its_provider_says_or_else_what_the_prices_say() {
 }
 
 #[tokio::test]
-async fn questions_aside_count_on_their_own_tier() {
+async fn out_of_band_questions_count_on_their_own_tier() {
     let model = ScriptedModel::new()
         .answers(answer("known", "Done."))
         .answers(answer("known", r#"{"complete": true, "reason": ""}"#));

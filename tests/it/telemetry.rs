@@ -1,4 +1,4 @@
-//! What a host tells about itself: spans and metrics, and that the table of them is true.
+//! The spans and metrics of a host, and their agreement with the tables in `telemetry.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which tier a message goes to, when a turn goes on with a higher one, and the log of both.
+//! Tiers: the selection for a message, the escalation within a turn, and the routing log of both.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where users are: said once, known from the next message on.
+//! The time zone of a user: set once by a tool, and used from the next message on.
 
 use std::path::Path;
 

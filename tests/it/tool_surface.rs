@@ -1,4 +1,4 @@
-//! What an author of tools is promised: limits that hold, honest time-outs, approvals by argument, tools that come
+//! The contract for authors of tools: limits that hold, honest time-outs, approvals by argument, tools that come
 //! and go.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! first ten hits, with the original's analyzer and with the default one.
 //!
 //! Usage: `recall_quality [--missed]`. Stop words and stemming were chosen by the odd questions only; the even ones
-//! are held out. the even ones are held out.
+//! are held out.
 
 use std::sync::Arc;
 

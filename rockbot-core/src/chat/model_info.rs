@@ -1,4 +1,4 @@
-//! What a chat client knows about the model that it asks.
+//! [`ModelInfo`]: the description of a model by its client.
 
 use std::sync::Arc;
 

@@ -13,9 +13,9 @@ use super::{ChatResponse, MicroUsd, Usage};
 pub struct Spent {
     /// Number of answers.
     pub calls: u64,
-    /// Their tokens.
+    /// Tokens of these answers.
     pub usage: Usage,
-    /// Their price, as far as it is known.
+    /// Price of these answers, as far as it is known.
     #[serde(skip_serializing_if = "is_nothing")]
     pub cost: MicroUsd,
     /// Number of answers without a known price. If it is not zero, [`Spent::cost`] is a lower bound.

@@ -203,7 +203,7 @@ impl DataFolder {
     pub fn set_aside(&self, name: &str) -> Result<String, FileError> {
         let path = self.made(name)?;
         let aside = self.free_name(name)?;
-        std::fs::rename(&path, self.root.join(&aside)).map_err(FileError::io("set aside", &path))?;
+        std::fs::rename(&path, self.root.join(&aside)).map_err(FileError::io("quarantined", &path))?;
         Ok(aside)
     }
 
@@ -230,7 +230,10 @@ impl DataFolder {
         let free = names.find(|name| std::fs::symlink_metadata(self.root.join(name)).is_err());
         free.ok_or_else(|| {
             let source = io::Error::from(io::ErrorKind::AlreadyExists);
-            FileError::io("set aside: ten thousand stand there already", &self.root.join(name))(source)
+            FileError::io(
+                "quarantined: it has ten thousand quarantined copies already; remove some",
+                &self.root.join(name),
+            )(source)
         })
     }
 

@@ -51,7 +51,7 @@ impl Drop for FileLock {
 ///
 /// # Errors
 ///
-/// Returns an error if something else stands there, and when it cannot be opened or made.
+/// Returns an error if `path` is no plain file, or it cannot be opened or created.
 pub fn plain_file(path: &Path) -> Result<File, FileError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         system::make_folder(folder, true).map_err(FileError::io("made", folder))?;

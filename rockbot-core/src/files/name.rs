@@ -71,7 +71,7 @@ pub fn encode(id: &str) -> Result<String, IdTooLong> {
     })
 }
 
-/// The id whose name this is; `None` when [`encode`] never writes this name.
+/// Returns the id whose file name is `name`, or `None` if [`encode`] never writes this name.
 pub fn decode(name: &str) -> Option<String> {
     let id = unescape(&name.replace(JOINT, ""))?;
     encode(&id).is_ok_and(|encoded| encoded == name).then_some(id)

@@ -141,16 +141,16 @@ fn segments(text: &str) -> Result<std::str::Split<'_, char>, TopicError> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// It is empty, starts or ends with a dot, or has two dots in a row.
+    /// The text is empty, starts or ends with a dot, or has two dots in a row.
     #[error("topic `{0}` has an empty segment: put one word between dots")]
     EmptySegment(Box<str>),
-    /// It has a wildcard. A message is published under one topic, not under a pattern.
+    /// The topic has a wildcard. A message is published under one topic, not under a pattern.
     #[error("topic `{0}` has a wildcard: publish under a topic without `*` and `#`")]
     Wildcard(Box<str>),
-    /// It has a wildcard inside a segment. A wildcard must be a segment of its own.
+    /// The pattern has a wildcard inside a segment. A wildcard must be a segment of its own.
     #[error("pattern `{0}` has a wildcard inside a segment: `*` and `#` stand alone between dots")]
     MixedWildcard(Box<str>),
-    /// It is longer than brokers accept.
+    /// The text is longer than brokers accept.
     #[error("a topic of {0} bytes is too long: use at most 255")]
     TooLong(usize),
 }

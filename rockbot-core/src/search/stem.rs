@@ -1,5 +1,7 @@
-//! Stemming and stop words. Both were chosen by measured retrieval quality (`cargo run -p rockbot-benches
-//! --bin recall_quality`); rules without a measurable effect are left out.
+//! Stemming and stop words.
+//!
+//! Both were chosen by measured retrieval quality (`cargo run -p rockbot-benches --bin recall_quality`); rules without
+//! a measurable effect are left out.
 
 /// English stop words: articles, prepositions and conjunctions, sorted. Pronouns and question words improve
 /// retrieval, so they are kept.

@@ -15,12 +15,6 @@ use crate::{Principal, SessionId, Timestamp};
 ///
 /// A host that has a log appends the entries of every turn, whatever its origin, before the reply is sent. A
 /// turn that a crash interrupts at that point may be logged twice.
-///
-/// A host that has a log appends the entries of every turn, whatever its origin, before the reply is sent. A
-/// turn that a crash interrupts at that point may be logged twice.
-///
-/// A host that has a log adds what was said in every turn, whatever door its message came through, before the reply
-/// goes out. A turn that a crash interrupts just then may stand in it twice.
 #[async_trait]
 pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
     /// Appends entries, all of them or none.
@@ -84,7 +78,7 @@ pub struct LogBatch {
 }
 
 /// Maximum number of entries of a principal that are kept in memory.
-const MOST: usize = 10_000;
+const MAX_KEPT: usize = 10_000;
 
 /// A [`ConversationLog`] in memory, lost when the process ends.
 ///
@@ -115,7 +109,7 @@ impl Log {
 
     fn append(&mut self, entries: Vec<LogEntry>) {
         self.entries.extend(entries);
-        self.trim(self.end().saturating_sub(MOST as u64));
+        self.trim(self.end().saturating_sub(MAX_KEPT as u64));
     }
 
     fn read(&self, reader: &str, limit: usize) -> LogBatch {
@@ -191,7 +185,7 @@ mod tests {
             content,
             timestamp: Timestamp::default(),
         };
-        for number in 0..MOST + 2 {
+        for number in 0..MAX_KEPT + 2 {
             log.append(&me, vec![entry(number.to_string())]).await.unwrap();
         }
         let batch = log.read(&me, "reader", 1).await.unwrap();

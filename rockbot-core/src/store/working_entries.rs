@@ -29,9 +29,7 @@ impl Default for WorkingLimits {
 /// The entries of one principal, their order of expiry and the size of each namespace: for implementers of
 /// working memories.
 ///
-/// Every operation takes logarithmic time in the number of entries.
-///
-/// No operation takes longer when there are more entries, but by the logarithm of their number.
+/// Looking up, inserting and removing an entry take logarithmic time in the number of entries.
 #[derive(Debug, Clone, Default)]
 pub struct WorkingEntries {
     entries: BTreeMap<StorePath, Arc<WorkingEntry>>,

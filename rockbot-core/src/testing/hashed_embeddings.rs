@@ -9,11 +9,11 @@ use crate::chat::{ChatError, ChatErrorKind};
 use crate::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 use crate::{CallContext, Digest};
 
-/// An [`EmbeddingClient`] that knows no meaning: each word is a direction that its hash says, a text is the sum of its
+/// An [`EmbeddingClient`] that knows no meaning: the hash of a word gives its direction, and a text is the sum of its
 /// words. Texts that share words are similar, others are not at all, and the same text has the same vector everywhere.
 ///
-/// Words that it was told to mean the same are one word: so tests find a text by other words than it has. Copies note
-/// their texts together.
+/// Synonyms ([`same`](Self::same)) count as one word, so that a test can find a text by words that it does not contain.
+/// Clones share the record of embedded texts.
 ///
 /// ```
 /// use rockbot_core::CallContext;
@@ -37,7 +37,7 @@ pub struct HashedEmbeddings {
     texts: Arc<Mutex<Vec<String>>>,
 }
 
-/// So many directions that the few words of a test seldom share one.
+/// Number of directions, so large that the few words of a test seldom share one.
 const DIMENSION: usize = 4096;
 
 impl HashedEmbeddings {
@@ -46,7 +46,7 @@ impl HashedEmbeddings {
         Self::default()
     }
 
-    /// With `other` meaning the same as `word`; both in lower case.
+    /// Declares `other` a synonym of `word`: both get the same direction. Give both in lower case.
     #[must_use]
     pub fn same(mut self, word: impl Into<String>, other: impl Into<String>) -> Self {
         self.same.insert(other.into(), word.into());
@@ -74,7 +74,7 @@ impl HashedEmbeddings {
     }
 }
 
-/// All but the last are words.
+/// Returns the direction of a word. The last direction is that of texts without words.
 fn direction(word: &str) -> usize {
     let hash = Digest::of([word]).short();
     usize::from_str_radix(&hash[..8], 16).expect("a digest is hexadecimal") % (DIMENSION - 1)

@@ -65,7 +65,7 @@ pub struct MockToolHandle {
 pub struct MockCall {
     /// Request of the call.
     pub request: ToolInvokeRequest,
-    /// For whom, until when, with which grants.
+    /// Context of the call: principal, deadline and grants.
     pub cx: CallContext,
     answer: oneshot::Sender<Answer>,
 }

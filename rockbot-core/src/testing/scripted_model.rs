@@ -60,26 +60,26 @@ impl ScriptedModel {
         Self::default()
     }
 
-    /// With this id, by which a host knows how to treat it.
+    /// Sets the id of the model, by which a host finds the behavior and the prices of a model. Default: none.
     #[must_use]
     pub fn with_id(self, id: &str) -> Self {
         self.lock().id = Some(id.into());
         self
     }
 
-    /// Then it answers in words.
+    /// Adds an answer in words.
     #[must_use]
     pub fn says(self, text: impl Into<String>) -> Self {
         self.responds(ChatResponse::text(text))
     }
 
-    /// Then it calls one tool.
+    /// Adds an answer that calls one tool.
     #[must_use]
     pub fn calls(self, tool: impl Into<ToolName>, arguments: Value) -> Self {
         self.calls_all([(tool, arguments)])
     }
 
-    /// Then it calls these tools in one answer.
+    /// Adds an answer that calls several tools.
     #[must_use]
     pub fn calls_all<N: Into<ToolName>>(self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
         let calls: Vec<_> = calls
@@ -89,31 +89,31 @@ impl ScriptedModel {
         self.responds(ChatResponse::calls(calls))
     }
 
-    /// Then it answers exactly this.
+    /// Adds `response` as it is.
     #[must_use]
     pub fn answers(self, response: ChatResponse) -> Self {
         self.then(Answer::Response(Box::new(response)))
     }
 
-    /// Then it answers what `answer` makes of the request.
+    /// Adds an answer that `answer` computes from the request.
     #[must_use]
     pub fn answers_with(self, answer: impl FnOnce(&ChatRequest) -> ChatResponse + Send + 'static) -> Self {
         self.then(Answer::Computed(Box::new(answer)))
     }
 
-    /// Then it fails.
+    /// Adds a failure of this kind.
     #[must_use]
     pub fn fails(self, kind: ChatErrorKind) -> Self {
         self.fails_with(ChatError::new(kind, "the script of the model says so"))
     }
 
-    /// Then it fails with this error.
+    /// Adds a failure with this error.
     #[must_use]
     pub fn fails_with(self, error: ChatError) -> Self {
         self.then(Answer::Failure(error))
     }
 
-    /// Then it never answers: the call ends only when it is dropped.
+    /// Adds a call that never ends: it ends only when it is dropped.
     #[must_use]
     pub fn hangs(self) -> Self {
         self.then(Answer::Silence)

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// so it can explain an order of calls, give examples and name pitfalls. [`StaticGuide`] is one whose text never
 /// changes.
 pub trait ToolGuide: fmt::Debug + Send + Sync + 'static {
-    /// Returns the name by which the model asks for the guide, such as `web`: 1 to 64 characters of `A-Z a-z 0-9 _
-    /// -`.
+    /// Returns the name by which the model asks for the guide, such as `web`: 1 to 64 characters of
+    /// `A-Z a-z 0-9 _ -`.
     fn name(&self) -> &str;
 
     /// Returns the topic of the guide, in one line.

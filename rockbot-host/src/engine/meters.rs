@@ -1,4 +1,4 @@
-//! Metrics of turns, under the metric names of the original framework.
+//! Metrics of turns, under the metric names of the original RockBot.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -79,7 +79,7 @@ pub struct NotReady {
 
 /// A subscription of a host, before it begins.
 #[derive(Debug)]
-pub(super) struct Intake {
+pub(super) struct PendingSubscription {
     pub(super) pattern: TopicPattern,
     pub(super) name: String,
     pub(super) options: SubscribeOptions,
@@ -101,7 +101,7 @@ pub(super) struct BusSide {
     /// `true` when other components use the bus, too: then it stays open.
     pub(super) is_shared: bool,
     pub(super) handler: Arc<dyn DeliveryHandler>,
-    pub(super) intakes: Vec<Intake>,
+    pub(super) pending: Vec<PendingSubscription>,
 }
 
 /// The parts that have started, in the order of their start.
@@ -112,13 +112,13 @@ struct StartedParts {
 }
 
 impl BusSide {
-    async fn subscribe(&self, intake: &Intake) -> Result<Subscription, StartError> {
-        let (pattern, options) = (intake.pattern.clone(), intake.options.clone());
+    async fn subscribe(&self, pending: &PendingSubscription) -> Result<Subscription, StartError> {
+        let (pattern, options) = (pending.pattern.clone(), pending.options.clone());
         let subscribed = self
             .bus
-            .subscribe(pattern, &intake.name, options, Arc::clone(&self.handler));
+            .subscribe(pattern, &pending.name, options, Arc::clone(&self.handler));
         subscribed.await.map_err(|source| StartError::Subscription {
-            pattern: intake.pattern.to_string(),
+            pattern: pending.pattern.to_string(),
             source,
         })
     }
@@ -187,8 +187,8 @@ impl Lifecycle {
         }
         let resumed = self.turns.engine().resume_all(|_| ProgressSink::none()).await?;
         if let Some(side) = &self.bus {
-            for intake in &side.intakes {
-                let subscription = side.subscribe(intake).await?;
+            for pending in &side.pending {
+                let subscription = side.subscribe(pending).await?;
                 lock(&self.started).subscriptions.push(subscription);
             }
         }

@@ -1,4 +1,4 @@
-//! Full-text search in the chunks of large results.
+//! Full-text search in the chunks of a large result: the passages that a model is shown for its query.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::chunker::{Chunk, ContentChunker};
 const PASSAGE_LEN: usize = 1_500;
 
 /// Returns the `limit` passages of `chunks` that rank best for `query`, each with its key and offset, for a model.
-pub(super) fn found(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> String {
+pub(super) fn best(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> String {
     let chunker = ContentChunker::new(PASSAGE_LEN);
     let passages = chunks.iter().flat_map(|entry| {
         let passages = chunker.split(&entry.value).into_iter();
@@ -25,12 +25,12 @@ pub(super) fn found(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> 
     }
     let mut text = String::new();
     for (entry, passage) in found {
-        push(&mut text, entry, &passage);
+        push_passage(&mut text, entry, &passage);
     }
     text
 }
 
-fn push(text: &mut String, entry: &WorkingEntry, passage: &Chunk<'_>) {
+fn push_passage(text: &mut String, entry: &WorkingEntry, passage: &Chunk<'_>) {
     let offset = entry.value[..passage.start].chars().count();
     writeln!(text, "[from `{}`, offset {offset}]", entry.key).expect("a String takes everything");
     text.push_str(passage.text.trim_end());

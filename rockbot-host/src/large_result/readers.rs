@@ -81,7 +81,7 @@ async fn search(memory: State<Arc<dyn WorkingMemory>>, args: Search, cx: CallCon
         .map_err(unreadable)?;
     match key {
         Some(key) if chunks.is_empty() => Err(missing(&key)),
-        _ => Ok(passages::found(&chunks, &args.query, PASSAGES)),
+        _ => Ok(passages::best(&chunks, &args.query, PASSAGES)),
     }
 }
 

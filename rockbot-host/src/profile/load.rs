@@ -88,7 +88,7 @@ pub enum ProfileError {
     Missing {
         /// Path of the file.
         path: PathBuf,
-        /// Its purpose.
+        /// Purpose of the file.
         purpose: &'static str,
     },
     /// A file exists but cannot be read.
@@ -96,7 +96,7 @@ pub enum ProfileError {
     Unreadable {
         /// Path of the file.
         path: PathBuf,
-        /// Its purpose.
+        /// Purpose of the file.
         purpose: &'static str,
         /// The cause.
         source: io::Error,
@@ -106,7 +106,7 @@ pub enum ProfileError {
     NotUtf8 {
         /// Path of the file.
         path: PathBuf,
-        /// Its purpose.
+        /// Purpose of the file.
         purpose: &'static str,
         /// The position of the first invalid byte.
         source: std::str::Utf8Error,
@@ -120,7 +120,7 @@ pub enum ProfileError {
     TooLarge {
         /// Path of the file.
         path: PathBuf,
-        /// Its purpose.
+        /// Purpose of the file.
         purpose: &'static str,
     },
 }

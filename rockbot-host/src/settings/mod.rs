@@ -1,7 +1,7 @@
 //! The settings of a host: the sections of its configuration, with their defaults.
 //!
-//! All names and defaults are those of the configuration reference, so a file written for it is read without a warning.
-//! A program passes the settings to the builder:
+//! All names and defaults are those of the original RockBot, so a configuration file that was written for it is read
+//! without a warning. A program passes the settings to the builder:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -28,7 +28,7 @@
 //! use async_trait::async_trait;
 //! use rockbot_core::BoxError;
 //! use rockbot_core::config::Config;
-//! use rockbot_core::subsystem::{Idle, Declarations, Parts, Running, Subsystem};
+//! use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 //! use rockbot_core::testing::ScriptedModel;
 //! use rockbot_host::AgentHost;
 //! use rockbot_host::settings::HostSettings;

@@ -1,4 +1,4 @@
-//! Metrics of tool calls, under the metric names of the original framework.
+//! Metrics of tool calls, under the metric names of the original RockBot.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -66,7 +66,8 @@ impl Default for PolicySnapshot {
 
 /// The weaknesses of models that are answered with a nudge: a note to the model, which answers once more.
 ///
-/// Each kind of nudge is given at most once in a turn, and costs one call to the model.
+/// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its field states
+/// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Nudges {
@@ -81,8 +82,8 @@ pub struct Nudges {
     pub on_unexpected_cjk: bool,
     /// A tool failed, and the model gives up instead of trying again. Default `true`.
     pub on_tool_failure_giveup: bool,
-    /// The model repeats a call whose result does not change. The note is added to the result, so it costs no call to
-    /// the model. Default `true`.
+    /// The model repeats a call whose result does not change. The note is added to each such result from the third
+    /// equal call on, so it costs no call to the model. Default `true`.
     pub on_repeated_calls: bool,
 }
 
@@ -113,7 +114,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// No judge is asked.
+    /// The limits by which no judge is asked.
     pub const OFF: Self = Self {
         max_completion_reprompts: 0,
         max_follow_up_passes: 0,

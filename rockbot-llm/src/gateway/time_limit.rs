@@ -72,7 +72,7 @@ impl GatewayLayer for TimeLimit {
 
 layer_of!(TimeLimit);
 
-/// When the last piece of an answer came: microseconds after the beginning of the call, or 0 for none.
+/// The time of the last piece of an answer, in microseconds after the beginning of the call; 0 before the first one.
 struct Pieces(Arc<AtomicU64>);
 
 impl Pieces {

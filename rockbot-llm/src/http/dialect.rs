@@ -1,4 +1,4 @@
-//! What the transport needs to know about a wire dialect.
+//! [`Dialect`]: the part of a wire dialect that the transport needs, such as its headers and paths.
 
 use super::ErrorFacts;
 

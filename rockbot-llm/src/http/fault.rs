@@ -7,13 +7,13 @@ use rockbot_core::chat::ChatErrorKind;
 pub(crate) enum Fault {
     /// The server reports an error where the answer should be; this is its body.
     InBand(Vec<u8>),
-    /// It is a page for people: this is no model server, or the path is wrong.
+    /// The answer is a page for people: this is no model server, or the path is wrong.
     WebPage,
-    /// It is not a chat completion, and why.
+    /// The answer is not a chat completion; the reason.
     Malformed(String),
-    /// It broke off, and where.
+    /// The answer broke off; the place.
     Cut(&'static str),
-    /// It is longer than the limit, and which.
+    /// The answer is longer than a limit; the part that is too long, and the limit.
     TooLong(&'static str, usize),
     /// The provider's content filter left nothing of it.
     Filtered,

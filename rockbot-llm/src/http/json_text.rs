@@ -1,6 +1,6 @@
 //! Texts as JSON strings.
 
-/// So many bytes are looked at together: the compiler makes one comparison of sixteen.
+/// Number of bytes that are examined together: the compiler vectorizes a comparison of sixteen.
 const CHUNK: usize = 16;
 
 /// Appends the text that `parts` make together, as one JSON string: just as `serde_json` writes it. Long runs without

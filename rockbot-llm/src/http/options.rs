@@ -1,4 +1,4 @@
-//! What a client is built from, whatever its dialect.
+//! [`ConnectionOptions`]: the options of a client, for every dialect.
 
 use std::time::Duration;
 

@@ -21,10 +21,10 @@ const MAX_LIST_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerCheck {
-    /// It answers, and it has the model.
+    /// The server answers, and it has the model.
     Ready,
-    /// It answers, and its list of models lacks the one that is set. Some servers answer for models that they do not
-    /// list.
+    /// The server answers, and its list of models lacks the one that is set. Some servers answer for models that they
+    /// do not list.
     ModelNotListed {
         /// The model that is set.
         model: String,
@@ -33,9 +33,9 @@ pub enum ServerCheck {
         /// Number of models that are listed.
         listed: usize,
     },
-    /// It answers, and has no list of models that could be read.
+    /// The server answers, and has no list of models that could be read.
     NoList,
-    /// It cannot be reached, refuses the key, or fails. The error says which, and what to do.
+    /// The server cannot be reached, refuses the key, or fails. The error says which, and what to do.
     Failed(ChatError),
     /// The settings cannot be used at all.
     Unusable(LlmConfigError),

@@ -12,16 +12,16 @@ use super::words;
 pub(super) enum Choice<'a> {
     /// Call this tool with these arguments.
     Call { tool: &'a ToolName, arguments: String },
-    /// This tool seems to be meant, but this argument is not there.
+    /// The question seems to mean this tool, and lacks this argument.
     Missing { tool: &'a ToolName, argument: String },
     /// No tool.
     Nothing,
 }
 
-/// So much must speak for a tool: one word of its name, or two of its description.
+/// Minimum score of a tool that is called without being required: one word of its name, or two of its description.
 const ENOUGH: usize = 2;
 
-/// Chooses the tool that the most words speak for; of equals the first.
+/// Chooses the tool with the highest score, the first one of equals.
 pub(super) fn choose<'a>(question: &str, tools: &'a ToolView, choice: &ToolChoice) -> Choice<'a> {
     let mut calls = Best::default();
     let mut attempts = Best::default();
@@ -45,7 +45,7 @@ pub(super) fn choose<'a>(question: &str, tools: &'a ToolView, choice: &ToolChoic
     calls.choice.or(attempts.choice).unwrap_or(Choice::Nothing)
 }
 
-/// The choice that most spoke for so far.
+/// The choice with the highest score so far.
 #[derive(Default)]
 struct Best<'a> {
     score: usize,

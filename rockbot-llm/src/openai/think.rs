@@ -23,7 +23,7 @@ enum Stage {
     Thinking,
     /// Behind the block, before the answer's first word.
     Gap,
-    /// In the answer.
+    /// Inside the answer.
     Answer,
 }
 

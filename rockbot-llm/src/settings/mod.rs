@@ -130,7 +130,7 @@ impl fmt::Debug for TierSettings {
 }
 
 impl LlmSettings {
-    /// The settings in the environment of this process.
+    /// Reads the settings in the environment of this process.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl LlmSettings {
         Self::load(None)
     }
 
-    /// The settings in the environment of this process and in the file at `path`, if one is given.
+    /// Reads the settings in the environment of this process and in the file at `path`, if one is given.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl LlmSettings {
         Self::read(path, std::env::vars_os())
     }
 
-    /// The settings in `variables`, which stand for the environment, and in the file at `path`, if one is given.
+    /// Reads the settings in `variables`, which stand for the environment, and in the file at `path`, if one is given.
     ///
     /// ```
     /// # use rockbot_llm::LlmSettings;
@@ -169,7 +169,7 @@ impl LlmSettings {
         Self::from_config(&config.with_variables(variables))
     }
 
-    /// The settings in the section `LLM` of `config` and in the variables that it knows.
+    /// Reads the settings in the section `LLM` of `config` and in the variables that it knows.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl LlmSettings {
 }
 
 impl TierSettings {
-    /// The settings of the model in `LLM.Embeddings` of `config`; `None` when nothing stands there.
+    /// Reads the settings of the model in `LLM.Embeddings` of `config`; `None` if the section is empty.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which tier a message deserves: by its length, its words and its structure. No model is asked.
+//! Selects the tier of a message by its length, its words and its structure, without asking a model.
 
 mod rules;
 mod rules_file;

@@ -4,7 +4,7 @@ use rockbot_core::chat::{ModelTier, TierDecision};
 
 use super::TierRules;
 
-/// As much of a text is looked at for keywords and structure.
+/// Maximum part of a text that is examined for keywords and structure, in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Decides the tier of `text`, with the parts of its score as reasons.

@@ -4,9 +4,10 @@ use rockbot_core::BoxError;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// Maximum number of tools in each list, and maximum length of a text, in characters.
+/// Maximum number of tools in each list.
 const MAX_TOOLS: usize = 20;
-const LONGEST: usize = 1_000;
+/// Maximum length of a text, in characters.
+const MAX_TEXT: usize = 1_000;
 
 /// The evaluation of a session: the detail, as JSON, of a feedback entry of the kind
 /// [`SessionSummary`](rockbot_core::store::FeedbackSignal::SessionSummary).
@@ -69,7 +70,7 @@ impl SessionSummary {
 }
 
 fn cut(text: &str) -> String {
-    text.trim().chars().take(LONGEST).collect()
+    text.trim().chars().take(MAX_TEXT).collect()
 }
 
 /// Deserializes a list of texts; models also write a single text, or nothing.

@@ -85,7 +85,7 @@ fn file_of(principal: &Principal) -> Result<String, StoreError> {
 
 fn quarantine(folder: &DataFolder, name: &str, error: &FileError) -> Result<(), FileError> {
     let aside = folder.set_aside(name)?;
-    tracing::warn!(name, set_aside_as = aside, %error, "vectors of memories are asked for again");
+    tracing::warn!(name, quarantined_as = aside, %error, "vectors of memories are asked for again");
     Ok(())
 }
 

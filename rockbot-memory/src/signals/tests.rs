@@ -1,4 +1,4 @@
-//! What corrects, and what does not.
+//! Texts that count as corrections, and texts that do not.
 
 use proptest::prelude::*;
 

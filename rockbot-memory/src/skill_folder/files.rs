@@ -8,8 +8,9 @@ use rockbot_core::store::Skill;
 
 use super::managed_skill::FOLDER_SOURCE;
 
-/// Maximum number of files of a skill, and maximum size of a file that is read, in bytes.
-const MOST: usize = 200;
+/// Maximum number of files of a skill.
+const MAX_FILES: usize = 200;
+/// Maximum size of a file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The files of a skill as they were found at start; their content is read on demand.
@@ -24,7 +25,7 @@ pub(crate) struct SkillFiles {
 
 impl SkillFiles {
     pub(crate) fn new(root: Arc<DataFolder>, folder: &str, mut names: Vec<String>, provenance: Provenance) -> Self {
-        names.truncate(MOST);
+        names.truncate(MAX_FILES);
         Self {
             root,
             folder: folder.to_owned(),

@@ -73,7 +73,7 @@ impl<'a> Events<'a> {
             let first = self.next()?;
             let value = self.value(first)?;
             if fields.contains_key(&key) {
-                return Err(format!("the field `{}` stands there twice", shown(&key)));
+                return Err(format!("the field `{}` occurs twice", shown(&key)));
             }
             fields.insert(key, value);
         }

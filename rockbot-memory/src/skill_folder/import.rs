@@ -33,7 +33,7 @@ pub struct ImportReport {
 pub struct ImportedSkill {
     /// The name of the skill.
     pub name: StorePath,
-    /// Its folder, relative to the imported one; empty if it is that folder itself.
+    /// Folder of the skill, relative to the imported one; empty if it is that folder itself.
     pub folder: String,
     /// The fate of the skill.
     pub outcome: SkillOutcome,
@@ -42,7 +42,7 @@ pub struct ImportedSkill {
 /// A file that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedFile {
-    /// Its path, relative to the imported folder.
+    /// Path of the file, relative to the imported folder.
     pub path: String,
     /// The reason.
     pub reason: SkipReason,
@@ -52,19 +52,19 @@ pub struct SkippedFile {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// It is a link.
+    /// The file is a link.
     #[error("it is a link, and links are not followed: copy what is meant")]
     Link,
-    /// It cannot be read, or is too large.
+    /// The file cannot be read, or is too large.
     #[error("{0}")]
     Unreadable(String),
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     #[error("it is no text in UTF-8")]
     NoText,
-    /// It violates the format.
+    /// The file violates the format.
     #[error(transparent)]
     Invalid(#[from] SkillFileError),
-    /// Its name differs from that of its folder.
+    /// The name of the skill differs from that of its folder.
     #[error("it is named `{0}`: a skill has the name of its folder")]
     OtherName(String),
     /// Another skill of the folder has its name.
@@ -79,7 +79,7 @@ pub enum SkipReason {
 #[derive(Debug)]
 pub(crate) struct FolderSkill {
     pub(crate) skill: ManagedSkill,
-    /// Its folder, with a trailing slash.
+    /// Folder of the skill, with a trailing slash.
     folder: String,
     pub(crate) files: SkillFiles,
 }

@@ -29,15 +29,15 @@ pub(crate) struct ManagedSkill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SkillOutcome {
-    /// It is new there.
+    /// The skill is new there.
     Added,
-    /// It replaced an earlier copy, which had not been edited.
+    /// The skill replaced an earlier copy, which had not been edited.
     Updated,
-    /// It is already there.
+    /// The skill is already there.
     Unchanged,
     /// The existing one was edited, has another author, or is trusted more, and stays.
     Kept,
-    /// It was deleted after an earlier copy, and stays deleted.
+    /// The skill was deleted after an earlier copy, and stays deleted.
     Deleted,
 }
 

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
-/// Maximum depth of the search, and maximum number of files and links.
-const DEPTH: usize = 6;
-const MOST: usize = 20_000;
+/// Maximum depth of the search.
+const MAX_DEPTH: usize = 6;
+/// Maximum number of files and links.
+const MAX_FILES: usize = 20_000;
 
 /// The file that makes a folder a skill.
 pub(super) const FILE: &str = "SKILL.md";
@@ -22,7 +23,7 @@ impl FoundFiles {
     /// control characters, such as line ends, are left out: models are shown the names in one line.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
         let mut found = Self::default();
-        found.walk(folder, "", DEPTH)?;
+        found.walk(folder, "", MAX_DEPTH)?;
         found.files.sort_unstable();
         found.links.sort_unstable();
         Ok(found)
@@ -35,7 +36,7 @@ impl FoundFiles {
                 continue;
             };
             let is_hidden = name.starts_with('.') || name == "node_modules" || name.contains(char::is_control);
-            if is_hidden || self.files.len() + self.links.len() == MOST {
+            if is_hidden || self.files.len() + self.links.len() == MAX_FILES {
                 continue;
             }
             let (kind, path) = (entry.file_type()?, format!("{prefix}{name}"));

@@ -1,4 +1,4 @@
-//! What needs SQLite itself to be looked at: the promises of each store, and files that others wrote.
+//! Runs the conformance suite of each store, and opens files that another program wrote or damaged.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ fn open(folder: &TempDir) -> SqliteMemory {
     SqliteMemory::open(file(folder)).unwrap()
 }
 
-/// The stores, and the file itself.
+/// Returns the stores, and the database below them.
 fn open_file(folder: &TempDir) -> (SqliteMemory, Arc<Database>) {
     let database = Arc::new(Database::open(&file(folder)).unwrap());
     (SqliteMemory::over(&database, SqliteMemoryOptions::default()), database)

@@ -58,7 +58,7 @@ impl JsonFile {
     fn quarantine<T: Default>(&self, error: &dyn Display) -> Result<T, FileError> {
         let aside = self.folder.set_aside(self.name)?;
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, set_aside_as = aside, %error, "{} cannot be read; the file was quarantined", self.what);
+        tracing::warn!(%folder, quarantined_as = aside, %error, "{} cannot be read; the file was quarantined", self.what);
         Ok(T::default())
     }
 }

@@ -64,8 +64,8 @@ use store_choice::StoreChoice;
 /// // A host calls this for `.add(Memory::default().without_rules())`.
 /// let mut memory = Memory::default().without_rules();
 /// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
-/// let mut needs = Declarations::new(parts);
-/// memory.declare(&mut needs)?;
+/// let mut declarations = Declarations::new(parts);
+/// memory.declare(&mut declarations)?;
 /// let names: Vec<_> = needs.merge().tools.into_iter().map(|tool| tool.registration.name).collect();
 /// assert!(names.contains(&"save_memory".into()));
 /// assert!(!names.contains(&"add_rule".into()));
@@ -238,9 +238,9 @@ impl Memory {
     ///
     /// let mut memory = Memory::default().with_conversation_log(); // for `AgentHostBuilder::add`
     /// # let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
-    /// # let mut needs = Declarations::new(parts);
-    /// # memory.declare(&mut needs)?;
-    /// # assert!(needs.parts().get::<dyn ConversationLog>().is_some());
+    /// # let mut declarations = Declarations::new(parts);
+    /// # memory.declare(&mut declarations)?;
+    /// # assert!(declarations.parts().get::<dyn ConversationLog>().is_some());
     /// # Ok::<(), rockbot_core::BoxError>(())
     /// ```
     pub fn with_conversation_log(mut self) -> Self {

@@ -10,7 +10,7 @@ use rockbot_core::subsystem::{Declarations, Parts};
 pub(super) enum StoreChoice<T: ?Sized> {
     /// The host's store if it has one, else the default store.
     Own,
-    /// This store.
+    /// The given store.
     Given(Arc<T>),
     /// No store: the part is disabled.
     Off,

@@ -23,15 +23,15 @@ pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<Stri
 /// The reason why a text was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EditError {
-    #[error("old_string is empty: give the text that is to be replaced, exactly as it stands there")]
+    #[error("old_string is empty: give the text to replace, exactly as it is stored")]
     Empty,
     #[error("old_string and new_string are the same: nothing would change")]
     Same,
-    #[error("old_string does not stand there: read the text again and give a part of it exactly, blanks included")]
-    Missing,
     #[error(
-        "old_string stands there {0} times: give more of the text around the one that is meant, or set replace_all"
+        "old_string does not occur in the text: read the text again and give a part of it exactly, blanks included"
     )]
+    Missing,
+    #[error("old_string occurs {0} times: give more of the text around the one to replace, or set replace_all")]
     Ambiguous(usize),
 }
 

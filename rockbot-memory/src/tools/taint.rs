@@ -39,14 +39,14 @@ const READERS: [&str; 14] = [
     "tool:remove_rule",
 ];
 
-/// Source of a text without a recorded origin: a file edited by hand, or another program that did not say.
+/// Source of a text without a recorded origin: a file edited by hand, or a text of another program that names no source.
 const UNKNOWN: &str = "unknown";
 
 /// Maximum number of turns on record.
 const TURNS: usize = 256;
 
-/// The least trusted stored text that each turn has read. It holds the newest 256 turns; of any other turn, reads
-/// count as untrusted. trusted.
+/// The least trusted stored text that each turn has read. It keeps the newest 256 turns; what any other turn has read
+/// counts as untrusted.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTaint(Mutex<VecDeque<(TurnId, Option<Provenance>)>>);
 
@@ -75,8 +75,8 @@ impl ReadTaint {
             return started(cx.content_trust());
         };
         let is_own = |source: &&str| *source == UNKNOWN || WRITERS.contains(source) || READERS.contains(source);
-        if let Some(stranger) = heard.iter().map(|source| &**source).find(|source| !is_own(source)) {
-            return untrusted(stranger);
+        if let Some(foreign) = heard.iter().map(|source| &**source).find(|source| !is_own(source)) {
+            return untrusted(foreign);
         }
         let unnoted = || {
             let reader = heard.iter().find(|source| READERS.contains(&&***source));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_said_is_not_trusted_and_keeps_its_origin() {
+    fn text_of_an_untrusted_source_is_not_trusted_and_keeps_its_origin() {
         let taint = ReadTaint::default();
         let origin = |sources: &[&str]| taint.origin(&heard(sources));
         assert_eq!(origin(&[]), Provenance::USER);
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(
             origin(&["tool:search_memory"]),
             untrusted("tool:search_memory"),
-            "nobody knows what it read"
+            "what it read is not on record"
         );
         taint.note(&heard(&[]), [&Provenance::USER]);
         assert_eq!(origin(&["tool:search_memory"]), Provenance::USER);
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(origin(&["tool:search_memory"]), untrusted("tool:mail"));
         // The tool shows the list of skills with its confirmation.
         assert_eq!(origin(&["tool:save_skill"]), untrusted("tool:mail"));
-        let stranger = heard(&[]).with_turn("u".into()).with_trust(Trust::Untrusted);
-        assert_eq!(taint.origin(&stranger), untrusted("user"));
+        let untrusted_user = heard(&[]).with_turn("u".into()).with_trust(Trust::Untrusted);
+        assert_eq!(taint.origin(&untrusted_user), untrusted("user"));
         let elsewhere = CallContext::new("s").with_content_trust(Trust::Untrusted);
         assert_eq!(taint.origin(&elsewhere), untrusted("user"));
     }

@@ -115,8 +115,8 @@ const WRAPPED: &[Dialect] = &[
     dialect("```tool_code\n", &["```"], &[PYTHON, JSON]),
     dialect("```tool_call\n", &["```"], &[JSON, PYTHON, TAGGED]),
     dialect("```tool_calls\n", &["```"], &[JSON, PYTHON, TAGGED]),
-    // The original agent's two lines, which we teach as well.
-    prefix("tool_call_name:", &[lines::seed]),
+    // The two lines of the original RockBot, which `instructions` teaches, too.
+    prefix("tool_call_name:", &[lines::two_lines]),
     // Functionary 3.2.
     prefix(">>>", &[lines::functionary]),
 ];

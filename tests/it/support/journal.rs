@@ -10,16 +10,16 @@ use rockbot_core::turn::{Acceptance, Claim, JournalError, RunAccepted, RunKey, R
 use rockbot_core::{Clock, Digest, TurnId};
 use serde_json::value::RawValue;
 
-/// Something that happens around the writes of a journal.
+/// Actions before and after each write of a journal.
 #[async_trait]
 pub(crate) trait Around: std::fmt::Debug + Send + Sync + 'static {
-    /// Before the write with this number, from 1 on. An error is that of the write, which does not happen.
+    /// Runs before the write with this number, from 1 on. An error becomes that of the write, which does not happen.
     async fn before(&self, write: usize) -> Result<(), JournalError> {
         let _ = write;
         Ok(())
     }
 
-    /// After it.
+    /// Runs after the write.
     async fn after(&self, write: usize) {
         let _ = write;
     }

@@ -29,17 +29,17 @@ pub(crate) fn kill(child: &str, folder: &Path, round: usize) -> Vec<String> {
     acknowledged
 }
 
-/// In a child: its folder, and the round.
+/// Returns the folder and the round of a child process.
 pub(crate) fn begin() -> (PathBuf, String) {
     (std::env::var("FOLDER").unwrap().into(), std::env::var("ROUND").unwrap())
 }
 
-/// In a child: it is about to write. What it prints before the test harness is lost in its line.
+/// Reports from a child process that it is about to write, on a line of its own, after that of the test harness.
 pub(crate) fn ready() {
     println!("\nready");
 }
 
-/// In a child: this is written.
+/// Reports from a child process that `what` is written.
 pub(crate) fn acknowledge(what: &str) {
     println!("acknowledged {what}");
 }

@@ -1,4 +1,4 @@
-//! What the framework logs, as a subscriber sees it.
+//! A subscriber that records the log of the framework.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

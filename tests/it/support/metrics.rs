@@ -1,4 +1,4 @@
-//! What the framework measures.
+//! A recorder that reads the metrics of the framework.
 
 use std::collections::BTreeMap;
 

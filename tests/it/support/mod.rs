@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Helpers that the integration tests share.
 
 pub(crate) mod files;
 pub(crate) mod journal;

@@ -345,7 +345,7 @@ fn large_arguments_are_checked_within_the_budget() {
         .unwrap();
 }
 
-/// Reliability row R-05: texts that a model may send instead of arguments.
+/// Texts that a model may send instead of arguments.
 fn malformed() -> Vec<(String, &'static str)> {
     let deep = |open: &str, close: &str| format!("{{\"text\":{}{}}}", open.repeat(10_000), close.repeat(10_000));
     vec![

@@ -28,8 +28,9 @@ use executor::typed;
 /// A tool is [`Effect::Mutating`](super::Effect::Mutating) unless a setter says otherwise, such as [`Tool::pure`].
 ///
 /// Arguments that do not match are answered with an error that names the problem and the expected shape, and `run` is
-/// not called. This includes constraints of the schema beyond the types, such as `#[schemars(range(min = 1, max =
-/// 5))]`. With such constraints, input that only serde would accept, such as an `alias`, is refused as well.
+/// not called. This includes constraints of the schema beyond the types, such as
+/// `#[schemars(range(min = 1, max = 5))]`. With such constraints, input that only serde would accept, such as an
+/// `alias`, is refused as well.
 /// `pattern` and `format` are not validated; check them in the tool.
 ///
 /// ```

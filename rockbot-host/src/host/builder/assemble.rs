@@ -279,7 +279,7 @@ impl AgentHostBuilder {
         Some(TierRouter::new(selector, log))
     }
 
-    /// The entry points to models and tools, each behind the user's layers.
+    /// Builds the entry points to models and tools, each behind the user's layers.
     fn entry_points(
         &mut self,
         chat: Arc<dyn ChatClient>,

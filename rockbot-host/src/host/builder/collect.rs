@@ -15,7 +15,7 @@ use super::error::{BuildError, MessageProblem, note};
 use super::messages::MessageOptions;
 use crate::engine::TurnService;
 use crate::handlers::{self, HandlerDeps, ToolInvokeHandler, tool_subscription};
-use crate::host::lifecycle::{BusSide, Intake};
+use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router};
 
@@ -35,7 +35,7 @@ pub(super) struct MessageSettings {
 
 /// The topic patterns of a host: those to which it subscribes, and those under which it replies.
 pub(super) struct Patterns {
-    pub(super) intakes: Vec<Intake>,
+    pub(super) pending: Vec<PendingSubscription>,
     pub(super) replies: ReplyTopics,
 }
 
@@ -56,31 +56,34 @@ impl MessageSettings {
             self.subscriptions.push(tool_subscription(&self.options.tool_topic));
         }
         problems.extend(self.missing().map(BoxError::from));
-        let mut intakes: Vec<Intake> = Vec::new();
+        let mut pending: Vec<PendingSubscription> = Vec::new();
         for (pattern, options) in std::mem::take(&mut self.subscriptions) {
             let Some(pattern) = note(TopicPattern::new(&pattern), problems) else {
                 continue;
             };
             // Users, tools and subsystems may name the same pattern: it is one subscription.
-            match intakes.iter().find(|known| known.pattern == pattern) {
+            match pending.iter().find(|known| known.pattern == pattern) {
                 Some(known) if known.options != options => problems.push(MessageProblem::Options(pattern).into()),
                 Some(_) => {}
                 None => {
                     let name = identity.subscription_name(pattern.as_str());
-                    intakes.push(Intake { pattern, name, options });
+                    pending.push(PendingSubscription { pattern, name, options });
                 }
             }
         }
-        problems.extend(self.unreachable(&intakes).map(BoxError::from));
+        problems.extend(self.unreachable(&pending).map(BoxError::from));
         let allowed = std::mem::take(&mut self.options.reply_topics);
         let replies = ReplyTopics {
-            own: intakes.iter().map(|intake| intake.pattern.clone()).collect(),
+            own: pending
+                .iter()
+                .map(|subscription| subscription.pattern.clone())
+                .collect(),
             allowed: allowed
                 .iter()
                 .filter_map(|pattern| note(TopicPattern::new(pattern), problems))
                 .collect(),
         };
-        Patterns { intakes, replies }
+        Patterns { pending, replies }
     }
 
     /// Reports whether the host can do without a model: it only handles messages or serves tools.
@@ -89,22 +92,22 @@ impl MessageSettings {
     }
 
     /// Returns the problems between subscriptions and handlers, each of which is valid alone.
-    fn unreachable(&self, intakes: &[Intake]) -> impl Iterator<Item = MessageProblem> {
-        let matches_any = |topic: &str| intakes.iter().any(|intake| intake.pattern.matches(topic));
+    fn unreachable(&self, pending: &[PendingSubscription]) -> impl Iterator<Item = MessageProblem> {
+        let matches_any = |topic: &str| pending.iter().any(|subscription| subscription.pattern.matches(topic));
         let unreachable = self
             .routes
             .iter()
-            .filter(|_| !intakes.is_empty())
+            .filter(|_| !pending.is_empty())
             .filter_map(move |route| {
                 let topic = route.topic().filter(|topic| !matches_any(topic))?;
                 let message_type = route.message_type().clone();
                 Some(MessageProblem::Topic { message_type, topic })
             });
-        let own_replies = intakes.iter().filter(|intake| {
+        let own_replies = pending.iter().filter(|subscription| {
             let replies = ["user.response", "user.response.a.b"];
-            self.serves_users && replies.iter().any(|topic| intake.pattern.matches(topic))
+            self.serves_users && replies.iter().any(|topic| subscription.pattern.matches(topic))
         });
-        unreachable.chain(own_replies.map(|intake| MessageProblem::Replies(intake.pattern.clone())))
+        unreachable.chain(own_replies.map(|subscription| MessageProblem::Replies(subscription.pattern.clone())))
     }
 
     /// Returns the handlers of the host itself: those for users, and the one for tool calls.
@@ -161,7 +164,7 @@ impl MessageSettings {
             bus,
             is_shared: self.bus_is_shared,
             handler: Arc::new(Pipeline::new(contexts, router, self.layers, patterns.replies, abort)),
-            intakes: patterns.intakes,
+            pending: patterns.pending,
         }))
     }
 }

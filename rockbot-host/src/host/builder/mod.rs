@@ -64,7 +64,7 @@ use crate::turn::PolicySnapshot;
 /// | composition: parts from elsewhere | [`settings`](Self::settings), [`add`](Self::add), [`give`](Self::give) |
 /// | environment: what tests replace, what traces contain | [`clock`](Self::clock), [`ids`](Self::ids), [`capture_content`](Self::capture_content) |
 ///
-/// # For users of the original
+/// # For users of the original RockBot
 ///
 /// | there | here |
 /// |---|---|

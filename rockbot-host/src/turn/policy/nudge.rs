@@ -22,11 +22,11 @@ impl Nudge {
                  tool now, or say honestly that it was not done."
             }
             Self::LeakedSyntax => {
-                "Your answer holds the syntax of a tool call as text, so nothing was called. Make the call as a real \
+                "Your answer has the syntax of a tool call as text, so nothing was called. Make the call as a real \
                  tool call, or answer in plain words."
             }
             Self::UnexpectedCjk => {
-                "Your answer holds Chinese or Japanese text that nobody asked for. Give the same answer again, \
+                "Your answer has Chinese or Japanese text that the user did not ask for. Give the same answer again, \
                  completely in the language of the user's message."
             }
             Self::ToolFailureGiveup => {

@@ -58,7 +58,7 @@ pub struct OpenAiEmbeddings {
     connection: Connection,
     url: Url,
     batch: usize,
-    /// That of the first vector.
+    /// Dimension of the first vector, which all later ones must have.
     dimension: OnceLock<usize>,
 }
 

@@ -78,7 +78,7 @@ impl Snapshot {
     fn write(&self, folder: &DataFolder, principal: &Principal) -> Result<(), StoreError> {
         let mut written = BTreeSet::new();
         for (group, entries) in &self.groups {
-            let name = format::document(principal, group).map_err(|error| failed("a group has no file", error))?;
+            let name = format::document_name(principal, group).map_err(|error| failed("a group has no file", error))?;
             let failed = |error| failed("working memory cannot be written", error);
             if entries.is_empty() {
                 folder.remove(&name).map_err(failed)?;

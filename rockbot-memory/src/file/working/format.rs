@@ -1,4 +1,4 @@
-//! The format of the documents and of the log.
+//! The format of working memory on disk: the lines of the log, the entries of the documents, and the names of the files.
 
 use std::sync::Arc;
 
@@ -60,11 +60,11 @@ pub(super) fn group(key: &StorePath) -> &str {
 }
 
 /// Returns the file name of the document of a group.
-pub(super) fn document(principal: &Principal, group: &str) -> Result<String, IdTooLong> {
+pub(super) fn document_name(principal: &Principal, group: &str) -> Result<String, IdTooLong> {
     name_of(principal, &format!("{}.json", encode(group)?))
 }
 
 /// Returns the file name of the log of a principal.
-pub(super) fn log(principal: &Principal) -> Result<String, IdTooLong> {
+pub(super) fn log_name(principal: &Principal) -> Result<String, IdTooLong> {
     name_of(principal, "changes.jsonl")
 }

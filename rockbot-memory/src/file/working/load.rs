@@ -20,7 +20,7 @@ pub(super) fn load(
     now: Timestamp,
     damaged: &AtomicU64,
 ) -> Result<WorkingState, StoreError> {
-    let log_name = format::log(principal).map_err(|error| failed("the principal has no working memory", error))?;
+    let log_name = format::log_name(principal).map_err(|error| failed("the principal has no working memory", error))?;
     let mut loader = Loader {
         folder,
         principal,
@@ -100,7 +100,7 @@ impl Loader<'_> {
             return false;
         };
         let group = group(&entry.key).to_owned();
-        let is_own_document = format::document(self.principal, &group).is_ok_and(|own| own == name);
+        let is_own_document = format::document_name(self.principal, &group).is_ok_and(|own| own == name);
         let is_live = entry.expires_at > self.now;
         // An entry that is read from the document it belongs in is no change.
         let is_changed = !is_own_document || !is_live || self.state.changed.contains(&group);
@@ -155,7 +155,7 @@ impl Loader<'_> {
         let aside = self.folder.set_aside(name);
         let aside = aside.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(file = name, set_aside_as = aside, %error, "a damaged file of working memory was quarantined");
+        tracing::warn!(file = name, quarantined_as = aside, %error, "a damaged file of working memory was quarantined");
         Ok(())
     }
 }

@@ -276,7 +276,7 @@ impl<D: Document> DocumentStore<D> {
         let aside = aside.map_err(|error| self.failed("quarantined, though its file is damaged", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, file, set_aside_as = aside, %error, "the file of a {} is damaged and was quarantined", D::WHAT);
+        tracing::warn!(%folder, file, quarantined_as = aside, %error, "the file of a {} is damaged and was quarantined", D::WHAT);
         Ok(Self::forget(owned, file))
     }
 

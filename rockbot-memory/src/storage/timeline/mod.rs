@@ -129,7 +129,7 @@ impl<T: StoredEntry> Timeline<T> {
         let aside = self.folder.set_aside(name)?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, file = name, set_aside_as = aside, %error, "{} cannot be read; the file was quarantined", T::WHAT);
+        tracing::warn!(%folder, file = name, quarantined_as = aside, %error, "{} cannot be read; the file was quarantined", T::WHAT);
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Arranges the messages of a request as the Messages API wants them.
 //!
-//! The API refuses what other providers accept: roles must alternate and begin with the user's, the results of tool calls
-//! must stand first in the message behind the calls, each call needs a result and each result its call, and no text may
-//! be blank. A conversation that was shortened or began with another provider breaks these rules, so they are restored
-//! here; otherwise one refused request would make every later one of the conversation fail.
+//! The API refuses what other providers accept: roles must alternate, the user's must be the first and, for newer
+//! models, the last, the results of tool calls must stand first in the message behind the calls, each call needs a
+//! result and each result its call, and no text may be blank. A conversation that was shortened or began with another
+//! provider breaks these rules, so they are restored here; otherwise one refused request would make every later one of
+//! the conversation fail.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub(super) enum BlockContent<'a> {
     Text(&'a ChatMessage),
     /// A result whose call is not in the conversation any more, as text.
     Orphan(&'a ChatMessage),
-    /// The beginning of a conversation that does not begin with the user's words.
-    Opening,
+    /// A word of this client, where the API wants one of the user.
+    Note(&'static str),
     /// A thinking block, as the API wrote it.
     Thinking(&'a RawValue),
     /// A tool call.
@@ -70,8 +71,11 @@ impl<'a> Conversation<'a> {
         conversation.settle();
         if conversation.messages.first().is_none_or(|first| !first.is_user) {
             let mut opening = WireMessage::new(true);
-            opening.push(BlockContent::Opening, false);
+            opening.push(BlockContent::Note("[The conversation begins here.]"), false);
             conversation.messages.insert(0, opening);
+        }
+        if conversation.messages.last().is_some_and(|last| !last.is_user) {
+            conversation.turn(true).push(BlockContent::Note("Go on."), false);
         }
         if is_cached {
             conversation.mark();

@@ -174,7 +174,7 @@ fn push_block(body: &mut Vec<u8>, block: &Block<'_>) {
                 ["Result of an earlier tool call:\n"].into_iter().chain(texts(message)),
             );
         }
-        BlockContent::Opening => push_text_block(body, ["[The conversation begins here.]"]),
+        BlockContent::Note(text) => push_text_block(body, [*text]),
         BlockContent::Call(call) => push_call(body, call),
         BlockContent::Result(call, message) => push_result(body, call, *message),
     }

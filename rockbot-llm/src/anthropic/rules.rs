@@ -161,6 +161,7 @@ fn messages(body: &Value) -> Checked {
         open.is_empty(),
         "`tool_use` ids were found without `tool_result` blocks",
     )?;
+    ensure(messages.len() % 2 == 1, "messages: must end with a user message")?;
     ensure(
         seen.is_empty() || body.get("tools").is_some(),
         "tools: required with tool blocks",

@@ -123,6 +123,79 @@ fn assistant(blocks: &[Value]) -> Value {
     json!({"role": "assistant", "content": blocks})
 }
 
+/// The refusal of a good request that was changed by `change`.
+fn refused(change: impl FnOnce(&mut Value)) -> String {
+    let mut body = json!({
+        "model": "m",
+        "max_tokens": 9,
+        "tools": [{"name": "now", "input_schema": {"type": "object"}}],
+        "messages": [
+            user(&[text("hi")]),
+            assistant(&[call_block("1", &json!({}))]),
+            user(&[result("1", "noon")]),
+        ]
+    });
+    change(&mut body);
+    refusal(&format!("{HEAD}\r\n\r\n{body}")).unwrap_or_default()
+}
+
+const HEAD: &str = "POST /v1/messages HTTP/1.1\r\nx-api-key: k\r\nanthropic-version: 2023-06-01";
+
+#[test]
+fn the_server_of_these_tests_is_strict() {
+    assert_eq!(refused(|_| {}), "");
+    let check = |expected: &str, change: &dyn Fn(&mut Value)| {
+        let refusal = refused(change);
+        assert!(refusal.contains(expected), "{refusal:?}, not {expected:?}");
+    };
+    check("max_tokens: Field required", &|body| body["max_tokens"] = Value::Null);
+    check("body.top_a: Extra inputs", &|body| body["top_a"] = 1.into());
+    check("roles must alternate", &|body| {
+        body["messages"][1]["role"] = "user".into()
+    });
+    check("roles must alternate", &|body| {
+        body["messages"][0]["role"] = "system".into()
+    });
+    check("must end with a user", &|body| {
+        body["messages"].as_array_mut().unwrap().push(assistant(&[text("x")]))
+    });
+    check("at least one message", &|body| body["messages"] = json!([]));
+    check("at least one block", &|body| body["messages"][0]["content"] = json!([]));
+    check("must be non-empty", &|body| {
+        body["messages"][0]["content"][0] = text(" \n")
+    });
+    check("must be non-empty", &|body| body["system"] = json!([text("")]));
+    check("unexpected `tool_use_id`", &|body| {
+        body["messages"][2]["content"][0]["tool_use_id"] = "2".into()
+    });
+    check("without `tool_result`", &|body| {
+        body["messages"][2]["content"][0] = text("x")
+    });
+    check("must stand first", &|body| {
+        body["messages"][2]["content"] = json!([text("x"), result("1", "noon")])
+    });
+    check("should be an object", &|body| {
+        body["messages"][1]["content"][0]["input"] = "{}".into()
+    });
+    check("tools: required", &|body| {
+        drop(body.as_object_mut().unwrap().remove("tools"))
+    });
+    check("input_schema.type", &|body| {
+        body["tools"][0]["input_schema"] = json!({})
+    });
+    check("tool not found", &|body| {
+        body["tool_choice"] = json!({"type": "tool", "name": "x"})
+    });
+    check("temperature: refused", &|body| body["temperature"] = 1.5.into());
+    check("out of range", &|body| {
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": 9})
+    });
+    for line in HEAD.lines() {
+        let head = HEAD.replace(line, "x: y");
+        assert!(refusal(&format!("{head}\r\n\r\n{{}}")).is_some(), "{head}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_has_its_key_its_version_and_a_limit() {
     let server = server(YES).await;
@@ -275,6 +348,14 @@ async fn a_shortened_conversation_is_still_accepted() {
         &body,
         &json!([opening[0], assistant(&[text("hello")]), user(&[text("hi")])]),
     );
+}
+
+#[tokio::test]
+async fn the_user_has_the_last_word() {
+    let messages = [ChatMessage::user("hi"), ChatMessage::assistant("so ")];
+    let body = sent(ChatRequest::new(messages)).await;
+    let expected = json!([user(&[text("hi")]), assistant(&[text("so ")]), user(&[text("Go on.")])]);
+    check_messages(&body, &expected);
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ impl<'a> WireBlock<'a> {
     }
 }
 
-/// One event of a streamed answer, with the members of all kinds of events.
+/// An event of a streamed answer, with the members of all kinds of events.
 #[derive(Deserialize)]
 pub(super) struct WireEvent<'a> {
     #[serde(borrow, rename = "type")]

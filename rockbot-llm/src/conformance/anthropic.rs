@@ -47,11 +47,7 @@ impl Wire for Anthropic {
     fn events(&self, script: &Script) -> Vec<String> {
         let start = json!({"type": "message_start", "message": message(&[], script, 1)});
         let mut events = vec![event(&start), event(&json!({"type": "ping"}))];
-        let mut block = |head: Value, deltas: Vec<Value>| {
-            let index = events
-                .iter()
-                .filter(|event| event.starts_with("event: content_block_start"))
-                .count();
+        for (index, (head, deltas)) in blocks(script).into_iter().enumerate() {
             events.push(event(
                 &json!({"type": "content_block_start", "index": index, "content_block": head}),
             ));
@@ -61,32 +57,6 @@ impl Wire for Anthropic {
                     .map(|delta| event(&json!({"type": "content_block_delta", "index": index, "delta": delta}))),
             );
             events.push(event(&json!({"type": "content_block_stop", "index": index})));
-        };
-        if !script.thought.is_empty() {
-            let thoughts = script
-                .thought
-                .iter()
-                .map(|text| json!({"type": "thinking_delta", "thinking": text}));
-            let signature = ["c2", "ln"].map(|piece| json!({"type": "signature_delta", "signature": piece}));
-            let head = json!({"type": "thinking", "thinking": "", "signature": ""});
-            block(head, thoughts.chain(signature).collect());
-        }
-        if !script.text.is_empty() {
-            let words = script
-                .text
-                .iter()
-                .map(|text| json!({"type": "text_delta", "text": text}));
-            block(json!({"type": "text", "text": ""}), words.collect());
-        }
-        for call in script.calls {
-            let head = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
-            let pieces = [""].iter().chain(call.arguments);
-            block(
-                head,
-                pieces
-                    .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}))
-                    .collect(),
-            );
         }
         let usage = script.usage.map(|[_, _, output]| json!({"output_tokens": output}));
         let delta = json!({"stop_reason": reason(script.finish), "stop_sequence": null});
@@ -127,6 +97,34 @@ impl Wire for Anthropic {
     fn refusal(&self, request: &str) -> Option<String> {
         refusal(request)
     }
+}
+
+/// The blocks of a streamed answer: how each begins, and the pieces that follow.
+fn blocks(script: &Script) -> Vec<(Value, Vec<Value>)> {
+    let mut blocks = Vec::new();
+    if !script.thought.is_empty() {
+        let thoughts = script
+            .thought
+            .iter()
+            .map(|text| json!({"type": "thinking_delta", "thinking": text}));
+        let signature = ["c2", "ln"].map(|piece| json!({"type": "signature_delta", "signature": piece}));
+        let head = json!({"type": "thinking", "thinking": "", "signature": ""});
+        blocks.push((head, thoughts.chain(signature).collect()));
+    }
+    if !script.text.is_empty() {
+        let words = script
+            .text
+            .iter()
+            .map(|text| json!({"type": "text_delta", "text": text}));
+        blocks.push((json!({"type": "text", "text": ""}), words.collect()));
+    }
+    blocks.extend(script.calls.iter().map(|call| {
+        let head = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
+        let pieces = [""].iter().chain(call.arguments);
+        let deltas = pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+        (head, deltas.collect())
+    }));
+    blocks
 }
 
 fn message(content: &[Value], script: &Script, output: u64) -> Value {

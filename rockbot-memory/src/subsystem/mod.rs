@@ -66,7 +66,7 @@ use store_choice::StoreChoice;
 /// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
 /// let mut declarations = Declarations::new(parts);
 /// memory.declare(&mut declarations)?;
-/// let names: Vec<_> = needs.merge().tools.into_iter().map(|tool| tool.registration.name).collect();
+/// let names: Vec<_> = declarations.merge().tools.into_iter().map(|tool| tool.registration.name).collect();
 /// assert!(names.contains(&"save_memory".into()));
 /// assert!(!names.contains(&"add_rule".into()));
 /// # Ok::<(), rockbot_core::BoxError>(())

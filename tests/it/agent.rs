@@ -220,7 +220,7 @@ async fn a_stream_reports_text_and_tools_in_order_and_the_end_last() {
 }
 
 #[tokio::test]
-async fn a_reader_that_never_reads_holds_up_nobody_and_loses_nothing() {
+async fn a_reader_that_never_reads_blocks_no_turn_and_loses_nothing() {
     let long: String = (0..10_000).map(|word| format!("{word} ")).collect();
     let model = ScriptedModel::new().calls("look", json!({})).says(&long).says("next");
     let (look, _) = noting_tool("look");
@@ -241,7 +241,7 @@ async fn a_reader_that_never_reads_holds_up_nobody_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stops_waiting_cancels_the_turn_and_frees_the_session() {
+async fn a_caller_that_stops_waiting_cancels_the_turn_and_frees_the_session() {
     let model = ScriptedModel::new().hangs().hangs().says("free");
     let host = host_of(&model).ids(SequentialIds::new()).build().unwrap();
     let agent = host.agent().clone();
@@ -528,7 +528,7 @@ fn a_host_runs_in_every_kind_of_runtime() {
 }
 
 #[tokio::test]
-async fn a_host_that_stops_tells_everybody_who_waits() {
+async fn a_host_that_stops_tells_every_waiting_caller() {
     let model = ScriptedModel::new().hangs();
     let host = host_of(&model).build().unwrap();
     let agent = host.agent().clone();

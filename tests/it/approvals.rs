@@ -163,7 +163,7 @@ async fn decisions_made_at_the_same_time_all_count() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_is_asked_can_decide_at_once() {
+async fn the_listener_that_is_asked_can_decide_at_once() {
     for _ in 0..200 {
         let (host, paid) = paying_host(&paying().says("paid"));
         let host = host.build().unwrap();
@@ -181,7 +181,7 @@ async fn whoever_is_asked_can_decide_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_expires() {
+async fn an_unanswered_approval_request_expires() {
     let clock = ManualClock::default();
     let model = paying().says("nobody answered");
     let (host, paid) = paying_host(&model);

@@ -165,7 +165,7 @@ async fn a_full_log_forgets_its_older_half() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_that_is_said_while_somebody_reads_is_lost() {
+async fn nothing_that_is_said_during_a_read_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(open(folder.path()));
     let writers = (0..4).map(|task| {

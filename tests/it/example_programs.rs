@@ -117,7 +117,7 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
 
 /// Runs examples whose output is closed, as `| head -0` does.
 #[tokio::test]
-async fn an_output_that_nobody_reads_is_no_panic() {
+async fn a_closed_output_is_no_panic() {
     for (name, arguments) in EXAMPLES {
         let folder = tempfile::tempdir().unwrap();
         let mut child = example(name, arguments, folder.path()).spawn().unwrap();

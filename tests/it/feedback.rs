@@ -116,7 +116,7 @@ async fn damage_costs_only_what_is_damaged() {
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_replaced_is_written_to() {
+async fn a_replaced_file_is_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let store = FileFeedbackStore::open(folder.path()).unwrap();
     store.append(&me(), entry("s", "f1")).await.unwrap();
@@ -193,7 +193,7 @@ fn write_dated(folder: &Path, name: &str, text: &str, at: Timestamp) -> SystemTi
 }
 
 #[tokio::test]
-async fn what_is_too_old_goes_and_what_is_somebodys_stays() {
+async fn old_entries_are_purged_and_edited_ones_stay() {
     let folder = tempfile::tempdir().unwrap();
     let (new, now) = (entry("s", "new"), entry("s", "new").timestamp);
     let long_ago = earlier(now, 48);

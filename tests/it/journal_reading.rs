@@ -143,7 +143,7 @@ async fn a_run_whose_acceptance_stands_twice_does_not_forget_what_it_did() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_can_read_the_files_of_a_journal() {
+async fn other_users_cannot_read_the_files_of_a_journal() {
     use std::os::unix::fs::PermissionsExt;
 
     let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());

@@ -40,7 +40,7 @@ fn lines(batch: &LogBatch) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_is_said_is_logged_whatever_its_door() {
+async fn everything_that_is_said_is_logged_whatever_its_origin() {
     let model = ScriptedModel::new().says("one").says("two").says("three");
     let bus = InProcessBus::new();
     let (builder, log) = logging(AgentHost::builder("clerk").bus(bus.clone()).serve_users(), &model);

@@ -300,7 +300,7 @@ async fn files_are_looked_over_every_other_second() {
 }
 
 #[tokio::test]
-async fn what_somebody_changed_is_never_overwritten_unseen() {
+async fn an_external_edit_is_never_overwritten_unseen() {
     let folder = tempfile::tempdir().unwrap();
     let (memory, _) = open(folder.path());
     let known = fact("a", "old");
@@ -407,7 +407,7 @@ async fn damaged_documents_are_set_aside_and_the_others_load() {
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_is_writing_is_left_alone() {
+async fn a_file_that_is_being_written_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (memory, clock) = open(folder.path());
     memory.save(&me(), fact("a", "old")).await.unwrap();

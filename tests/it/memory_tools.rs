@@ -290,7 +290,7 @@ async fn more_than_the_queue_holds_is_remembered_as_it_was_said() {
 }
 
 #[tokio::test]
-async fn the_background_asks_through_the_hosts_own_door_after_everybody_else() {
+async fn the_background_asks_through_the_hosts_own_client_after_all_others() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = seen.clone();
     let layer = MapRequestLayer::new(move |call: ChatCall| {

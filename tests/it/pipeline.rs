@@ -218,7 +218,7 @@ async fn check_poison(with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poison_message_says_why_and_holds_up_nobody() {
+async fn a_poison_message_says_why_and_blocks_no_other() {
     check_poison(|host| host).await;
     check_poison(|host| {
         host.layer(ConcurrencyLimitLayer::new(1))
@@ -746,7 +746,7 @@ async fn a_message_larger_than_the_bus_carries_is_refused_and_many_headers_are_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_correlation_id_that_is_used_twice_gives_nobody_somebody_elses_answer() {
+async fn a_correlation_id_that_is_used_twice_never_mixes_up_answers() {
     let (bus, notes) = (InProcessBus::new(), Notes::default());
     let answering = |order: Order, cx: MessageContext| async move { cx.reply(&order).await.map(drop) };
     let _host = started(clerk(&bus).handle(answering)).await;
@@ -919,7 +919,7 @@ async fn a_dead_letter_can_be_sent_again_and_is_then_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_what_nobody_can_answer_is_told_so_at_once() {
+async fn a_question_that_no_handler_can_answer_fails_at_once() {
     let bus = InProcessBus::new();
     let refuse = |_: Order, _: MessageContext| async { Err::<(), _>(HandlerError::dead_letter("sold out")) };
     let _host = started(clerk(&bus).handle(refuse)).await;

@@ -163,7 +163,7 @@ async fn a_call_travels_with_its_context_and_its_answer_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_is_waited_for_as_long_as_everybody_allows() {
+async fn the_answer_is_waited_for_as_long_as_all_limits_allow() {
     let secs = Duration::from_secs;
     for (own_limit, left, expected) in [
         (None, None, "60000"),

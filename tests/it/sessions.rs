@@ -89,7 +89,7 @@ async fn queued_messages_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_queued_message_that_nobody_wants_any_more_leaves_the_queue() {
+async fn an_abandoned_queued_message_leaves_the_queue() {
     let model = working().says("1").says("3");
     let (host, mut handle) = busy_host(&model, false);
     let agent = host.agent();

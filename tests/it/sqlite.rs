@@ -189,7 +189,7 @@ async fn everything_is_there_when_it_is_opened_again() {
 
 /// Ids that a careless query would read as something else, or cut short.
 #[tokio::test]
-async fn hostile_ids_come_back_and_nobody_sees_what_is_of_others() {
+async fn hostile_ids_come_back_and_principals_stay_apart() {
     let ids = [
         "",
         "'",
@@ -501,7 +501,7 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn planted_links_are_not_followed_and_nobody_else_can_read_it() {
+async fn planted_links_are_not_followed_and_other_users_cannot_read_it() {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     let elsewhere = tempfile::tempdir().unwrap();

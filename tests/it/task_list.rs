@@ -261,7 +261,7 @@ async fn the_list_survives_a_journal_that_is_cut_after_any_record() {
 }
 
 #[tokio::test]
-async fn nobody_else_finds_the_tools() {
+async fn no_other_turn_finds_the_tools() {
     let model = ScriptedModel::new().calls_all([create(&["Look"])]).says("I see.");
     let without = host_of(&model).tool(noting_tool("look").0).build().unwrap();
     let outcome = without.agent().ask("s", "hi").await.unwrap();

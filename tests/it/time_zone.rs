@@ -117,7 +117,7 @@ async fn a_planted_link_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_zone_that_is_none_is_told_with_the_nearest_and_strangers_move_nobody() {
+async fn an_unknown_zone_is_reported_with_the_nearest_and_untrusted_text_sets_none() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new();
     let host = host(&model, folder.path());

@@ -424,7 +424,7 @@ async fn both_messages_of_a_busy_session_get_one_final_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_goes_to_its_requester_alone_and_to_everybody_when_none_is_named() {
+async fn a_reply_goes_to_its_requester_alone_and_to_all_when_none_is_named() {
     let model = ScriptedModel::new().says("a").says("b").says("c");
     let bus = InProcessBus::new();
     let all = Inbox::of(&bus, "user.response.#").await;
@@ -875,7 +875,7 @@ async fn a_proxy_gives_up_in_time_and_counts_the_late_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_who_claims_to_be_somebody_reads_nothing_of_theirs() {
+async fn an_untrusted_sender_that_claims_a_principal_reads_nothing_of_it() {
     let model = ScriptedModel::new().says("Hello.").says("Hello, stranger.");
     let mut options = InProcessBusOptions::default();
     options.trust = Trust::Untrusted;

@@ -103,7 +103,7 @@ async fn a_put_is_a_line_until_it_is_flushed_into_its_group() {
 }
 
 #[tokio::test]
-async fn time_goes_on_while_nobody_runs() {
+async fn time_passes_while_no_process_runs() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
     for is_flushed in [false, true] {
         let memory = open(folder.path(), &clock);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_nobodys() {
+    fn other_names_belong_to_no_principal() {
         for name in [
             "", "A", "a/b", "%4", "%4A", "%61", "%ff", ".", "a.", "con", "+", "a+/+b", "../x", "%zz",
         ] {

@@ -195,7 +195,7 @@ fn a_file_is_found_without_reading_it() {
 }
 
 #[test]
-fn a_log_knows_when_somebody_else_changed_it() {
+fn a_log_detects_external_changes() {
     let (_scratch, folder) = folder();
     let path = folder.path().join("log");
     let mut log = folder.lines("log").unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_conversation_begins_with_a_list_of_all_that_no_stranger_wrote() {
+    async fn a_conversation_begins_with_a_list_of_all_trusted_skills() {
         check(
             "Hi",
             &[],

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_touched_is_upgraded() {
+    fn an_unedited_skill_is_upgraded() {
         check(&taken("new"), SkillOutcome::Unchanged);
         check(&taken("old"), SkillOutcome::Updated);
         let used = Skill {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_wrote_or_changed_stays() {
+    fn an_edited_skill_stays() {
         let edited = |change: fn(&mut Skill)| {
             let mut skill = taken("old");
             change(&mut skill);

@@ -357,7 +357,7 @@ async fn a_session_keeps_no_more_text_than_can_be_read_again() {
 }
 
 #[tokio::test]
-async fn damaged_documents_are_set_aside_and_the_others_load() {
+async fn damaged_documents_are_quarantined_and_the_others_load() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &[u8]| std::fs::write(folder.path().join(name), text).unwrap();
     let half = theirs(&["one", "two"]);

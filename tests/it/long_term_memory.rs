@@ -374,7 +374,7 @@ async fn of_copies_the_last_one_counts() {
 }
 
 #[tokio::test]
-async fn damaged_documents_are_set_aside_and_the_others_load() {
+async fn damaged_documents_are_quarantined_and_the_others_load() {
     let folder = tempfile::tempdir().unwrap();
     let whole = theirs("whole", "likes tea").to_string();
     let damaged: [(&str, &[u8]); 6] = [

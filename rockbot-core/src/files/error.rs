@@ -37,7 +37,7 @@ pub enum FileError {
 
 impl FileError {
     /// Returns `true` if a retry cannot help: the file can never be read as it is, so it should be
-    /// [quarantined](super::DataFolder::set_aside).
+    /// [quarantined](super::DataFolder::quarantine).
     pub fn is_damage(&self) -> bool {
         match self {
             Self::NotPlain(_) | Self::TooLarge { .. } => true,

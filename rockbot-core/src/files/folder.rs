@@ -200,20 +200,20 @@ impl DataFolder {
     /// # Errors
     ///
     /// Returns an error if the system refuses.
-    pub fn set_aside(&self, name: &str) -> Result<String, FileError> {
+    pub fn quarantine(&self, name: &str) -> Result<String, FileError> {
         let path = self.made(name)?;
         let aside = self.free_name(name)?;
         std::fs::rename(&path, self.root.join(&aside)).map_err(FileError::io("quarantined", &path))?;
         Ok(aside)
     }
 
-    /// Copies the file `name` to the name that [`DataFolder::set_aside`] would have chosen, and returns that
+    /// Copies the file `name` to the name that [`DataFolder::quarantine`] would have chosen, and returns that
     /// name.
     ///
     /// # Errors
     ///
     /// Returns an error if there is no such file, and when the system refuses.
-    pub fn copy_aside(&self, name: &str) -> Result<String, FileError> {
+    pub fn quarantine_copy(&self, name: &str) -> Result<String, FileError> {
         let path = self.root.join(name);
         let mut from = self.file(name)?.ok_or_else(|| FileError::NotPlain(path.clone()))?;
         let aside = self.free_name(name)?;

@@ -7,7 +7,7 @@
 //! 2. Name files by [`encode`] for ids, and by [`name_of`] for the folder of a principal.
 //! 3. Keep a document that changes as a whole with [`DataFolder::replace`] (atomic, synced), and records that are only
 //!    added with [`DataFolder::lines`] (one write per append, torn lines are closed).
-//! 4. Quarantine a file whose [error is damage](FileError::is_damage) with [`DataFolder::set_aside`], and go on.
+//! 4. Quarantine a file whose [error is damage](FileError::is_damage) with [`DataFolder::quarantine`], and go on.
 //! 5. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind follows from the
 //!    [`FileError`]. Run the suite of `testing::conformance` for the trait.
 //!

@@ -79,7 +79,7 @@ fn names_never_lead_out_of_the_folder() {
         assert!(folder.replace(name, b"x").is_err(), "{name}");
         assert!(folder.lines(name).is_err(), "{name}");
         assert!(folder.remove(name).is_err(), "{name}");
-        assert!(folder.set_aside(name).is_err(), "{name}");
+        assert!(folder.quarantine(name).is_err(), "{name}");
     }
     assert_eq!(
         std::fs::read_to_string(scratch.path().join("outside")).unwrap(),
@@ -115,7 +115,7 @@ fn links_are_never_followed() {
     folder.replace("b.json", b"ours").unwrap();
     folder.replace("a.json", b"ours").unwrap();
     plant(&file, "c.json");
-    assert_eq!(folder.set_aside("c.json").unwrap(), "c.json.damaged");
+    assert_eq!(folder.quarantine("c.json").unwrap(), "c.json.damaged");
     assert!(folder.remove("c.json.damaged").unwrap());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "secret");
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
@@ -153,16 +153,16 @@ fn what_is_damaged_is_kept_under_a_free_name() {
     let mut moved = Vec::new();
     for text in ["one", "two", "three"] {
         folder.replace("a.json", text.as_bytes()).unwrap();
-        moved.push(folder.set_aside("a.json").unwrap());
+        moved.push(folder.quarantine("a.json").unwrap());
     }
     assert_eq!(moved, ["a.json.damaged", "a.json.damaged-2", "a.json.damaged-3"]);
     assert_eq!(folder.read("a.json.damaged", 10).unwrap().as_deref(), Some(&b"one"[..]));
     folder.replace("a.json", b"four").unwrap();
-    assert_eq!(folder.copy_aside("a.json").unwrap(), "a.json.damaged-4");
+    assert_eq!(folder.quarantine_copy("a.json").unwrap(), "a.json.damaged-4");
     assert_eq!(folder.read("a.json", 10).unwrap().as_deref(), Some(&b"four"[..]));
     std::fs::create_dir(folder.path().join("b.json")).unwrap();
     assert!(folder.read("b.json", 10).unwrap_err().is_damage());
-    assert_eq!(folder.set_aside("b.json").unwrap(), "b.json.damaged");
+    assert_eq!(folder.quarantine("b.json").unwrap(), "b.json.damaged");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn finish(folder: &ConversationFolder, session: &mut Session, snapshot: &WindowS
     let failed = |error| failed("the log of a conversation cannot be shortened", error);
     let name = layout::log(&snapshot.stem);
     if std::mem::take(&mut session.is_damaged) {
-        folder.files.copy_aside(&name).map_err(failed)?;
+        folder.files.quarantine_copy(&name).map_err(failed)?;
     }
     let sync = folder.options.durability == Durability::Synced;
     let log = session.open_log(folder)?;

@@ -126,11 +126,11 @@ impl ConversationFolder {
 
     /// Moves a damaged file out of the way, where an operator can inspect it, and counts it.
     fn quarantine(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
-        let aside = self.files.set_aside(name);
-        let aside = aside.map_err(|error| failed("a damaged conversation cannot be quarantined", error))?;
+        let moved = self.files.quarantine(name);
+        let moved = moved.map_err(|error| failed("a damaged conversation cannot be quarantined", error))?;
         self.count_damage(1);
         let folder = self.files.path().display();
-        tracing::warn!(%folder, file = name, quarantined_as = aside, %error, "conversation file is damaged; it was quarantined and the conversation starts empty");
+        tracing::warn!(%folder, file = name, quarantined_as = moved, %error, "conversation file is damaged; it was quarantined and the conversation starts empty");
         Ok(())
     }
 }

@@ -334,7 +334,7 @@ async fn a_session_that_went_on_unseen_waits_until_it_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_damaged_file_is_set_aside() {
+async fn a_damaged_file_is_quarantined() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("evaluation/waiting.json");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -84,8 +84,8 @@ fn file_of(principal: &Principal) -> Result<String, StoreError> {
 }
 
 fn quarantine(folder: &DataFolder, name: &str, error: &FileError) -> Result<(), FileError> {
-    let aside = folder.set_aside(name)?;
-    tracing::warn!(name, quarantined_as = aside, %error, "vectors of memories are asked for again");
+    let moved = folder.quarantine(name)?;
+    tracing::warn!(name, quarantined_as = moved, %error, "vectors of memories are asked for again");
     Ok(())
 }
 

@@ -56,9 +56,9 @@ impl JsonFile {
 
     /// Moves the file out of the way and returns the default value.
     fn quarantine<T: Default>(&self, error: &dyn Display) -> Result<T, FileError> {
-        let aside = self.folder.set_aside(self.name)?;
+        let moved = self.folder.quarantine(self.name)?;
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, quarantined_as = aside, %error, "{} cannot be read; the file was quarantined", self.what);
+        tracing::warn!(%folder, quarantined_as = moved, %error, "{} cannot be read; the file was quarantined", self.what);
         Ok(T::default())
     }
 }

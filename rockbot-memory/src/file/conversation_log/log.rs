@@ -204,8 +204,8 @@ fn read(folder: &DataFolder, name: &str, limit: u64) -> Result<Option<Vec<u8>>, 
 
 /// Renames a damaged file to `….damaged`.
 fn quarantine(folder: &DataFolder, name: &str) -> Result<(), StoreError> {
-    let aside = folder.set_aside(name);
-    aside
+    let moved = folder.quarantine(name);
+    moved
         .map(drop)
         .map_err(|error| failed("a damaged file of the conversation log cannot be quarantined", error))
 }

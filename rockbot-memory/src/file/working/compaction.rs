@@ -114,7 +114,7 @@ impl Snapshot {
         let failed = |error| failed("the log of working memory cannot be shortened", error);
         // Damaged lines would be cut off with the rest: a copy preserves them for a person to look at.
         if std::mem::take(&mut state.is_damaged) {
-            folder.copy_aside(&state.log_name).map_err(failed)?;
+            folder.quarantine_copy(&state.log_name).map_err(failed)?;
         }
         let Some(log) = state
             .log

@@ -81,13 +81,13 @@ impl Loader<'_> {
             .sum();
         if skipped > 0 {
             self.damaged.fetch_add(skipped, Ordering::Relaxed);
-            let aside = self.folder.copy_aside(name);
-            let aside = aside.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
+            let moved = self.folder.quarantine_copy(name);
+            let moved = moved.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
             self.outdated(name);
             tracing::warn!(
                 entries = skipped,
                 file = name,
-                copied_as = aside,
+                copied_as = moved,
                 "entries of working memory cannot be read"
             );
         }
@@ -152,10 +152,10 @@ impl Loader<'_> {
 
     /// Renames a damaged file to `….damaged`.
     fn quarantine(&self, name: &str, error: &dyn Display) -> Result<(), StoreError> {
-        let aside = self.folder.set_aside(name);
-        let aside = aside.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
+        let moved = self.folder.quarantine(name);
+        let moved = moved.map_err(|error| failed("damaged working memory cannot be quarantined", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(file = name, quarantined_as = aside, %error, "a damaged file of working memory was quarantined");
+        tracing::warn!(file = name, quarantined_as = moved, %error, "a damaged file of working memory was quarantined");
         Ok(())
     }
 }

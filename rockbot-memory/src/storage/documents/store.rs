@@ -272,11 +272,11 @@ impl<D: Document> DocumentStore<D> {
         file: &str,
         error: &dyn Display,
     ) -> Result<bool, StoreError> {
-        let aside = self.folder.set_aside(file);
-        let aside = aside.map_err(|error| self.failed("quarantined, though its file is damaged", error))?;
+        let moved = self.folder.quarantine(file);
+        let moved = moved.map_err(|error| self.failed("quarantined, though its file is damaged", error))?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, file, quarantined_as = aside, %error, "the file of a {} is damaged and was quarantined", D::WHAT);
+        tracing::warn!(%folder, file, quarantined_as = moved, %error, "the file of a {} is damaged and was quarantined", D::WHAT);
         Ok(Self::forget(owned, file))
     }
 

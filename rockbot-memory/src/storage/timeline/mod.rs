@@ -126,10 +126,10 @@ impl<T: StoredEntry> Timeline<T> {
 
     /// Renames a damaged file to `….damaged`.
     fn quarantine(&self, name: &str, error: &FileError) -> Result<(), FileError> {
-        let aside = self.folder.set_aside(name)?;
+        let moved = self.folder.quarantine(name)?;
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.path().display();
-        tracing::warn!(%folder, file = name, quarantined_as = aside, %error, "{} cannot be read; the file was quarantined", T::WHAT);
+        tracing::warn!(%folder, file = name, quarantined_as = moved, %error, "{} cannot be read; the file was quarantined", T::WHAT);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use arguments::{Arguments, HELP};
 use policies::POLICIES;
 use report::Row;
-use rockbot::chat::{ChatCall, ChatMessage};
+use rockbot::chat::{ChatCall, ChatMessage, ModelSettings};
 use rockbot::prelude::*;
 
 #[tokio::main]
@@ -85,10 +85,8 @@ fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
 /// A model that cannot be reached is reported before all tasks fail, and the first task is not charged for loading
 /// the model.
 async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
-    let request = ChatRequest {
-        max_output_tokens: Some(16),
-        ..ChatRequest::new([ChatMessage::user("Say hello.")])
-    };
+    let request = ChatRequest::new([ChatMessage::user("Say hello.")])
+        .with_settings(ModelSettings::new().with_max_output_tokens(16));
     let call = ChatCall {
         request: request.into(),
         deltas: None,

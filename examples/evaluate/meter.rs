@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot::chat::{ChatCall, ChatError, ModelInfo, ModelTier, Usage};
+use rockbot::chat::{ChatCall, ChatError, ModelInfo, ModelSettings, ModelTier, Usage};
 use rockbot::prelude::*;
 
 /// The sampling parameters of every request.
@@ -75,12 +75,9 @@ impl ChatClient for Metered {
         // No task asks for structured output, so a request with a schema comes from a judge.
         let is_out_of_band = call.request.output.is_some();
         self.lock().of(is_out_of_band).calls += 1;
-        let request = ChatRequest {
-            temperature: self.sampling.temperature,
-            max_output_tokens: Some(self.sampling.max_output_tokens),
-            ..(*call.request).clone()
-        };
-        call.request = request.into();
+        let mut settings = ModelSettings::new().with_max_output_tokens(self.sampling.max_output_tokens);
+        settings.temperature = self.sampling.temperature;
+        call.request = (*call.request).clone().with_settings(settings).into();
         let answer = self.client.chat(call).await;
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
         self.lock().of(is_out_of_band).tokens += usage.as_ref().map_or(0, Usage::total);

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelTier, OutputSchema, Spent, Usage};
+use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelSettings, ModelTier, OutputSchema, Spent, Usage};
 use rockbot_core::context::{Grant, Origin, Priority, Trust};
 use rockbot_core::messaging::Message;
 use rockbot_core::tool::{
@@ -206,6 +206,7 @@ fn turn_request_with_everything() {
             name: "Answer".to_owned(),
             schema: json!(true),
         }),
+        model_settings: ModelSettings::new().with_temperature(0.5).shared(),
         parent: Some(("turn-0".into(), 1)),
         trace: Some("00-1-2-01".to_owned()),
         reply_to: Some("replies".to_owned()),
@@ -232,6 +233,7 @@ fn turn_request_with_everything() {
                 "maxTokens": null,
             },
             "output": {"name": "Answer", "schema": true},
+            "modelSettings": {"temperature": 0.5},
             "parent": ["turn-0", 1],
             "trace": "00-1-2-01",
             "replyTo": "replies",

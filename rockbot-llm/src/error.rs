@@ -1,5 +1,6 @@
 //! Errors of settings. No message repeats a value: it might be a key in the wrong place.
 
+use rockbot_core::chat::ModelSettingsError;
 use rockbot_core::config::ConfigError;
 use std::fmt;
 
@@ -66,6 +67,9 @@ pub enum LlmConfigError {
         /// The header's name.
         name: String,
     },
+    /// A model setting has a value that no model takes.
+    #[error(transparent)]
+    ModelSettings(#[from] ModelSettingsError),
     /// There is no HTTP client on this machine.
     #[error("the HTTP client cannot be set up: {source}")]
     NoHttpClient {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use rockbot_core::CallContext;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, DeltaSink, FinishReason,
-    ToolChoice,
+    ModelSettings, ToolChoice,
 };
 use rockbot_core::testing::conformance;
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
@@ -29,11 +29,11 @@ fn client() -> Option<OpenAiChat> {
 }
 
 fn question(text: &str) -> ChatRequest {
-    ChatRequest {
-        max_output_tokens: Some(100),
-        temperature: Some(0.0),
-        ..ChatRequest::new([ChatMessage::user(text)])
-    }
+    ChatRequest::new([ChatMessage::user(text)]).with_settings(settings())
+}
+
+fn settings() -> ModelSettings {
+    ModelSettings::new().with_max_output_tokens(100).with_temperature(0.0)
 }
 
 fn tools() -> ToolView {
@@ -87,8 +87,7 @@ async fn a_tool_is_called_and_its_result_accepted() {
     let Some(client) = client() else { return };
     let mut request = ChatRequest {
         tools: tools(),
-        tool_choice: ToolChoice::Required,
-        ..question("What is the weather in Paris?")
+        ..question("What is the weather in Paris?").with_settings(settings().with_tool_choice(ToolChoice::Required))
     };
     for is_streamed in [false, true] {
         let (answer, _) = ask(&client, &request, is_streamed).await;

@@ -1,12 +1,13 @@
 //! Particular models are treated in particular ways.
 
 use rockbot::testing::{ScriptedModel, mock_tool};
+use rockbot_core::chat::{ModelSettings, ToolChoice};
 use rockbot_core::config::Config;
 use rockbot_core::context::Origin;
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_host::behavior::ModelBehaviors;
-use rockbot_host::{AgentHost, TurnPolicies};
+use rockbot_host::{AgentHost, TurnError, TurnPolicies};
 
 use crate::support::{Anything, transcript};
 
@@ -155,4 +156,61 @@ async fn a_scheduled_turn_tells_its_results_as_the_model_is_told_to() {
     for (mode, origin) in [("Summarize", Origin::Scheduled), ("VerbatimOutput", Origin::User)] {
         assert_eq!(told_besides(mode, origin).await, [""; 0], "{mode}");
     }
+}
+
+#[tokio::test]
+async fn settings_of_a_request_win_over_those_of_the_models_behavior() {
+    let text = r#"{ "ModelBehaviors": { "Models": { "gpt": { "Temperature": 0.5, "Seed": 7 } } } }"#;
+    let config = Config::new().with_text("agent.json", text).unwrap();
+    let model = ScriptedModel::new().with_id("gpt-4.1").says("One.").says("Two.");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
+        .build()
+        .unwrap();
+    assert_eq!(config.check_unknown().unwrap(), []);
+    let plain = TurnRequest::new("s", "1", "Hi!");
+    let own = TurnRequest::new("s", "2", "Hi!").with_model_settings(ModelSettings::new().with_temperature(0.0));
+    for request in [plain, own] {
+        host.agent().run(request).await.unwrap();
+    }
+    let asked = model
+        .requests()
+        .into_iter()
+        .map(|request| request.settings.clone().unwrap());
+    let expected = [0.5, 0.0].map(|temperature| ModelSettings::new().with_seed(7).with_temperature(temperature));
+    assert_eq!(asked.map(|settings| (*settings).clone()).collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn a_forced_call_is_forced_once() {
+    let model = ScriptedModel::new()
+        .calls("create", serde_json::json!({}))
+        .says("Done.");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(mock_tool("create").0)
+        .build()
+        .unwrap();
+    let settings = ModelSettings::new().with_seed(7).with_tool_choice(ToolChoice::Required);
+    let request = TurnRequest::new("s", "1", "Create it.").with_model_settings(settings.clone());
+    assert_eq!(host.agent().run(request).await.unwrap().text, "Done.");
+    let requests = model.requests();
+    assert_eq!(requests[0].settings.as_deref(), Some(&settings));
+    assert_eq!(
+        requests[1].settings.as_deref(),
+        Some(&ModelSettings::new().with_seed(7))
+    );
+}
+
+#[tokio::test]
+async fn an_invalid_setting_is_refused_before_the_turn_begins() {
+    let host = AgentHost::in_memory().chat(ScriptedModel::new()).build().unwrap();
+    let request =
+        TurnRequest::new("s", "1", "Hi!").with_model_settings(ModelSettings::new().with_temperature(f32::NAN));
+    let error = host.agent().run(request).await.unwrap_err();
+    assert!(
+        matches!(&error, TurnError::ModelSettings(error) if error.setting() == "temperature"),
+        "{error}"
+    );
 }

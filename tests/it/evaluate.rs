@@ -329,7 +329,11 @@ async fn judges_are_counted_apart() {
     };
     assert_eq!(bill, expected);
     for request in model.requests() {
-        assert_eq!((request.temperature, request.max_output_tokens), (Some(0.0), Some(100)));
+        let settings = request.settings.as_deref().unwrap();
+        assert_eq!(
+            (settings.temperature, settings.max_output_tokens),
+            (Some(0.0), Some(100))
+        );
     }
     let (bill, _) = judged(&base()).await;
     assert_eq!(bill.turn, spent(1), "without the policy the first words end the turn");

@@ -5,7 +5,7 @@
 //! `ROCKBOT_TEST_LLM_TEXT_URL=http://127.0.0.1:8080/v1 cargo test --all-features --test it live_text`
 
 use rockbot::chat::OpenAiChat;
-use rockbot_core::chat::{ChatCall, ChatRequest};
+use rockbot_core::chat::{ChatCall, ModelSettings};
 use rockbot_core::config::Config;
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{Budget, TurnOutcome, TurnProgress};
@@ -52,12 +52,8 @@ fn host(notes: &Notes) -> Option<AgentHost> {
     };
     let config = Config::new().with_text("agent.json", IN_TEXT).unwrap();
     let careful = MapRequestLayer::new(|mut call: ChatCall| {
-        call.request = ChatRequest {
-            temperature: Some(0.0),
-            max_output_tokens: Some(128),
-            ..(*call.request).clone()
-        }
-        .into();
+        let settings = ModelSettings::new().with_temperature(0.0).with_max_output_tokens(128);
+        call.request = (*call.request).clone().with_settings(settings).into();
         call
     });
     let builder = AgentHost::in_memory()

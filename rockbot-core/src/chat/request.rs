@@ -1,11 +1,12 @@
 //! Requests to a model.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ChatMessage;
+use super::{ChatMessage, ModelSettings};
 use crate::ToolName;
 use crate::tool::ToolView;
 
@@ -85,22 +86,26 @@ impl OutputSchema {
 
 /// A request to a model. Options that are `None` are not sent, because models reject parameters that they do
 /// not know.
+///
+/// ```
+/// use rockbot_core::chat::{ChatMessage, ChatRequest, ModelSettings};
+///
+/// let settings = ModelSettings::new().with_temperature(0.0).with_max_output_tokens(200);
+/// let request = ChatRequest::new([ChatMessage::user("Sum it up.")]).with_settings(settings);
+/// assert_eq!(request.messages.len(), 1);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ChatRequest {
     /// The conversation so far.
     pub messages: Vec<Arc<ChatMessage>>,
     /// The tools that the model may call.
     pub tools: ToolView,
-    /// The constraint on tool calls.
-    pub tool_choice: ToolChoice,
     /// The tier of the model; `None` means [`ModelTier::Balanced`].
     pub tier: Option<ModelTier>,
     /// The schema that the answer must match, if any.
     pub output: Option<OutputSchema>,
-    /// Maximum length of the answer, in tokens.
-    pub max_output_tokens: Option<u32>,
-    /// Sampling temperature; 0 is the most deterministic.
-    pub temperature: Option<f32>,
+    /// The settings of the model for this request; they win over those of its client.
+    pub settings: Option<Arc<ModelSettings>>,
 }
 
 impl ChatRequest {
@@ -110,5 +115,25 @@ impl ChatRequest {
             messages: messages.into_iter().map(Arc::new).collect(),
             ..Self::default()
         }
+    }
+
+    /// Sets the settings of the model for this request.
+    ///
+    /// ```
+    /// # use rockbot_core::chat::{ChatMessage, ChatRequest, ModelSettings};
+    /// let request = ChatRequest::new([ChatMessage::user("Is it spam?")])
+    ///     .with_settings(ModelSettings::new().with_temperature(0.0));
+    /// assert_eq!(request.settings_over(None).temperature, Some(0.0));
+    /// ```
+    #[must_use]
+    pub fn with_settings(mut self, settings: ModelSettings) -> Self {
+        self.settings = settings.shared();
+        self
+    }
+
+    /// Returns the settings of this request, with those of `base` where nothing is set. Clients pass their own as
+    /// `base`. Nothing is copied unless both are set.
+    pub fn settings_over<'a>(&'a self, base: Option<&'a ModelSettings>) -> Cow<'a, ModelSettings> {
+        ModelSettings::layered(self.settings.as_deref(), base)
     }
 }

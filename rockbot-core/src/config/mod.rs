@@ -31,6 +31,7 @@
 
 mod error;
 mod file;
+mod model_settings;
 mod section;
 mod setting;
 #[cfg(test)]

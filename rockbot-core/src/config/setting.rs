@@ -195,6 +195,7 @@ whole_numbers! {
     u32: "a whole number from 0 to 4294967295",
     u64: "a whole number of at least 0",
     usize: "a whole number of at least 0",
+    i64: "a whole number",
     NonZeroU32: "a whole number from 1 to 4294967295",
     NonZeroU64: "a whole number of at least 1"
 }

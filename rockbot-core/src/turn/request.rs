@@ -1,9 +1,11 @@
 //! The request that starts a turn.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::Budget;
-use crate::chat::{ModelTier, OutputSchema};
+use crate::chat::{ModelSettings, ModelTier, OutputSchema};
 use crate::context::{Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
@@ -14,8 +16,8 @@ pub enum BusyPolicy {
     /// The message waits in the session's queue. The default.
     #[default]
     Queue,
-    /// The message joins the running turn at that turn's next model call. With an output schema, tier or
-    /// budget of its own it waits in the queue instead.
+    /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget or
+    /// model settings of its own it waits in the queue instead.
     Steer,
     /// The message replaces the running turn, and turns of its session that wait for an approval.
     Supersede,
@@ -63,6 +65,9 @@ pub struct TurnRequest {
     /// Schema that the answer must match, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
+    /// Settings of the model in this turn, such as the temperature; they win over those of the model's behavior and tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_settings: Option<Arc<ModelSettings>>,
     /// Parent turn and its depth, if another turn asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(TurnId, u32)>,
@@ -93,11 +98,27 @@ impl TurnRequest {
             busy: BusyPolicy::Queue,
             budget: None,
             output: None,
+            model_settings: None,
             parent: None,
             trace: None,
             reply_to: None,
             correlation_id: None,
         }
+    }
+
+    /// Sets the settings of the model in this turn. They are in the journal, so a resumed turn has the same.
+    ///
+    /// ```
+    /// # use rockbot_core::chat::ModelSettings;
+    /// # use rockbot_core::turn::TurnRequest;
+    /// let request = TurnRequest::new("session-1", "message-1", "Write a poem.")
+    ///     .with_model_settings(ModelSettings::new().with_temperature(1.2));
+    /// assert_eq!(request.model_settings.and_then(|settings| settings.temperature), Some(1.2));
+    /// ```
+    #[must_use]
+    pub fn with_model_settings(mut self, settings: ModelSettings) -> Self {
+        self.model_settings = settings.shared();
+        self
     }
 
     /// Returns the id of the turn that this message starts. It is derived from principal, source, session and

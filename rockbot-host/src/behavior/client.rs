@@ -1,14 +1,15 @@
-//! The chat client that applies behaviors: models that need it call tools in plain text.
+//! The chat client that applies behaviors: model settings, and tool calls in plain text for models that need them.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelSettings, ModelTier};
 
 use super::ModelBehaviors;
 use crate::text_calling::TextCallingClient;
 
-/// A chat client that asks most models natively, and those whose behavior says so with tool calls in plain text.
+/// A chat client that applies the model settings of behaviors, and has models whose behavior says so call tools in plain
+/// text.
 pub(crate) struct ModelBehaviorClient {
     native: Arc<dyn ChatClient>,
     in_text: TextCallingClient<Arc<dyn ChatClient>>,
@@ -28,9 +29,13 @@ impl ModelBehaviorClient {
 
 #[async_trait]
 impl ChatClient for ModelBehaviorClient {
-    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+    async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
         let model = self.native.describe(call.request.tier.unwrap_or_default()).model;
-        match model.is_some_and(|model| self.behaviors.of(&model).text_based_tool_calling) {
+        let behavior = model.map(|model| self.behaviors.of(&model)).unwrap_or_default();
+        if let Some(settings) = behavior.model_settings {
+            apply(&settings, &mut call);
+        }
+        match behavior.text_based_tool_calling {
             true => self.in_text.chat(call).await,
             false => self.native.chat(call).await,
         }
@@ -39,6 +44,16 @@ impl ChatClient for ModelBehaviorClient {
     fn describe(&self, tier: ModelTier) -> ModelInfo {
         self.native.describe(tier)
     }
+}
+
+/// Sets the settings of a behavior in a request, below those that it has already.
+fn apply(settings: &Arc<ModelSettings>, call: &mut ChatCall) {
+    // Copied only where something else, such as a layer that retries, holds the request.
+    let request = Arc::make_mut(&mut call.request);
+    request.settings = Some(match &request.settings {
+        None => settings.clone(),
+        Some(own) => own.over(settings).into(),
+    });
 }
 
 #[cfg(test)]

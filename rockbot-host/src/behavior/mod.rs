@@ -1,4 +1,4 @@
-//! Exceptions for particular models: additional prompts, nudges, and limits.
+//! Exceptions for particular models: additional prompts, nudges, limits, and model settings.
 //!
 //! A behavior belongs to a prefix of model ids: in the configuration under `ModelBehaviors.Models`, and as prompts
 //! in the folders `model-behaviors/{prefix}/` of the data folder. The longest matching prefix counts, without
@@ -15,6 +15,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rockbot_core::chat::ModelSettings;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
@@ -24,7 +25,7 @@ use folder::BehaviorFolder;
 pub use result_mode::ScheduledTaskResultMode;
 
 /// The exceptions for a model. A field that is `None` leaves the setting of the host.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ModelBehavior {
     /// `AdditionalSystemPrompt`: a further system message after the instructions.
@@ -55,6 +56,10 @@ pub struct ModelBehavior {
     /// `ScheduledTaskResultMode`: the form in which answers of scheduled turns report the results of their tools.
     /// Default [`ScheduledTaskResultMode::Summarize`].
     pub scheduled_task_result_mode: ScheduledTaskResultMode,
+    /// `Temperature`, `MaxOutputTokens` …: settings of requests to the model, those of background work included. They
+    /// win over those of its tier, and those of a request win over them. A [`tool_choice`](ModelSettings::tool_choice)
+    /// holds for every request here.
+    pub model_settings: Option<Arc<ModelSettings>>,
 }
 
 impl ModelBehavior {
@@ -76,6 +81,7 @@ impl ModelBehavior {
             max_completion_reprompts: section.get("MaxCompletionRepromptsOverride")?,
             max_follow_up_passes: section.get("MaxFollowUpPassesOverride")?,
             scheduled_task_result_mode: section.get("ScheduledTaskResultMode")?.unwrap_or_default(),
+            model_settings: section.model_settings()?.shared(),
         })
     }
 

@@ -140,7 +140,7 @@ impl Drive<'_> {
             tools,
             tier: self.turn.tier(),
             output,
-            ..ChatRequest::default()
+            settings: self.turn.model_settings(),
         };
         ChatCall {
             request: Arc::new(request),

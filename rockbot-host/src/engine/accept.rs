@@ -32,6 +32,10 @@ impl TurnEngine {
         if self.halt.is_cancelled() {
             return Err(TurnError::Halted);
         }
+        // Before the journal: a NaN cannot be read back from JSON, and would be forgotten by a resume.
+        if let Some(settings) = &request.model_settings {
+            settings.check()?;
+        }
         let mut accepting = Box::pin(self.clone().accept(request, progress, reply_slot));
         // A journal that writes without waiting, as the file journal does by default, needs no task.
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {

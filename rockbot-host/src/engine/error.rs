@@ -1,5 +1,6 @@
 //! The error of asking an agent.
 
+use rockbot_core::chat::ModelSettingsError;
 use rockbot_core::store::StoreError;
 use rockbot_core::turn::{JournalError, TurnOutcome};
 use rockbot_core::{BoxError, CallId, TurnId};
@@ -26,6 +27,9 @@ pub enum TurnError {
         /// The error of the deserializer.
         source: serde_json::Error,
     },
+    /// A model setting of the request has a value that no model takes.
+    #[error(transparent)]
+    ModelSettings(#[from] ModelSettingsError),
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -152,7 +152,7 @@ impl Drop for SessionGuard {
 
 /// Returns `true` if the message has settings of its own, which a running turn cannot honor.
 fn has_settings(request: &TurnRequest) -> bool {
-    request.output.is_some() || request.tier.is_some() || request.budget.is_some()
+    request.output.is_some() || request.tier.is_some() || request.budget.is_some() || request.model_settings.is_some()
 }
 
 fn key(request: &TurnRequest) -> SessionKey {

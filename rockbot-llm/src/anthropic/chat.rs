@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use reqwest::Url;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::{IdSource, RandomIds};
 use tokio::time::Instant;
 
@@ -16,7 +15,7 @@ use super::request::{self, RequestOptions};
 use super::response::Assembler;
 use super::shape::ShapeTool;
 use crate::error::LlmConfigError;
-use crate::http::{ClientBuilder, Connection, ExtraHeader, Outlet, provider_of};
+use crate::http::{ClientBuilder, Connection, ExtraHeader, Outgoing, Outlet, provider_of};
 use crate::retry::retrying;
 use crate::settings::TierSettings;
 
@@ -100,20 +99,33 @@ impl AnthropicChat {
 
     async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
         let (request, is_streamed) = (&call.request, call.deltas.is_some());
-        let shape = ShapeTool::of(request);
-        let body = request::body(self.model(), request, shape.as_ref(), &self.options, is_streamed);
-        let body = Bytes::from(body.map_err(|error| {
-            ChatError::new(ChatErrorKind::InvalidRequest, "the request cannot be written as JSON").with_source(error)
-        })?);
-        let attempt = |call| self.attempt(call, shape.as_ref(), body.clone());
+        let settings = self.connection.settings_of(request)?;
+        let shape = ShapeTool::of(request, &settings);
+        let body = request::body(
+            self.model(),
+            request,
+            &settings,
+            shape.as_ref(),
+            &self.options,
+            is_streamed,
+        )?;
+        let outgoing = Outgoing::new(body, &settings.extra_headers);
+        // Borrows the call, which moves now.
+        drop(settings);
+        let attempt = |call| self.attempt(call, shape.as_ref(), outgoing.clone());
         retrying(&self.connection.retry, call, Some(deadline), attempt).await
     }
 
-    async fn attempt(&self, call: ChatCall, shape: Option<&ShapeTool>, body: Bytes) -> Result<ChatResponse, ChatError> {
+    async fn attempt(
+        &self,
+        call: ChatCall,
+        shape: Option<&ShapeTool>,
+        outgoing: Outgoing,
+    ) -> Result<ChatResponse, ChatError> {
         let outlet = Outlet(call.deltas);
         let is_streamed = outlet.0.is_some();
         let answer = Assembler::new(&call.request.messages, shape, &*self.ids, &outlet);
-        let read = self.connection.exchange(&self.url, body, is_streamed, answer).await;
+        let read = self.connection.exchange(&self.url, outgoing, is_streamed, answer).await;
         read.map(|answer| ChatResponse {
             provider: Some(self.provider.clone()),
             ..answer
@@ -167,7 +179,9 @@ impl AnthropicChatBuilder {
     /// Lets the model think for up to `tokens`, at least 1024, beside those of the answer. Off by default.
     ///
     /// Requests that force a tool call are sent without it, and so are those in a tool loop that began without it, because
-    /// the API refuses both. A request that thinks has no temperature.
+    /// the API refuses both. A request that thinks has neither a temperature nor a `top_p`. Its
+    /// [`ReasoningEffort`](rockbot_core::chat::ReasoningEffort) replaces this number: 1024 for minimal, 4096 for low, 8192,
+    /// 16384 and 32768 for more.
     pub fn thinking_budget(mut self, tokens: u32) -> Self {
         self.options.request.thinking_budget = Some(tokens.max(1024));
         self

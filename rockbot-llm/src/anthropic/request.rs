@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rockbot_core::CallId;
-use rockbot_core::chat::{ChatMessage, ChatRequest, ToolCall, ToolChoice};
+use rockbot_core::chat::{ChatError, ChatMessage, ChatRequest, ModelSettings, ReasoningEffort, ToolCall, ToolChoice};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::conversation::{Block, BlockContent, Conversation, WireMessage};
 use super::shape::ShapeTool;
 use super::tools::{CACHE_MARK, has_calls, push_tools};
-use crate::http::{push_text, sendable_name};
+use crate::http::{invalid_body, push_extra, push_text, sendable_name};
 
 /// The options of a client that shape its requests.
 #[derive(Debug, Clone)]
@@ -26,18 +26,23 @@ pub(super) struct RequestOptions {
     pub(super) has_temperature: bool,
 }
 
-/// Writes the body that asks `model` for an answer to `request`, streamed or whole. Unset members are left out.
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
+/// left out.
 pub(super) fn body(
     model: &str,
     request: &ChatRequest,
+    settings: &ModelSettings,
     shape: Option<&ShapeTool>,
     options: &RequestOptions,
     is_streamed: bool,
-) -> Result<Vec<u8>, serde_json::Error> {
+) -> Result<Vec<u8>, ChatError> {
     let conversation = Conversation::new(&request.messages, options.is_cached);
-    let settings = settings(model, request, shape, options, is_streamed, &conversation);
+    let choice = tool_choice(request, settings, shape);
+    let mut members = members(settings, choice, options, conversation.may_think());
+    (members.model, members.stream) = (model, is_streamed.then_some(true));
     let mut body = Vec::with_capacity(expected_size(request));
-    serde_json::to_writer(&mut body, &settings)?;
+    serde_json::to_writer(&mut body, &members).map_err(invalid_body)?;
+    push_extra(&mut body, &settings.extra_body)?;
     // The rest goes in front of the closing brace.
     body.pop();
     push_system(&mut body, &conversation.system, options.is_cached);
@@ -49,7 +54,7 @@ pub(super) fn body(
         push_message(&mut body, message);
     }
     body.push(b']');
-    push_tools(&mut body, request, shape, options.is_cached)?;
+    push_tools(&mut body, request, shape, options.is_cached).map_err(invalid_body)?;
     body.push(b'}');
     Ok(body)
 }
@@ -60,12 +65,16 @@ fn expected_size(request: &ChatRequest) -> usize {
     512 + text + 160 * request.messages.len() + request.tools.json().len()
 }
 
-#[derive(Serialize)]
-struct Settings<'a> {
+#[derive(Default, Serialize)]
+struct Members<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,40 +83,55 @@ struct Settings<'a> {
     stream: Option<bool>,
 }
 
-fn settings<'a>(
-    model: &'a str,
-    request: &ChatRequest,
-    shape: Option<&ShapeTool>,
+/// Returns the members that follow from `settings`; the API has no seed.
+fn members<'a>(
+    settings: &'a ModelSettings,
+    tool_choice: Option<Value>,
     options: &RequestOptions,
-    is_streamed: bool,
-    conversation: &Conversation<'_>,
-) -> Settings<'a> {
-    let max_tokens = request.max_output_tokens.unwrap_or(options.max_tokens).max(1);
-    let tool_choice = tool_choice(request, shape);
-    let is_forced = tool_choice.as_ref().is_some_and(|choice| choice["type"] != "none");
+    may_think: bool,
+) -> Members<'a> {
+    let max_tokens = settings.max_output_tokens.unwrap_or(options.max_tokens).max(1);
+    let choice = tool_choice.as_ref().and_then(|choice| choice["type"].as_str());
     // The server refuses thoughts before a call that it must make.
-    let budget = options
-        .thinking_budget
-        .filter(|_| !is_forced && conversation.may_think());
-    let temperature = request.temperature.filter(|temperature| temperature.is_finite());
-    Settings {
-        model,
+    let may_think = may_think && !matches!(choice, Some("any" | "tool"));
+    let budget = thinking_budget(settings, options).filter(|_| may_think);
+    // A model that thinks accepts neither of them.
+    let is_sampled = options.has_temperature && budget.is_none();
+    Members {
         // The server counts thoughts among the answer's tokens.
         max_tokens: max_tokens.saturating_add(budget.unwrap_or(0)),
-        // It goes up to 2 with other providers. A model that thinks accepts none.
-        temperature: temperature
-            .filter(|_| options.has_temperature && budget.is_none())
+        // It goes up to 2 with other providers.
+        temperature: settings
+            .temperature
+            .filter(|_| is_sampled)
             .map(|temperature| temperature.clamp(0.0, 1.0)),
+        top_p: settings.top_p.filter(|_| is_sampled),
+        stop_sequences: &settings.stop_sequences,
         thinking: budget.map(|budget| json!({ "type": "enabled", "budget_tokens": budget })),
         tool_choice,
-        stream: is_streamed.then_some(true),
+        ..Members::default()
+    }
+}
+
+/// Returns the number of tokens to think for: by the effort of the settings, else that of the client.
+fn thinking_budget(settings: &ModelSettings, options: &RequestOptions) -> Option<u32> {
+    match &settings.reasoning_effort {
+        Some(ReasoningEffort::None) => None,
+        Some(ReasoningEffort::Minimal) => Some(1024),
+        Some(ReasoningEffort::Low) => Some(4096),
+        Some(ReasoningEffort::Medium) => Some(8192),
+        Some(ReasoningEffort::High) => Some(16_384),
+        Some(ReasoningEffort::XHigh | ReasoningEffort::Max) => Some(32_768),
+        // A level that another provider knows.
+        _ => options.thinking_budget,
     }
 }
 
 /// Returns the member `tool_choice`, which the server accepts only beside tools. `Auto` is left out: it is the default.
-fn tool_choice(request: &ChatRequest, shape: Option<&ShapeTool>) -> Option<Value> {
+fn tool_choice(request: &ChatRequest, settings: &ModelSettings, shape: Option<&ShapeTool>) -> Option<Value> {
+    let choice = settings.tool_choice.as_ref().unwrap_or(&ToolChoice::Auto);
     if let Some(shape) = shape {
-        return Some(match &request.tool_choice {
+        return Some(match choice {
             ToolChoice::Tool(name) if !shape.is_only => named(name.as_str(), false),
             _ if shape.is_only => named(&shape.name, true),
             _ => json!({ "type": "any" }),
@@ -116,12 +140,18 @@ fn tool_choice(request: &ChatRequest, shape: Option<&ShapeTool>) -> Option<Value
     if request.tools.is_empty() {
         return has_calls(request).then(|| json!({ "type": "none" }));
     }
-    match &request.tool_choice {
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(json!({ "type": "none" })),
-        ToolChoice::Required => Some(json!({ "type": "any" })),
-        ToolChoice::Tool(name) => Some(named(name.as_str(), false)),
+    let is_alone = settings.parallel_tool_calls == Some(false);
+    let mut member = match choice {
+        ToolChoice::Auto if !is_alone => return None,
+        ToolChoice::Auto => json!({ "type": "auto" }),
+        ToolChoice::None => return Some(json!({ "type": "none" })),
+        ToolChoice::Required => json!({ "type": "any" }),
+        ToolChoice::Tool(name) => named(name.as_str(), false),
+    };
+    if is_alone {
+        member["disable_parallel_tool_use"] = true.into();
     }
+    Some(member)
 }
 
 fn named(name: &str, is_alone: bool) -> Value {

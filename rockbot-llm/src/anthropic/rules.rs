@@ -50,7 +50,8 @@ fn known(place: &str, value: &Value, members: &[&str]) -> Checked {
 }
 
 fn settings(body: &Value, version: &str) -> Checked {
-    let all = "model max_tokens messages system tools tool_choice temperature thinking stream stop_sequences metadata";
+    let all =
+        "model max_tokens messages system tools tool_choice temperature top_p thinking stream stop_sequences metadata";
     known("body", body, &all.split(' ').collect::<Vec<_>>())?;
     ensure(
         body["model"].as_str().is_some_and(|model| !model.is_empty()),
@@ -67,6 +68,11 @@ fn settings(body: &Value, version: &str) -> Checked {
             .as_f64()
             .is_some_and(|temperature| (0.0..=1.0).contains(&temperature));
         ensure(in_range && version < "2026-10-21", "temperature: refused")?;
+    }
+    if let Some(top_p) = body.get("top_p") {
+        let in_range = top_p.as_f64().is_some_and(|top_p| (0.0..=1.0).contains(&top_p));
+        ensure(in_range && version < "2026-10-21", "top_p: refused")?;
+        ensure(body.get("thinking").is_none(), "top_p: not with thinking")?;
     }
     if let Some(thinking) = body.get("thinking") {
         let budget = thinking["budget_tokens"].as_u64().unwrap_or(0);

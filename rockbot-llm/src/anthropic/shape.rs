@@ -4,7 +4,7 @@
 //! schema. So the shape becomes a tool behind those of the request, the model must call it, and its arguments are the text
 //! of the answer. If the request has tools of its own, the model may call one of those first.
 
-use rockbot_core::chat::{ChatRequest, OutputSchema, ToolChoice};
+use rockbot_core::chat::{ChatRequest, ModelSettings, OutputSchema, ToolChoice};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -32,15 +32,15 @@ impl ShapeTool {
     /// Description of the tool for the model.
     pub(super) const DESCRIPTION: &'static str = "Gives the final answer. Call it once, when nothing else is left to do, with the whole answer as its arguments.";
 
-    /// Returns the tool for the shape that `request` asks for, if it asks for one.
-    pub(super) fn of(request: &ChatRequest) -> Option<Self> {
+    /// Returns the tool for the shape that `request` asks for with `settings`, if it asks for one.
+    pub(super) fn of(request: &ChatRequest, settings: &ModelSettings) -> Option<Self> {
         let output = request.output.as_ref()?;
         let (schema, is_wrapped) = arguments_schema(output);
         Some(Self {
             name: free_name(request, output),
             schema,
             is_wrapped,
-            is_only: request.tools.is_empty() || request.tool_choice == ToolChoice::None,
+            is_only: request.tools.is_empty() || settings.tool_choice == Some(ToolChoice::None),
         })
     }
 
@@ -106,7 +106,7 @@ mod tests {
             output: Some(output),
             ..ChatRequest::new([])
         };
-        ShapeTool::of(&request).unwrap()
+        ShapeTool::of(&request, &ModelSettings::new()).unwrap()
     }
 
     #[test]

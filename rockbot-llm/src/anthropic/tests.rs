@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, ContextReason,
-    FinishReason, OutputSchema, Reasoning, ToolCall, ToolChoice, Usage,
+    FinishReason, ModelSettings, OutputSchema, Reasoning, ToolCall, ToolChoice, Usage,
 };
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
 use rockbot_core::{CallContext, RandomIds};
@@ -224,23 +224,32 @@ async fn a_request_has_its_key_its_version_and_a_limit() {
 
 #[tokio::test]
 async fn every_knob_has_its_name() {
+    let settings = ModelSettings::new()
+        .with_tool_choice(ToolChoice::Required)
+        .with_parallel_tool_calls(false)
+        .with_max_output_tokens(9)
+        .with_temperature(1.7)
+        .with_top_p(0.5)
+        .with_stop_sequences(["END"])
+        .with_extra_body("metadata", json!({"user_id": "u"}));
     let request = ChatRequest {
         tools: tools(),
-        tool_choice: ToolChoice::Required,
-        max_output_tokens: Some(9),
-        temperature: Some(1.7),
         ..ChatRequest::new([
             ChatMessage::system("Be brief."),
             ChatMessage::user("hi"),
             ChatMessage::system("Be kind."),
         ])
+        .with_settings(settings)
     };
     let mark = json!({"type": "ephemeral"});
     let expected = json!({
         "model": "claude",
         "max_tokens": 9,
         "temperature": 1.0,
-        "tool_choice": {"type": "any"},
+        "top_p": 0.5,
+        "stop_sequences": ["END"],
+        "metadata": {"user_id": "u"},
+        "tool_choice": {"type": "any", "disable_parallel_tool_use": true},
         "system": [{"type": "text", "text": "Be brief.\n\nBe kind.", "cache_control": mark}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": mark}]}],
         "tools": [
@@ -254,8 +263,29 @@ async fn every_knob_has_its_name() {
     })
     .await;
     answer.unwrap();
-    assert_eq!(body.get("temperature"), None);
+    assert_eq!((body.get("temperature"), body.get("top_p")), (None, None));
     assert!(!body.to_string().contains("cache_control"));
+}
+
+#[tokio::test]
+async fn an_effort_is_a_budget_of_thoughts() {
+    let budget = async |effort: &str| {
+        let settings = ModelSettings::new()
+            .with_reasoning_effort(effort.into())
+            .with_top_p(0.5);
+        let request = ChatRequest::new([ChatMessage::user("hi")]).with_settings(settings);
+        let (answer, body) = ask(request, YES, |builder| builder.thinking_budget(2000)).await;
+        answer.unwrap();
+        body["thinking"]["budget_tokens"].as_u64()
+    };
+    assert_eq!(budget("none").await, None);
+    assert_eq!(budget("low").await, Some(4096));
+    assert_eq!(budget("max").await, Some(32_768));
+    assert_eq!(budget("unheard").await, Some(2000));
+}
+
+fn choosing(choice: ToolChoice) -> ModelSettings {
+    ModelSettings::new().with_tool_choice(choice)
 }
 
 #[tokio::test]
@@ -263,8 +293,7 @@ async fn a_choice_is_sent_only_beside_tools() {
     let choice = async |tools, tool_choice| {
         let request = ChatRequest {
             tools,
-            tool_choice,
-            ..ChatRequest::new([ChatMessage::user("hi")])
+            ..ChatRequest::new([ChatMessage::user("hi")]).with_settings(choosing(tool_choice))
         };
         sent(request).await["tool_choice"].clone()
     };
@@ -435,8 +464,7 @@ async fn thoughts_are_kept_and_sent_back_unchanged() {
         {"type":"tool_use","id":"toolu_1","name":"now","input":{}}],"stop_reason":"tool_use"}"#;
     let request = ChatRequest {
         tools: tools(),
-        temperature: Some(0.5),
-        ..ChatRequest::new([ChatMessage::user("hi")])
+        ..ChatRequest::new([ChatMessage::user("hi")]).with_settings(ModelSettings::new().with_temperature(0.5))
     };
     let (answer, body) = ask(request, ANSWER, |builder| builder.thinking_budget(2000)).await;
     assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 2000}));
@@ -476,20 +504,8 @@ async fn a_model_thinks_only_where_the_server_lets_it() {
         ..ChatRequest::new([ChatMessage::user("hi")])
     };
     assert!(thinks(question()).await);
-    assert!(
-        !thinks(ChatRequest {
-            tool_choice: ToolChoice::Required,
-            ..question()
-        })
-        .await
-    );
-    assert!(
-        thinks(ChatRequest {
-            tool_choice: ToolChoice::None,
-            ..question()
-        })
-        .await
-    );
+    assert!(!thinks(question().with_settings(choosing(ToolChoice::Required))).await);
+    assert!(thinks(question().with_settings(choosing(ToolChoice::None))).await);
     let mut others = calls(&["1"]);
     others.reasoning = thought(r#"[{"type":"reasoning.text","text":"hm"}]"#);
     let results = [ChatMessage::user("hi"), others, ChatMessage::tool("1".into(), "noon")];
@@ -553,10 +569,7 @@ async fn tools_may_be_called_before_a_shaped_answer() {
         }
     );
     assert_eq!(body["tool_choice"], json!({"type": "any"}));
-    let named = ChatRequest {
-        tool_choice: ToolChoice::Tool("today".into()),
-        ..request
-    };
+    let named = request.with_settings(choosing(ToolChoice::Tool("today".into())));
     let (answer, body) = ask(named, BOTH, |builder| builder).await;
     answer.unwrap();
     assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "today"}));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rockbot_core::Secret;
+use rockbot_core::chat::ModelSettings;
 
 use super::{ConnectionOptions, ExtraHeader, SettingNames};
 
@@ -74,6 +75,24 @@ impl<O> ClientBuilder<O> {
     pub fn max_retry_after(mut self, limit: Duration) -> Self {
         self.connection.retry.max_retry_after = limit;
         self.connection.retry.max_delay = self.connection.retry.max_delay.min(limit);
+        self
+    }
+
+    /// Sets the settings of the model for requests that do not set them, such as the temperature. No error message shows
+    /// the values of their extra headers. They have no effect on
+    /// embeddings.
+    ///
+    /// ```
+    /// use rockbot_core::chat::{ModelSettings, ReasoningEffort};
+    /// use rockbot_llm::OpenAiChat;
+    ///
+    /// let settings = ModelSettings::new().with_reasoning_effort(ReasoningEffort::Low).with_max_output_tokens(4096);
+    /// let model = OpenAiChat::builder("http://localhost:11434/v1", "qwen3").model_settings(settings).build()?;
+    /// assert_eq!(model.model(), "qwen3");
+    /// # Ok::<_, rockbot_llm::LlmConfigError>(())
+    /// ```
+    pub fn model_settings(mut self, settings: ModelSettings) -> Self {
+        self.connection.model_settings = settings.shared();
         self
     }
 

@@ -1,19 +1,22 @@
 //! The connection to one model of one server: requests, refusals, and bounds in size and time.
 
+use std::borrow::Cow;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Request, Response, Url};
-use rockbot_core::chat::ChatError;
+use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings};
 use rockbot_core::support::run_until_stopped;
 use rockbot_core::{CallContext, Clock, SystemClock};
 use tokio::time::{Instant, sleep_until};
 
-use super::Fault;
+use super::outgoing::invalid_settings;
 use super::report::Reporter;
 use super::retry_after::RetryAdvice;
+use super::{Fault, Outgoing};
 use crate::retry::RetryPolicy;
 
 /// A connection to one model of one server. Connections are pooled inside of the HTTP client.
@@ -23,6 +26,8 @@ pub(crate) struct Connection {
     pub(crate) headers: HeaderMap,
     pub(crate) limits: Limits,
     pub(crate) retry: RetryPolicy,
+    /// Settings of the model, for requests that do not set them.
+    pub(crate) settings: Option<Arc<ModelSettings>>,
     pub(crate) report: Reporter,
 }
 
@@ -53,6 +58,17 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Connection {
+    /// Returns the settings of the model for `request`: its own, with those of this client where it sets none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one has a value that no model takes.
+    pub(crate) fn settings_of<'a>(&'a self, request: &'a ChatRequest) -> Result<Cow<'a, ModelSettings>, ChatError> {
+        let settings = request.settings_over(self.settings.as_deref());
+        settings.check().map_err(invalid_settings)?;
+        Ok(settings)
+    }
+
     /// Returns the URL of `path`, such as `chat/completions`, below the base URL.
     pub(crate) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
@@ -61,17 +77,20 @@ impl Connection {
         url
     }
 
-    /// Sends `request` with this connection's headers, and returns the response whatever its status.
+    /// Sends `request` with this connection's headers, over which those of the request win, and returns the response whatever its status.
     pub(crate) async fn send(&self, mut request: Request) -> Result<Response, ChatError> {
-        *request.headers_mut() = self.headers.clone();
+        let own = std::mem::replace(request.headers_mut(), self.headers.clone());
+        request.headers_mut().extend(own);
         let sent = self.http.execute(request).await;
         sent.map_err(|error| self.report.unreachable(error))
     }
 
     /// Posts `body`, and returns the response if its status is a success.
-    pub(crate) async fn post(&self, url: &Url, body: Bytes) -> Result<Response, ChatError> {
+    pub(crate) async fn post(&self, url: &Url, outgoing: impl Into<Outgoing>) -> Result<Response, ChatError> {
+        let Outgoing { body, headers } = outgoing.into();
         let mut request = Request::new(Method::POST, url.clone());
         *request.body_mut() = Some(body.into());
+        *request.headers_mut() = headers;
         let response = self.send(request).await?;
         match response.status().is_success() {
             true => Ok(response),

@@ -7,6 +7,7 @@
 //!
 //! * [`endpoint`]: base URLs and the providers behind them
 //! * [`builder`], [`options`], [`connection`]: what a client is built from, and the client of one model at one server
+//! * [`outgoing`]: what a request carries, with the members and headers that model settings add
 //! * [`retry_after`]: the server's advice on retrying
 //! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
@@ -28,6 +29,7 @@ mod fault;
 mod idle_timer;
 mod json_text;
 mod options;
+mod outgoing;
 mod overflow;
 mod probe;
 mod report;
@@ -53,6 +55,7 @@ pub(crate) use self::fault::Fault;
 pub(crate) use self::idle_timer::IdleTimer;
 pub(crate) use self::json_text::push_text;
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
+pub(crate) use self::outgoing::{Outgoing, invalid_body, push_extra};
 pub(crate) use self::probe::check_server;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
 pub(crate) use self::tool_name::sendable_name;

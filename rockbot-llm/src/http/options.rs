@@ -1,9 +1,11 @@
 //! [`ConnectionOptions`]: the options of a client, for every dialect.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use rockbot_core::chat::ModelSettings;
 use rockbot_core::{ExposeSecret, Secret};
 
 use super::Dialect;
@@ -29,6 +31,8 @@ pub(crate) struct ConnectionOptions {
     pub(crate) limits: Limits,
     /// Retry policy. By default two attempts.
     pub(crate) retry: RetryPolicy,
+    /// Settings of the model, for requests that do not set them.
+    pub(crate) model_settings: Option<Arc<ModelSettings>>,
     /// Names of the settings, for error messages.
     pub(crate) names: SettingNames,
 }
@@ -66,6 +70,7 @@ impl ConnectionOptions {
                 max_attempts: 2,
                 ..RetryPolicy::default()
             },
+            model_settings: None,
             names: SettingNames::default(),
         }
     }
@@ -74,7 +79,7 @@ impl ConnectionOptions {
     ///
     /// # Errors
     ///
-    /// Returns an error if the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    /// Returns an error if the endpoint is no http(s) URL, the model is empty, a model setting is invalid, or a key or header cannot be sent.
     pub(crate) fn connect(&self, dialect: &'static Dialect) -> Result<Connection, LlmConfigError> {
         let base = base_url(&self.endpoint, dialect.call_paths).ok_or_else(|| LlmConfigError::InvalidEndpoint {
             setting: self.names.endpoint.clone().into_owned(),
@@ -84,6 +89,11 @@ impl ConnectionOptions {
                 setting: self.names.model.clone().into_owned(),
             });
         }
+        let settings = self.model_settings.as_deref();
+        settings.map_or(Ok(()), ModelSettings::check)?;
+        let setting_headers = settings
+            .into_iter()
+            .flat_map(|settings| settings.extra_headers.values());
         let secret_headers = self.headers.iter().filter(|header| header.is_secret);
         let secrets = self.api_key.iter().chain(secret_headers.map(|header| &header.value));
         Ok(Connection {
@@ -96,8 +106,12 @@ impl ConnectionOptions {
                 model: self.model.as_str().into(),
                 names: self.names.clone(),
                 dialect,
-                secrets: secrets.cloned().collect(),
+                secrets: secrets
+                    .cloned()
+                    .chain(setting_headers.map(|value| value.as_str().into()))
+                    .collect(),
             },
+            settings: self.model_settings.clone(),
             base,
         })
     }

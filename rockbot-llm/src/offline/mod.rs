@@ -77,7 +77,9 @@ fn answer(request: &ChatRequest) -> ChatResponse {
     }
     let question = request.messages.iter().rev().find(|message| message.role == Role::User);
     let question = question.map(|message| message.text().into_owned()).unwrap_or_default();
-    match choose(&question, &request.tools, &request.tool_choice) {
+    let settings = request.settings_over(None);
+    let choice = settings.tool_choice.clone().unwrap_or_default();
+    match choose(&question, &request.tools, &choice) {
         Choice::Call { tool, arguments } => ChatResponse {
             text: String::new(),
             finish: FinishReason::ToolCalls,

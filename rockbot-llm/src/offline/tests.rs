@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use rockbot_core::CallContext;
-use rockbot_core::chat::{DeltaSink, ToolChoice};
+use rockbot_core::chat::{DeltaSink, ModelSettings, ToolChoice};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -102,8 +102,8 @@ async fn ask(request: ChatRequest) -> ChatResponse {
 async fn calls(question: &str, tool_choice: ToolChoice) -> Vec<String> {
     let request = ChatRequest {
         tools: tools(),
-        tool_choice,
         ..ChatRequest::new([ChatMessage::user(question)])
+            .with_settings(ModelSettings::new().with_tool_choice(tool_choice))
     };
     let answer = ask(request).await;
     assert_eq!(answer.text.contains("not an LLM"), answer.tool_calls.is_empty());

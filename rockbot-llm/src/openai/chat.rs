@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use reqwest::Url;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::{IdSource, RandomIds};
 use tokio::time::Instant;
 
@@ -15,7 +14,7 @@ use super::dialect::{CHAT_PATH, OPENAI};
 use super::request;
 use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{ClientBuilder, Connection, Outlet, provider_of};
+use crate::http::{ClientBuilder, Connection, Outgoing, Outlet, provider_of};
 use crate::retry::retrying;
 use crate::settings::TierSettings;
 
@@ -83,19 +82,20 @@ impl OpenAiChat {
     }
 
     async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
-        let body = request::body(self.model(), &call.request, call.deltas.is_some()).map_err(|error| {
-            ChatError::new(ChatErrorKind::InvalidRequest, "the request cannot be written as JSON").with_source(error)
-        })?;
-        let body = Bytes::from(body);
-        let attempt = |call| self.attempt(call, body.clone());
+        let settings = self.connection.settings_of(&call.request)?;
+        let body = request::body(self.model(), &call.request, &settings, call.deltas.is_some())?;
+        let outgoing = Outgoing::new(body, &settings.extra_headers);
+        // Borrows the call, which moves now.
+        drop(settings);
+        let attempt = |call| self.attempt(call, outgoing.clone());
         retrying(&self.connection.retry, call, Some(deadline), attempt).await
     }
 
-    async fn attempt(&self, call: ChatCall, body: Bytes) -> Result<ChatResponse, ChatError> {
+    async fn attempt(&self, call: ChatCall, outgoing: Outgoing) -> Result<ChatResponse, ChatError> {
         let outlet = Outlet(call.deltas);
         let is_streamed = outlet.0.is_some();
         let answer = Assembler::new(&call.request.messages, &*self.ids, &outlet);
-        let read = self.connection.exchange(&self.url, body, is_streamed, answer).await;
+        let read = self.connection.exchange(&self.url, outgoing, is_streamed, answer).await;
         read.map(|answer| ChatResponse {
             provider: Some(self.provider.clone()),
             ..answer
@@ -147,7 +147,8 @@ impl OpenAiChatBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
+    /// Returns an error if the endpoint is no http(s) URL, the model is empty, a model setting has a value that no model
+    /// takes, or a key or header cannot be sent.
     pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
         let connection = self.connection.connect(&OPENAI)?;
         Ok(OpenAiChat {

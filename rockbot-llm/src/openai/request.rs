@@ -2,31 +2,51 @@
 
 use std::borrow::Cow;
 
-use rockbot_core::chat::{ChatMessage, ChatRequest, OutputSchema, Reasoning, Role, ToolCall, ToolChoice};
+use rockbot_core::chat::{
+    ChatError, ChatMessage, ChatRequest, ModelSettings, OutputSchema, Reasoning, ReasoningEffort, Role, ToolCall,
+    ToolChoice,
+};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::anthropic::is_thinking;
-use crate::http::{push_text, sendable_name};
+use crate::http::{invalid_body, push_extra, push_text, sendable_name};
 
-/// Writes the body that asks `model` for an answer to `request`, streamed or whole. Unset members are left out.
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
+/// left out.
 ///
 /// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
-pub(super) fn body(model: &str, request: &ChatRequest, is_streamed: bool) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn body(
+    model: &str,
+    request: &ChatRequest,
+    settings: &ModelSettings,
+    is_streamed: bool,
+) -> Result<Vec<u8>, ChatError> {
     let tools = request.tools.json();
     let has_tools = !request.tools.is_empty();
-    let settings = Settings {
+    let members = Members {
         model,
-        max_completion_tokens: request.max_output_tokens,
-        temperature: request.temperature.filter(|temperature| temperature.is_finite()),
-        tool_choice: tool_choice(&request.tool_choice).filter(|_| has_tools),
+        max_completion_tokens: settings.max_output_tokens,
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        seed: settings.seed,
+        stop: &settings.stop_sequences,
+        reasoning_effort: settings.reasoning_effort.as_ref().map(ReasoningEffort::as_str),
+        // Servers reject both without tools.
+        tool_choice: settings
+            .tool_choice
+            .as_ref()
+            .filter(|_| has_tools)
+            .and_then(tool_choice),
+        parallel_tool_calls: settings.parallel_tool_calls.filter(|_| has_tools),
         response_format: request.output.as_ref().map(response_format),
         stream: is_streamed.then_some(true),
         stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
     };
     let mut body = Vec::with_capacity(expected_size(request) + tools.len());
-    serde_json::to_writer(&mut body, &settings)?;
+    serde_json::to_writer(&mut body, &members).map_err(invalid_body)?;
+    push_extra(&mut body, &settings.extra_body)?;
     // The rest goes in front of the closing brace.
     body.pop();
     body.extend_from_slice(b",\"messages\":[");
@@ -53,14 +73,24 @@ fn expected_size(request: &ChatRequest) -> usize {
 }
 
 #[derive(Serialize)]
-struct Settings<'a> {
+struct Members<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,14 +190,14 @@ fn response_format(output: &OutputSchema) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use rockbot_core::chat::{ContentPart, Provenance};
+    use rockbot_core::chat::{ChatErrorKind, ContentPart, Provenance};
     use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
     use serde_json::value::RawValue;
 
     use super::*;
 
     fn check(request: &ChatRequest, is_streamed: bool, expected: &str) {
-        let body = body("m", request, is_streamed).unwrap();
+        let body = body("m", request, &request.settings_over(None), is_streamed).unwrap();
         assert_eq!(String::from_utf8(body).unwrap(), expected);
     }
 
@@ -203,15 +233,16 @@ mod tests {
 
     #[test]
     fn every_knob_has_its_name() {
+        let settings = ModelSettings::new()
+            .with_tool_choice(ToolChoice::Required)
+            .with_max_output_tokens(9)
+            .with_temperature(0.7);
         let request = ChatRequest {
-            tool_choice: ToolChoice::Required,
             output: Some(OutputSchema {
                 name: "Answer".into(),
                 schema: json!({"type": "object"}),
             }),
-            max_output_tokens: Some(9),
-            temperature: Some(0.7),
-            ..ChatRequest::new([])
+            ..ChatRequest::new([]).with_settings(settings)
         };
         check(
             &request,
@@ -221,12 +252,51 @@ mod tests {
     }
 
     #[test]
+    fn settings_go_in_by_their_names_and_an_extra_body_behind_them() {
+        let settings = ModelSettings::new()
+            .with_top_p(0.5)
+            .with_seed(-3)
+            .with_stop_sequences(["END", "\n"])
+            .with_reasoning_effort(ReasoningEffort::Minimal)
+            .with_parallel_tool_calls(false)
+            .with_extra_body("verbosity", "low")
+            .with_extra_body("chat_template_kwargs", json!({"enable_thinking": false}));
+        let expected = concat!(
+            r#"{"model":"m","top_p":0.5,"seed":-3,"stop":["END","\n"],"reasoning_effort":"minimal",[P]"#,
+            r#""chat_template_kwargs":{"enable_thinking":false},"verbosity":"low","messages":[][T]}"#,
+        );
+        let request = ChatRequest::new([]).with_settings(settings);
+        check(&request, false, &expected.replace("[P]", "").replace("[T]", ""));
+        let with_tools = ChatRequest {
+            tools: tools(),
+            ..request
+        };
+        let expected = expected.replace("[P]", r#""parallel_tool_calls":false,"#);
+        check(&with_tools, false, &expected.replace("[T]", &format!(",{TOOLS}")));
+    }
+
+    #[test]
+    fn an_extra_body_replaces_nothing() {
+        for (name, settings) in [
+            ("messages", ModelSettings::new()),
+            ("stream", ModelSettings::new()),
+            ("temperature", ModelSettings::new().with_temperature(0.0)),
+        ] {
+            let request = ChatRequest::new([]).with_settings(settings.with_extra_body(name, 1));
+            let error = body("m", &request, &request.settings_over(None), false).unwrap_err();
+            assert_eq!(error.kind(), ChatErrorKind::InvalidRequest);
+            assert!(error.to_string().contains(&format!("holds `{name}`")), "{error}");
+        }
+        let alone = ChatRequest::new([]).with_settings(ModelSettings::new().with_extra_body("temperature", 1));
+        check(&alone, false, r#"{"model":"m","temperature":1,"messages":[]}"#);
+    }
+
+    #[test]
     fn tools_go_in_as_they_are_with_a_choice_only_if_there_is_one() {
         let check_choice = |tool_choice, expected: &str| {
             let request = ChatRequest {
                 tools: tools(),
-                tool_choice,
-                ..ChatRequest::new([])
+                ..ChatRequest::new([]).with_settings(ModelSettings::new().with_tool_choice(tool_choice))
             };
             check(
                 &request,

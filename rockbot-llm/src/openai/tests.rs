@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rockbot_core::chat::{ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason, Reasoning, ToolCall, Usage};
+use rockbot_core::chat::{
+    ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason, ModelSettings, Reasoning, ToolCall, Usage,
+};
 use rockbot_core::{CallContext, IdSource, Secret};
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +16,7 @@ use tokio::time::Instant;
 
 use super::response::Assembler;
 use super::{OpenAiChat, OpenAiChatBuilder};
+use crate::LlmConfigError;
 use crate::fixture::{Reply, Server};
 use crate::http::{Fault, Outlet, SettingNames, StreamFold};
 
@@ -69,6 +72,79 @@ fn tool_call(id: &str, name: &str, arguments: &str) -> ToolCall {
         name: name.into(),
         arguments: arguments.into(),
     }
+}
+
+#[tokio::test]
+async fn settings_of_the_request_win_over_those_of_the_client() {
+    let replies = (0..2).map(|_| Reply::json(200, r#"{"choices":[{"message":{"content":"ok"}}]}"#));
+    let server = Server::start(replies).await;
+    let settings = ModelSettings::new()
+        .with_temperature(0.5)
+        .with_max_output_tokens(9)
+        .with_extra_body("verbosity", "low")
+        .with_extra_header("X-Title", "client")
+        .with_extra_header("X-Team", "one");
+    let client = client(&server).model_settings(settings).build().unwrap();
+    client.chat(call()).await.unwrap();
+    let own = ModelSettings::new()
+        .with_temperature(0.0)
+        .with_extra_header("x-title", "request");
+    let request = ChatRequest::new([ChatMessage::user("hi")]).with_settings(own);
+    client
+        .chat(ChatCall {
+            request: request.into(),
+            ..call()
+        })
+        .await
+        .unwrap();
+    let requests = server.requests();
+    for (request, temperature, title) in [(&requests[0], "0.5", "client"), (&requests[1], "0.0", "request")] {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        let expected = format!(
+            r#"{{"model":"m","max_completion_tokens":9,"temperature":{temperature},"verbosity":"low","messages":[{{"role":"user","content":"hi"}}]}}"#
+        );
+        assert_eq!(body, expected);
+        assert_eq!(head.matches("x-title: ").count(), 1, "{head}");
+        for line in [
+            &format!("x-title: {title}"),
+            "x-team: one",
+            &format!("authorization: Bearer {KEY}"),
+        ] {
+            assert!(head.contains(line), "{head}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn invalid_settings_are_refused_before_anything_is_sent_and_headers_are_never_shown() {
+    let error = r#"{"error":{"message":"header x-key: sk-header is unknown"}}"#;
+    let server = Server::start([Reply::json(400, error)]).await;
+    let invalid = ModelSettings::new().with_temperature(f32::NAN);
+    let refused = client(&server).model_settings(invalid.clone()).build().unwrap_err();
+    assert!(matches!(refused, LlmConfigError::ModelSettings(_)));
+    let settings = ModelSettings::new().with_extra_header("x-key", "sk-header");
+    let model = client(&server).model_settings(settings).build().unwrap();
+    let request = ChatRequest::new([]).with_settings(invalid);
+    let refused = model
+        .chat(ChatCall {
+            request: request.into(),
+            ..call()
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ChatErrorKind::InvalidRequest);
+    assert!(
+        refused
+            .to_string()
+            .contains("`temperature` must be a number of at least 0"),
+        "{refused}"
+    );
+    let refused = model.chat(call()).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("x-key") && !refused.to_string().contains("sk-header"),
+        "{refused}"
+    );
+    assert_eq!(server.requests().len(), 1);
 }
 
 /// The whole answer that a server gives with `body`.

@@ -1,8 +1,9 @@
 //! Discovers the settings of all models, in files and variables, and resolves which of them win.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use rockbot_core::chat::ModelTier;
+use rockbot_core::chat::{ModelSettings, ModelTier};
 use rockbot_core::config::{Config, Section};
 use rockbot_core::{ExposeSecret, Secret, config};
 
@@ -38,6 +39,8 @@ pub(super) struct DiscoveredSettings {
     settings: BTreeMap<(ModelKey, Field, Origin), Setting>,
     /// Variables that the providers' own tools know.
     variables: BTreeMap<(Provider, Field), Setting>,
+    /// Settings that are given to the models.
+    model_settings: BTreeMap<ModelKey, ModelSettings>,
     /// Names of the fallback models, in order.
     fallbacks: Vec<String>,
 }
@@ -59,7 +62,9 @@ impl DiscoveredSettings {
                     setting.map(|setting| (origin(setting), setting)),
                 )?;
             }
+            found.read_model_settings(ModelKey::Tier(tier), &section)?;
         }
+        found.read_model_settings(ModelKey::BALANCED, &llm)?;
         found.read_fallbacks(&llm)?;
         found.read_all(&ModelKey::Embeddings, &llm.section(EMBEDDINGS)?, &Field::CONNECTION)?;
         found.read_variables(config)?;
@@ -76,9 +81,22 @@ impl DiscoveredSettings {
                 continue;
             }
             self.read_all(&ModelKey::Fallback(name.clone()), &section, &Field::CHAT)?;
+            self.read_model_settings(ModelKey::Fallback(name.clone()), &section)?;
             self.fallbacks.push(name);
         }
         Ok(())
+    }
+
+    /// Reads the settings that are given to a model, below those that were read for it before.
+    fn read_model_settings(&mut self, model_key: ModelKey, section: &Section<'_>) -> Result<(), LlmConfigError> {
+        let settings = section.model_settings()?;
+        let own = self.model_settings.entry(model_key).or_default();
+        *own = own.over(&settings);
+        Ok(())
+    }
+
+    fn model_settings(&self, model_key: &ModelKey) -> Option<Arc<ModelSettings>> {
+        self.model_settings.get(model_key).cloned().unwrap_or_default().shared()
     }
 
     fn read_variables(&mut self, config: &Config) -> Result<(), LlmConfigError> {
@@ -246,7 +264,12 @@ impl DiscoveredSettings {
         balanced: &TierSettings,
     ) -> Result<Option<TierSettings>, LlmConfigError> {
         if Field::CHAT.iter().all(|field| self.own(model_key, *field).is_none()) {
-            return Ok(None);
+            // Balanced's model, asked in another way.
+            let model_settings = self.model_settings(model_key);
+            return Ok(model_settings.is_some().then(|| TierSettings {
+                model_settings,
+                ..balanced.clone()
+            }));
         }
         let provider = match self.own(model_key, Field::Provider) {
             Some(setting) => Provider::parse(setting.text(), &setting.name)?,
@@ -312,6 +335,7 @@ impl DiscoveredSettings {
             endpoint: endpoint.to_owned(),
             api_key: key.map(|key| key.value.clone()),
             model: model.to_owned(),
+            model_settings: self.model_settings(model_key),
             names: SettingNames {
                 endpoint: name(Field::Endpoint).into(),
                 api_key: setting.into(),

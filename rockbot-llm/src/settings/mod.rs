@@ -39,6 +39,21 @@
 //! | `LLM.PriceFile` | a file of prices, as [`PriceTable::from_file`](crate::PriceTable::from_file) reads it |
 //! | `LLM.Prices.{model}.Input`, `….Cached`, `….Output` | US dollars for a million tokens; over the file, and that over the built-in table |
 //!
+//! A tier or a fallback model may also set what its requests give to the model, see
+//! [`Section::model_settings`](rockbot_core::config::Section::model_settings); nothing
+//! of it is sent unless it is set, and nothing is taken over from Balanced. A tier that sets only these asks Balanced's
+//! model. A request and the behavior of a model, `ModelBehaviors.Models.{prefix}`, win over them.
+//!
+//! | setting in `LLM.{tier}` | value |
+//! |---|---|
+//! | `Temperature`, `TopP` | numbers of at least 0, and above 0 up to 1 |
+//! | `MaxOutputTokens` | the maximum length of an answer |
+//! | `Seed`, `StopSequences` | a whole number; a list of texts |
+//! | `ReasoningEffort` | `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or a word of the provider's own |
+//! | `ParallelToolCalls` | `false` for at most one tool call with each answer |
+//! | `ExtraBody` | a section of members that are added to the body, or the same as JSON text |
+//! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
+//!
 //! ```
 //! use rockbot_core::config::Config;
 //! use rockbot_llm::LlmSettings;
@@ -46,11 +61,13 @@
 //! let config = Config::new().with_text("agent.json", r#"{
 //!     "LLM": {
 //!         "Balanced": { "Endpoint": "https://openrouter.ai/api/v1", "ApiKey": "sk-or-1234", "ModelId": "vendor/middle" },
-//!         "Low": { "ModelId": "vendor/small" }
+//!         "Low": { "ModelId": "vendor/small", "Temperature": 0.2 }
 //!     }
 //! }"#)?;
 //! let settings = LlmSettings::from_config(&config)?;
-//! assert_eq!(settings.low.expect("it is set").endpoint, "https://openrouter.ai/api/v1");
+//! let low = settings.low.expect("it is set");
+//! assert_eq!(low.endpoint, "https://openrouter.ai/api/v1");
+//! assert_eq!(low.model_settings.and_then(|settings| settings.temperature), Some(0.2));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
@@ -64,9 +81,10 @@ mod tests;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rockbot_core::Secret;
-use rockbot_core::chat::ModelTier;
+use rockbot_core::chat::{ModelSettings, ModelTier};
 use rockbot_core::config::Config;
 
 pub use self::gateway::GatewaySettings;
@@ -113,6 +131,8 @@ pub struct TierSettings {
     pub api_key: Option<Secret>,
     /// The model's name at that server.
     pub model: String,
+    /// Settings that are given to the model, such as the temperature.
+    pub model_settings: Option<Arc<ModelSettings>>,
     /// The place where these settings are set, for messages.
     pub names: SettingNames,
 }
@@ -125,6 +145,7 @@ impl fmt::Debug for TierSettings {
             .field("endpoint", &endpoint.unwrap_or_default())
             .field("has_api_key", &self.api_key.is_some())
             .field("model", &self.model)
+            .field("model_settings", &self.model_settings)
             .finish_non_exhaustive()
     }
 }
@@ -199,9 +220,13 @@ impl TierSettings {
         DiscoveredSettings::read(config)?.embeddings()
     }
 
-    /// Sets the key of a client, and the names of its settings.
+    /// Sets the key of a client, the settings of its model, and the names of its settings.
     pub(crate) fn apply<O>(&self, builder: ClientBuilder<O>) -> ClientBuilder<O> {
         let builder = builder.setting_names(self.names.clone());
+        let builder = match &self.model_settings {
+            Some(settings) => builder.model_settings(ModelSettings::clone(settings)),
+            None => builder,
+        };
         match &self.api_key {
             Some(key) => builder.api_key(key.clone()),
             None => builder,

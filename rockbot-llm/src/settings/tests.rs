@@ -2,6 +2,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use rockbot_core::ExposeSecret;
+use rockbot_core::chat::ReasoningEffort;
 
 use super::*;
 use crate::{PermitLimits, PriceTable, TimeLimit};
@@ -101,6 +102,30 @@ fn variables_need_no_prefix_and_may_be_flat() {
         &flat[..1],
         &["http://h/v1 file-key file-model", "http://h/v1 file-key small", LARGE],
     );
+}
+
+#[test]
+fn each_tier_has_model_settings_of_its_own() {
+    let file = r#"{"LLM": {"Seed": 1, "Balanced": {"Endpoint": "http://h/v1", "ModelId": "m", "Temperature": 0.5},
+        "Low": {"ModelId": "small"}, "High": {"ReasoningEffort": "high", "ExtraHeaders": {"x-key": "sk-very-secret"}},
+        "Fallbacks": {"other": {"ModelId": "f", "MaxOutputTokens": 9}}}}"#;
+    let settings = read(Some(file), &[("ROCKBOT_LLM__BALANCED__TOPP", "0.5")]).unwrap();
+    let new = ModelSettings::new;
+    let own = |tier: &TierSettings| tier.model_settings.as_deref().cloned().unwrap_or_default();
+    assert_eq!(
+        own(&settings.balanced),
+        new().with_temperature(0.5).with_top_p(0.5).with_seed(1)
+    );
+    assert_eq!(settings.low.as_ref().unwrap().model_settings, None);
+    let high = settings.high.as_ref().unwrap();
+    assert_eq!((high.model.as_str(), high.endpoint.as_str()), ("m", "http://h/v1"));
+    let expected = new().with_reasoning_effort(ReasoningEffort::High);
+    assert_eq!(own(high), expected.with_extra_header("x-key", SECRET));
+    assert_eq!(own(&settings.fallbacks[0]), new().with_max_output_tokens(9));
+    assert!(!format!("{settings:?}").contains(SECRET));
+    let invalid = r#"{"LLM": {"Endpoint": "http://h/v1", "ModelId": "m", "Low": {"Temperature": -1}}}"#;
+    check_error(Some(invalid), &[], "`LLM.Low.Temperature`");
+    check_error(Some(invalid), &[], "expected a number of at least 0");
 }
 
 #[test]
@@ -269,12 +294,12 @@ fn a_misspelt_variable_is_not_passed_over() {
     for (name, advice) in [
         (
             "ROCKBOT_LLM__BALANCED__MODEL",
-            "known here: `ApiKey`, `Endpoint`, `ModelId`",
+            "known here: `ApiKey`, `Endpoint`, `ExtraBody`, `ExtraHeaders`, `MaxOutputTokens`, `ModelId`",
         ),
         (
             "ROCKBOT_LLM__MEDIUM__ENDPOINT",
-            "known here: `ApiKey`, `Balanced`, `Embeddings`, `Endpoint`, `Fallbacks`, `Gateway`, `High`, `Low`, `ModelId`, `PriceFile`, \
-             `Prices`",
+            "known here: `ApiKey`, `Balanced`, `Embeddings`, `Endpoint`, `ExtraBody`, `ExtraHeaders`, `Fallbacks`, `Gateway`, `High`, \
+             `Low`, `MaxOutputTokens`, `ModelId`, `ParallelToolCalls`, `PriceFile`, `Prices`",
         ),
         ("rockbot_llm__low__api_key", "did you mean `ApiKey`?"),
     ] {

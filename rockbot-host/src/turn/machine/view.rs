@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar};
+use rockbot_core::chat::{ChatMessage, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar};
 use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{Timestamp, TurnId};
@@ -71,6 +71,20 @@ impl Turn {
     /// Returns the request that began the turn.
     pub fn request(&self) -> &Arc<TurnRequest> {
         &self.request
+    }
+
+    /// Returns the settings of the model for the turn's next request, where its message has some.
+    ///
+    /// A tool choice that forces a call holds until the turn's first call: later it would keep the model from
+    /// answering.
+    pub(crate) fn model_settings(&self) -> Option<Arc<ModelSettings>> {
+        let settings = self.request.model_settings.as_ref()?;
+        if self.tool_calls == 0 || !settings.forces_tool_call() {
+            return Some(settings.clone());
+        }
+        let mut settings = ModelSettings::clone(settings);
+        settings.tool_choice = None;
+        settings.shared()
     }
 
     /// Returns the conversation as the model reads it, without the messages that are made for each request.

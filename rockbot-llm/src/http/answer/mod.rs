@@ -10,7 +10,7 @@ use rockbot_core::chat::{ChatDelta, ChatError, ChatResponse, DeltaSink};
 use tokio::time::timeout;
 
 use crate::http::connection::{Connection, has_type, next_chunk};
-use crate::http::{Fault, IdleTimer};
+use crate::http::{Fault, IdleTimer, Outgoing};
 
 pub(crate) use stream::StreamFold;
 
@@ -46,16 +46,16 @@ impl Outlet {
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl Connection {
-    /// Posts `body` to `url`, and reads the response with `answer`. A server that does not stream although it was
+    /// Posts `outgoing` to `url`, and reads the response with `answer`. A server that does not stream although it was
     /// asked to is understood.
     pub(crate) async fn exchange<R: AnswerReader>(
         &self,
         url: &Url,
-        body: Bytes,
+        outgoing: impl Into<Outgoing>,
         is_streamed: bool,
         answer: R,
     ) -> Result<ChatResponse, ChatError> {
-        let response = self.post(url, body).await?;
+        let response = self.post(url, outgoing).await?;
         let read = match is_streamed {
             _ if has_type(&response, b"text/html") => Err(Fault::WebPage),
             true if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,

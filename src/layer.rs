@@ -6,16 +6,30 @@
 //! [`TurnCall`], [`ChatCall`] and [`ToolInvocation`]. The layers of the gateway
 //! ([`Retry`](crate::chat::Retry), [`Fallback`](crate::chat::Fallback) …) are tower layers as well.
 //!
+//! An async function is a layer, too: [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`] give it the request and
+//! [`Next`], the rest of the stack. It may change the request and the response, answer by itself, or call a clone of
+//! `Next` again. Errors pass as they are, in a `BoxError`.
+//!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;
+//! use rockbot::layer::chat_fn;
 //! use tower::limit::ConcurrencyLimitLayer;
 //!
 //! fn limited(builder: AgentHostBuilder) -> AgentHostBuilder {
 //!     builder.chat_layer(ConcurrencyLimitLayer::new(4))
+//! }
+//!
+//! fn timed(builder: AgentHostBuilder) -> AgentHostBuilder {
+//!     builder.chat_layer(chat_fn(|call, next| async move {
+//!         let began = std::time::Instant::now();
+//!         let answer = next.call(call).await;
+//!         println!("the model took {:?}", began.elapsed());
+//!         answer
+//!     }))
 //! }
 //! ```
 
 pub use rockbot_core::chat::ChatCall;
 pub use rockbot_core::messaging::Delivery;
 pub use rockbot_core::tool::ToolInvocation;
-pub use rockbot_host::{Stack, TurnCall};
+pub use rockbot_host::{FnLayer, FnService, Next, Stack, TurnCall, chat_fn, message_fn, tool_fn, turn_fn};

@@ -52,7 +52,7 @@
 //! | tools | [`tool`] (guards tool calls, serves them to others), [`large_result`] (offloads long results) |
 //! | messages | [`bus`] (the in-process bus), `pipeline` (deduplication, routes, reply topics), `handlers` (of users, and of tool calls), [`answer`] (sanitizes replies) |
 //! | persistence | [`journal`] (turns), [`conversation`] (conversations) |
-//! | cross-cutting | `layer` (tower layers of a user), [`telemetry`] (spans and metrics), `isolate` (panics) |
+//! | cross-cutting | `layer`, `layer_fn` (tower layers of a user, also from async functions), [`telemetry`] (spans and metrics), `isolate` (panics) |
 //!
 //! The contracts that these modules implement or call are traits of `rockbot-core`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -72,6 +72,7 @@ mod isolate;
 pub mod journal;
 pub mod large_result;
 mod layer;
+mod layer_fn;
 mod live;
 mod pipeline;
 pub mod profile;
@@ -90,3 +91,4 @@ pub use host::{
     AgentHost, AgentHostBuilder, BuildError, HostState, MessageOptions, NotReady, StartError, Stores, TurnPolicies,
 };
 pub use layer::Stack;
+pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};

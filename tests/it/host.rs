@@ -39,6 +39,15 @@ impl Message for Job {
     const TOPIC: Option<&'static str> = Some("work.job");
 }
 
+/// A message whose topic no message can have.
+#[derive(Debug, Deserialize)]
+struct Vague {}
+
+impl Message for Vague {
+    const TYPE: &'static str = "work.Vague";
+    const TOPIC: Option<&'static str> = Some("vague.*");
+}
+
 fn host() -> AgentHostBuilder {
     AgentHost::builder("clerk").chat(ScriptedModel::new())
 }
@@ -266,7 +275,7 @@ async fn an_error_of_the_builder_says_what_to_add() {
         ("a subsystem that cannot", host().add(Broken).build()),
         (
             "a handler without a subscription",
-            host().bus(bus()).handle(job()).build(),
+            host().bus(bus()).handle_named::<Job, _>("work.Job", job()).build(),
         ),
         (
             "a subscription without a handler",
@@ -279,8 +288,8 @@ async fn an_error_of_the_builder_says_what_to_add() {
         ("users without a bus", host().serve_users().build()),
         ("tools without a bus", host().serve_tools().build()),
         (
-            "a handler that nobody reaches",
-            host().bus(bus()).subscribe_to("wrok.#").handle(job()).build(),
+            "a topic that is a pattern",
+            worker(&bus()).handle(|_: Vague, _: MessageContext| async {}).build(),
         ),
         (
             "users whose replies come back",
@@ -326,6 +335,28 @@ async fn an_error_of_the_builder_says_what_to_add() {
     ];
     let lines = errors.map(|(what, built)| format!("{what}:\n  {}", unbuilt(built)));
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_takes_the_topic_of_its_messages_once() {
+    let builders: [fn(AgentHostBuilder) -> AgentHostBuilder; 3] = [
+        |host| host,
+        |host| host.subscribe_to("other.#"),
+        |host| host.subscribe_to("work.#"),
+    ];
+    for builder in builders {
+        let (bus, notes) = (InProcessBus::new(), Notes::default());
+        let handled = notes.clone();
+        let handler = move |job: Job, _: MessageContext| {
+            handled.add(job.n.to_string());
+            async {}
+        };
+        let host = started(builder(host().bus(bus.clone()).handle(handler))).await;
+        assert_eq!(send(&bus, 1).await, Reach::Subscribers);
+        settle().await;
+        assert_eq!(notes.all(), ["1"]);
+        host.shutdown(LONG).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use rockbot_core::chat::{
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolInvocation;
 use rockbot_core::turn::{TurnFailure, TurnProgress, TurnStatus};
-use rockbot_host::{AgentHost, Stack, TurnCall, TurnError};
+use rockbot_host::{AgentHost, Stack, TurnCall, TurnError, chat_fn, tool_fn, turn_fn};
 use rockbot_llm::{Fallback, Meter, ModelGateway, PermitLimits, Permits, PriceTable, Retry, TimeLimit};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -339,4 +339,82 @@ async fn turns_are_a_tower_service_for_others() {
     let request = host.agent().request("s", "hi");
     let call = TurnCall::new(request, rockbot_core::turn::ProgressSink::none());
     assert_eq!(service.oneshot(call).await.unwrap().text, "hello");
+}
+
+#[tokio::test]
+async fn functions_are_layers_in_the_order_in_which_they_were_added() {
+    let notes = Notes::default();
+    let model = ScriptedModel::new().calls("look", json!({})).says("done");
+    let (look, _) = noting_tool("look");
+    let (on_chat, on_tool, on_turn, last) = (notes.clone(), notes.clone(), notes.clone(), notes.clone());
+    let host = host_of(&model)
+        .tool(look)
+        .turn_layer(turn_fn(move |call, next| {
+            on_turn.add("turn".to_owned());
+            next.call(call)
+        }))
+        .chat_layer(chat_fn(move |call, next| {
+            on_chat.add("chat".to_owned());
+            next.call(call)
+        }))
+        .chat_layer(MapRequestLayer::new(move |call: ChatCall| {
+            last.add("inner".to_owned());
+            call
+        }))
+        .tool_layer(tool_fn(move |call, next| {
+            let notes = on_tool.clone();
+            async move {
+                let response = next.call(call).await?;
+                notes.add(format!("{} returned", response.tool_name));
+                Ok(response)
+            }
+        }))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Look.").await.unwrap();
+    assert_eq!(notes.all(), ["turn", "chat", "inner", "look returned", "chat", "inner"]);
+}
+
+#[tokio::test]
+async fn the_error_of_a_function_keeps_its_type() {
+    /// Closed on Sundays.
+    #[derive(Debug)]
+    struct Closed;
+    impl std::fmt::Display for Closed {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("closed on Sundays")
+        }
+    }
+    impl std::error::Error for Closed {}
+    let host = host_of(&ScriptedModel::new())
+        .turn_layer(turn_fn(|_, _| async { Err(Closed.into()) }))
+        .build()
+        .unwrap();
+    let error = host.agent().ask("s", "Hi!").await.unwrap_err();
+    assert!(
+        matches!(&error, TurnError::Layer(source) if source.is::<Closed>()),
+        "{error:?}"
+    );
+
+    let notes = Notes::default();
+    let kinds = notes.clone();
+    let model = ScriptedModel::new().fails(ChatErrorKind::Auth);
+    let host = host_of(&model)
+        .chat_layer(chat_fn(move |call, next| {
+            let kinds = kinds.clone();
+            async move {
+                let answer = next.call(call).await;
+                let kind = answer
+                    .as_ref()
+                    .err()
+                    .and_then(|error| error.downcast_ref())
+                    .map(ChatError::kind);
+                kinds.add(format!("{kind:?}"));
+                answer
+            }
+        }))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Hi!").await.unwrap_err();
+    assert_eq!(notes.all(), ["Some(Auth)"]);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ToolChoice;
+use super::{ReasoningEffort, ToolChoice};
 
 /// Settings of a model call: sampling, limits, reasoning, and members of a provider's own.
 ///
@@ -50,7 +50,7 @@ pub struct ModelSettings {
     /// Texts at which the answer ends; they are not part of it. Servers commonly take up to 4.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop_sequences: Vec<String>,
-    /// How much a reasoning model thinks before it answers.
+    /// The depth of reasoning before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
     /// The constraint on tool calls. Within a turn, one that forces a call holds until the first call was made.
@@ -120,7 +120,7 @@ impl ModelSettings {
         self
     }
 
-    /// Sets how much a reasoning model thinks before it answers.
+    /// Sets the depth of reasoning before the answer.
     #[must_use]
     pub fn with_reasoning_effort(mut self, effort: ReasoningEffort) -> Self {
         self.reasoning_effort = Some(effort);
@@ -303,84 +303,6 @@ impl ModelSettingsError {
     /// Returns what the setting must be.
     pub fn expected(&self) -> &'static str {
         self.expected
-    }
-}
-
-/// How much a reasoning model thinks before it answers. Which levels exist depends on the model.
-///
-/// ```
-/// use rockbot_core::chat::ReasoningEffort;
-///
-/// assert_eq!(ReasoningEffort::from("High"), ReasoningEffort::High);
-/// assert_eq!(ReasoningEffort::from("extreme").as_str(), "extreme");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-#[non_exhaustive]
-pub enum ReasoningEffort {
-    /// No reasoning, `none`.
-    None,
-    /// As little as possible.
-    Minimal,
-    /// Less than usual.
-    Low,
-    /// The usual amount.
-    Medium,
-    /// More than usual.
-    High,
-    /// More than [`ReasoningEffort::High`], `xhigh`.
-    XHigh,
-    /// As much as the model can.
-    Max,
-    /// A level that only some provider knows, sent as it is written.
-    Other(Arc<str>),
-}
-
-impl ReasoningEffort {
-    const KNOWN: [Self; 7] = [
-        Self::None,
-        Self::Minimal,
-        Self::Low,
-        Self::Medium,
-        Self::High,
-        Self::XHigh,
-        Self::Max,
-    ];
-
-    /// Returns the level as providers spell it.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::None => "none",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::XHigh => "xhigh",
-            Self::Max => "max",
-            Self::Other(level) => level,
-        }
-    }
-}
-
-impl From<&str> for ReasoningEffort {
-    /// Converts a level without regard to case.
-    fn from(text: &str) -> Self {
-        let known = Self::KNOWN
-            .into_iter()
-            .find(|level| level.as_str().eq_ignore_ascii_case(text));
-        known.unwrap_or_else(|| Self::Other(text.into()))
-    }
-}
-
-impl From<String> for ReasoningEffort {
-    fn from(text: String) -> Self {
-        Self::from(&*text)
-    }
-}
-
-impl From<ReasoningEffort> for String {
-    fn from(effort: ReasoningEffort) -> Self {
-        effort.as_str().to_owned()
     }
 }
 

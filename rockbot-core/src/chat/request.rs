@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ChatMessage, ModelSettings};
-use crate::ToolName;
 use crate::tool::ToolView;
 
 /// A class of models by capability and price.
@@ -35,21 +34,6 @@ impl ModelTier {
             Self::High => "High",
         }
     }
-}
-
-/// A constraint on the model's tool calls: allowed, required or forbidden.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolChoice {
-    /// The model decides. The default.
-    #[default]
-    Auto,
-    /// No tool.
-    None,
-    /// Some tool.
-    Required,
-    /// This tool.
-    Tool(ToolName),
 }
 
 /// A JSON Schema that an answer must match.

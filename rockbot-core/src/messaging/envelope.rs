@@ -38,7 +38,8 @@ pub trait Message {
     /// from a path in the code, so that programs in other languages and versions can share a bus.
     const TYPE: &'static str;
 
-    /// The topic of such messages unless the sender chooses another. Default `None`.
+    /// The topic of such messages unless the sender chooses another. A host that handles the type subscribes to it.
+    /// Default `None`.
     const TOPIC: Option<&'static str> = None;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rockbot_core::messaging::{
-    Bus, Disposition, MessageContext, MessageContexts, MessageRoute, SubscribeOptions, TopicPattern,
+    Bus, Disposition, MessageContext, MessageContexts, MessageRoute, SubscribeOptions, TopicPattern, check_topic,
 };
 use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
 use rockbot_core::subsystem::{MergedDeclarations, Parts};
@@ -55,6 +55,7 @@ impl MessageSettings {
         if self.serves_tools {
             self.subscriptions.push(tool_subscription(&self.options.tool_topic));
         }
+        self.subscribe_to_handled_topics(problems);
         problems.extend(self.missing().map(BoxError::from));
         let mut pending: Vec<PendingSubscription> = Vec::new();
         for (pattern, options) in std::mem::take(&mut self.subscriptions) {
@@ -71,7 +72,7 @@ impl MessageSettings {
                 }
             }
         }
-        problems.extend(self.unreachable(&pending).map(BoxError::from));
+        problems.extend(self.own_replies(&pending).map(BoxError::from));
         let allowed = std::mem::take(&mut self.options.reply_topics);
         let replies = ReplyTopics {
             own: pending
@@ -86,28 +87,35 @@ impl MessageSettings {
         Patterns { pending, replies }
     }
 
+    /// Subscribes to the topic of each handled message type that no subscription covers, one message at a time.
+    fn subscribe_to_handled_topics(&mut self, problems: &mut Vec<BoxError>) {
+        // A pattern that is invalid covers nothing, and is reported with the subscriptions.
+        let patterns = self
+            .subscriptions
+            .iter()
+            .filter_map(|(pattern, _)| TopicPattern::new(pattern).ok());
+        let mut covering: Vec<_> = patterns.collect();
+        for topic in self.routes.iter().filter_map(MessageRoute::topic) {
+            if covering.iter().any(|pattern| pattern.matches(topic)) || note(check_topic(topic), problems).is_none() {
+                continue;
+            }
+            covering.extend(TopicPattern::new(topic));
+            self.subscriptions.push((topic.to_owned(), SubscribeOptions::new()));
+        }
+    }
+
     /// Reports whether the host can do without a model: it only handles messages or serves tools.
     pub(super) fn need_no_model(&self) -> bool {
         self.bus.is_some() && !self.serves_users && (!self.routes.is_empty() || self.serves_tools)
     }
 
-    /// Returns the problems between subscriptions and handlers, each of which is valid alone.
-    fn unreachable(&self, pending: &[PendingSubscription]) -> impl Iterator<Item = MessageProblem> {
-        let matches_any = |topic: &str| pending.iter().any(|subscription| subscription.pattern.matches(topic));
-        let unreachable = self
-            .routes
-            .iter()
-            .filter(|_| !pending.is_empty())
-            .filter_map(move |route| {
-                let topic = route.topic().filter(|topic| !matches_any(topic))?;
-                let message_type = route.message_type().clone();
-                Some(MessageProblem::Topic { message_type, topic })
-            });
-        let own_replies = pending.iter().filter(|subscription| {
+    /// Returns the subscriptions that match the host's own replies to users.
+    fn own_replies(&self, pending: &[PendingSubscription]) -> impl Iterator<Item = MessageProblem> {
+        let own = pending.iter().filter(|subscription| {
             let replies = ["user.response", "user.response.a.b"];
             self.serves_users && replies.iter().any(|topic| subscription.pattern.matches(topic))
         });
-        unreachable.chain(own_replies.map(|subscription| MessageProblem::Replies(subscription.pattern.clone())))
+        own.map(|subscription| MessageProblem::Replies(subscription.pattern.clone()))
     }
 
     /// Returns the handlers of the host itself: those for users, and the one for tool calls.
@@ -166,5 +174,58 @@ impl MessageSettings {
             handler: Arc::new(Pipeline::new(contexts, router, self.layers, patterns.replies, abort)),
             pending: patterns.pending,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::messaging::Message;
+
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct Job {}
+
+    impl Message for Job {
+        const TYPE: &'static str = "work.Job";
+        const TOPIC: Option<&'static str> = Some("work.job");
+    }
+
+    /// Checks the patterns of a host that handles jobs twice and subscribes to `pattern` with these options.
+    fn check(subscription: Option<(&str, SubscribeOptions)>, expected: &[(&str, &SubscribeOptions)]) {
+        let route = |name: &str| MessageRoute::named::<Job, _>(name, |_: Job, _: MessageContext| async {});
+        let mut settings = MessageSettings {
+            routes: vec![
+                MessageRoute::of::<Job, _>(|_: Job, _: MessageContext| async {}),
+                MessageRoute::of::<Job, _>(|_: Job, _: MessageContext| async {}),
+                route("work.Other"),
+            ],
+            subscriptions: subscription
+                .into_iter()
+                .map(|(pattern, options)| (pattern.to_owned(), options))
+                .collect(),
+            ..MessageSettings::default()
+        };
+        let mut problems = Vec::new();
+        settings.subscribe_to_handled_topics(&mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        let subscriptions = settings.subscriptions.iter();
+        let subscriptions: Vec<_> = subscriptions
+            .map(|(pattern, options)| (pattern.as_str(), options))
+            .collect();
+        assert_eq!(subscriptions, expected);
+    }
+
+    #[test]
+    fn a_handled_topic_is_subscribed_to_unless_a_subscription_covers_it() {
+        let (default, wide) = (SubscribeOptions::new(), SubscribeOptions::new().with_concurrency(9));
+        check(None, &[("work.job", &default)]);
+        check(Some(("work.#", wide.clone())), &[("work.#", &wide)]);
+        check(Some(("work.job", wide.clone())), &[("work.job", &wide)]);
+        check(
+            Some(("other.#", wide.clone())),
+            &[("other.#", &wide), ("work.job", &default)],
+        );
+        check(Some(("a..b", wide.clone())), &[("a..b", &wide), ("work.job", &default)]);
     }
 }

@@ -50,13 +50,6 @@ pub(super) enum MessageProblem {
     #[error("the host subscribes to `{0}` and has no message handlers: call `.handle(…)` or `.serve_users()`")]
     Handler(String),
     #[error(
-        "the host handles `{message_type}`, and no subscription matches its topic: call `.subscribe_to(\"{topic}\")`, or `.handle_named(…)` when such messages are published under another topic"
-    )]
-    Topic {
-        message_type: Arc<str>,
-        topic: &'static str,
-    },
-    #[error(
         "the host serves users and subscribes to `{0}`, which matches the replies to them (`user.response.#`): subscribe to narrower topics"
     )]
     Replies(TopicPattern),

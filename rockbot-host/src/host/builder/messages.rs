@@ -100,7 +100,8 @@ impl AgentHostBuilder {
     }
 
     /// Subscribes to all topics that match `pattern` (`*` stands for one segment, `#` for any number), and handles
-    /// their messages one at a time. All instances of this agent share the subscription.
+    /// their messages one at a time. All instances of this agent share the subscription. A handler of a message type
+    /// that has a topic needs none, see [`handle`](Self::handle).
     pub fn subscribe_to(self, pattern: impl Into<String>) -> Self {
         self.subscribe_with(pattern, SubscribeOptions::new())
     }
@@ -116,6 +117,44 @@ impl AgentHostBuilder {
     /// A handler is a type that implements [`MessageHandler`], or an async closure `|message: M, cx:
     /// MessageContext| async { … }`. A message without a handler, and one whose body cannot be parsed, becomes a
     /// dead letter with the reason. A message that was handled is not handled again when the bus redelivers it.
+    ///
+    /// The host subscribes to the [topic](Message::TOPIC) of the type by itself, and handles its messages one at a
+    /// time, unless a subscription covers it: one of [`subscribe_to`](Self::subscribe_to) or
+    /// [`subscribe_with`](Self::subscribe_with), before or after this call, or of a subsystem. A type without a topic,
+    /// and messages under other topics, need such a subscription.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use rockbot_core::messaging::{Message, MessageContext, MessagePublisherExt};
+    /// use rockbot_host::AgentHost;
+    /// use rockbot_host::bus::InProcessBus;
+    /// use tokio::sync::mpsc;
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Invoice { amount: u32 }
+    ///
+    /// impl Message for Invoice {
+    ///     const TYPE: &'static str = "billing.Invoice";
+    ///     const TOPIC: Option<&'static str> = Some("billing.invoice");
+    /// }
+    ///
+    /// let (paid, mut payments) = mpsc::unbounded_channel();
+    /// let bus = InProcessBus::new();
+    /// let host = AgentHost::builder("clerk")
+    ///     .bus(bus.clone())
+    ///     .handle(move |invoice: Invoice, _: MessageContext| {
+    ///         let paid = paid.clone();
+    ///         async move { paid.send(invoice.amount).expect("the receiver is alive") }
+    ///     })
+    ///     .build()?;
+    /// host.start().await?;
+    ///
+    /// bus.send("shop", &Invoice { amount: 7 }).await?;
+    /// assert_eq!(payments.recv().await, Some(7));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn handle<M, H>(mut self, handler: H) -> Self
     where
         M: Message + DeserializeOwned + Send + 'static,

@@ -126,7 +126,7 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
         assert_eq!(outcome.text, "I could not find it.");
         // Six questions with tools, and one without, which no judge saw.
         let asked = model.asked.all();
-        assert_eq!(asked, [vec!["look open"; 6], vec![""]].concat(), "{plan:?}");
+        assert_eq!(asked, [vec!["open look"; 6], vec![""]].concat(), "{plan:?}");
         assert_eq!((outcome.model_calls, outcome.calls.len()), (7, 6));
         let skipped = [count("completion_check.skipped", 1), count("follow_up.skipped", 1)];
         assert_eq!(counts, skipped);

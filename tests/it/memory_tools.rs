@@ -583,14 +583,14 @@ async fn what_is_switched_off_has_no_tools() {
         .map(ToString::to_string)
         .collect();
     let own = [
-        "archive_memory",
-        "edit_memory",
-        "get_tool_guide",
-        "list_memory_categories",
-        "list_tool_guides",
-        "restore_memory",
         "save_memory",
         "search_memory",
+        "edit_memory",
+        "archive_memory",
+        "restore_memory",
+        "list_memory_categories",
+        "list_tool_guides",
+        "get_tool_guide",
     ];
     assert_eq!(names, own);
     assert!(host.parts().get::<dyn RulesStore>().is_none());

@@ -72,7 +72,7 @@ async fn the_list_stands_at_the_end_of_each_request_as_it_is_then() {
     assert_eq!(results(&requests[3]), told);
     assert_eq!(outcome.calls.len(), 5);
     for request in &requests {
-        assert_eq!(names(request), ["task_create", "task_update", "look"]);
+        assert_eq!(names(request), ["look", "task_create", "task_update"]);
         assert_eq!(
             request.tools.json(),
             requests[0].tools.json(),

@@ -515,8 +515,8 @@ async fn a_tool_registered_during_a_turn_is_appended_to_what_the_model_sees() {
         names,
         [
             vec!["grow"],
-            vec!["grow", "a_late_one", "zoom"],
-            vec!["grow", "a_late_one", "zoom"]
+            vec!["grow", "zoom", "a_late_one"],
+            vec!["grow", "zoom", "a_late_one"]
         ]
     );
     assert_eq!(notes.all(), ["zoom 0"]);

@@ -27,6 +27,7 @@
 
 mod arguments;
 mod builder;
+mod doc_text;
 mod effect;
 mod error;
 mod executor;
@@ -34,6 +35,7 @@ mod guide;
 mod guides;
 mod invoke;
 mod message;
+mod model_schema;
 mod registration;
 mod registry;
 mod remote;

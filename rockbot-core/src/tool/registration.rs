@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::model_schema::model_schema;
 use super::{Effect, schema_of};
 use crate::ToolName;
 
@@ -96,18 +97,28 @@ impl ToolRegistration {
 
     /// Returns the definition of the tool for OpenAI-compatible models: `{"type":"function","function":{…}}`.
     ///
+    /// Its `parameters` are the schema in the form that servers accept and models read best: an object with
+    /// `properties`, optional arguments by their plain type instead of a union with `null`, references inlined unless
+    /// they are recursive or too many, properties in the order of the struct's fields (or of `propertyOrdering`, else
+    /// of `required`), and without `$schema`, `title`, number formats and empty defaults. Calls are still validated
+    /// against [`parameters_schema`](Self::parameters_schema).
+    ///
     /// ```
     /// # use rockbot_core::tool::ToolRegistration;
     /// let tool = ToolRegistration::new("now", "Tells the time.", serde_json::json!({"type": "object"}));
     /// assert_eq!(
     ///     tool.to_llm_tool_definition(),
-    ///     r#"{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object"}}}"#,
+    ///     r#"{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object","properties":{}}}}"#,
     /// );
     /// ```
     pub fn to_llm_tool_definition(&self) -> String {
+        self.definition(&model_schema(&self.parameters_schema))
+    }
+
+    /// Returns the definition with the JSON text `parameters`, which stands in front of two closing braces.
+    pub(super) fn definition(&self, parameters: &str) -> String {
         let name = Value::from(self.name.as_str());
         let description = Value::from(self.description.as_str());
-        let parameters = &self.parameters_schema;
         format!(
             r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
         )

@@ -141,7 +141,11 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
         .map(|(at, message)| message_in_text(message, &native[..at]))
         .collect();
     if !request.tools.is_empty() {
-        let at = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
+        // Behind all system messages: they stay the same when tools come and go, and servers get them as one.
+        let at = messages
+            .iter()
+            .take_while(|message| message.role == Role::System)
+            .count();
         messages.insert(at, Arc::new(ChatMessage::system(instructions(offered(&request.tools)))));
     }
     ChatRequest {

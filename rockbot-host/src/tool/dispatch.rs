@@ -88,7 +88,7 @@ impl ToolDispatcher {
         self.guard.registry()
     }
 
-    /// Returns the tools as the model of a turn sees them. With `task_list` the tools that keep the list come first,
+    /// Returns the tools as the model of a turn sees them. With `task_list` the tools that keep the list come last,
     /// unless there are no others: a plan without tools to carry it out is of no use.
     pub(crate) fn view(&self, task_list: bool) -> ToolView {
         self.guard.view(task_list)

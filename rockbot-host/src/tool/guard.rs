@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -51,6 +51,8 @@ pub(super) struct Guard {
 struct ToolTable {
     snapshot: Arc<ToolSnapshot>,
     tools: HashMap<ToolName, Arc<GuardedTool>>,
+    /// The view of a turn with a task list, which is written once.
+    with_task_list: OnceLock<ToolView>,
 }
 
 /// A tool with the limits and meters of its calls.
@@ -106,10 +108,14 @@ impl Guard {
     }
 
     pub(super) fn view(&self, task_list: bool) -> ToolView {
-        let tools = self.registry.snapshot();
-        match task_list && !tools.view().is_empty() {
-            true => self.task_tools.view().followed_by(&tools),
-            false => tools.view().clone(),
+        let table = self.newest_table();
+        let tools = table.snapshot.view();
+        match task_list && !tools.is_empty() {
+            true => {
+                let both = || tools.followed_by(&self.task_tools);
+                table.with_task_list.get_or_init(both).clone()
+            }
+            false => tools.clone(),
         }
     }
 
@@ -206,8 +212,8 @@ impl Guard {
         response
     }
 
-    /// Returns the tool that a call means by `name`. Within a turn with a task list the turn's own tools come first,
-    /// as they do in the model's view.
+    /// Returns the tool that a call means by `name`. Within a turn with a task list the turn's own tools win over
+    /// namesakes in the registry, as they do in the model's view.
     fn resolve(&self, name: &ToolName, cx: &CallContext) -> Option<Arc<GuardedTool>> {
         let of_turn = cx
             .extension::<TaskList>()
@@ -220,11 +226,21 @@ impl Guard {
 
     /// Returns the tool of the registry with this name.
     pub(super) fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
+        // Borrowed, not `newest_table`: this is on the path of each call.
         let table = self.table.load();
         if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
             return table.tools.get(name).cloned();
         }
         self.rebuild().tools.get(name).cloned()
+    }
+
+    /// Returns the table of the registry's newest snapshot.
+    fn newest_table(&self) -> Arc<ToolTable> {
+        let table = self.table.load_full();
+        match Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
+            true => table,
+            false => self.rebuild(),
+        }
     }
 
     /// Builds the table of the registry's newest snapshot. Tools that did not change keep their permits and meters.
@@ -247,7 +263,11 @@ impl Guard {
             (name.clone(), unchanged.unwrap_or_else(|| Arc::new(self.guarded(entry))))
         };
         let tools = snapshot.entries().iter().map(guarded).collect();
-        let table = Arc::new(ToolTable { snapshot, tools });
+        let table = Arc::new(ToolTable {
+            snapshot,
+            tools,
+            with_task_list: OnceLock::new(),
+        });
         self.table.store(table.clone());
         table
     }

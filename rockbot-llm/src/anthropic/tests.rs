@@ -253,8 +253,8 @@ async fn every_knob_has_its_name() {
         "system": [{"type": "text", "text": "Be brief.\n\nBe kind.", "cache_control": mark}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": mark}]}],
         "tools": [
-            {"name": "now", "description": "Tells the time.", "input_schema": {"type": "object"}},
-            {"name": "today", "description": "Tells the time.", "input_schema": {"type": "object"}, "cache_control": mark},
+            {"name": "now", "description": "Tells the time.", "input_schema": {"type": "object", "properties": {}}},
+            {"name": "today", "description": "Tells the time.", "input_schema": {"type": "object", "properties": {}}, "cache_control": mark},
         ],
     });
     assert_eq!(sent(request.clone()).await, expected);

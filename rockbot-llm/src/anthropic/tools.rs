@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rockbot_core::ToolName;
 use rockbot_core::chat::ChatRequest;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::shape::ShapeTool;
 use crate::http::{push_text, sendable_name};
@@ -27,21 +27,17 @@ pub(super) fn push_tools(
     for (index, entry) in entries.iter().enumerate() {
         let tool = entry.registration();
         let is_marked = is_cached && index + 1 == entries.len();
-        list.push(
-            tool.name.as_str(),
-            &tool.description,
-            &tool.parameters_schema,
-            is_marked,
-        )?;
+        list.push(tool.name.as_str(), &tool.description, entry.parameters(), is_marked);
     }
     if entries.is_empty() {
         // The server refuses calls and results in the history of a request that defines no tool.
         for name in called_names(request) {
-            list.push(&sendable_name(name), "", &json!({}), false)?;
+            list.push(&sendable_name(name), "", r#"{"type":"object"}"#, false);
         }
     }
     if let Some(shape) = shape {
-        list.push(&shape.name, ShapeTool::DESCRIPTION, &shape.schema, false)?;
+        let schema = serde_json::to_string(&*input_schema(&shape.schema))?;
+        list.push(&shape.name, ShapeTool::DESCRIPTION, &schema, false);
     }
     if !list.is_empty {
         body.push(b']');
@@ -73,13 +69,8 @@ struct ToolList<'a> {
 }
 
 impl ToolList<'_> {
-    fn push(
-        &mut self,
-        name: &str,
-        description: &str,
-        schema: &Value,
-        is_marked: bool,
-    ) -> Result<(), serde_json::Error> {
+    /// Appends a tool. `schema` is JSON text.
+    fn push(&mut self, name: &str, description: &str, schema: &str, is_marked: bool) {
         let before: &[u8] = if self.is_empty { b",\"tools\":[" } else { b"," };
         self.is_empty = false;
         self.body.extend_from_slice(before);
@@ -90,16 +81,15 @@ impl ToolList<'_> {
             push_text(self.body, [description]);
         }
         self.body.extend_from_slice(b",\"input_schema\":");
-        serde_json::to_writer(&mut *self.body, &*input_schema(schema))?;
+        self.body.extend_from_slice(schema.as_bytes());
         if is_marked {
             self.body.extend_from_slice(CACHE_MARK);
         }
         self.body.push(b'}');
-        Ok(())
     }
 }
 
-/// Returns a schema whose type is stated: the server refuses one without `"type": "object"`.
+/// Returns the schema of an answer with its type stated: the server refuses one without `"type": "object"`.
 fn input_schema(schema: &Value) -> Cow<'_, Value> {
     if schema["type"] == "object" {
         return Cow::Borrowed(schema);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::Url;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
-use rockbot_core::{IdSource, RandomIds};
+use rockbot_core::{IdSource, RandomIds, TurnId};
 use tokio::time::Instant;
 
 use super::dialect::{CHAT_PATH, OPENAI};
@@ -53,6 +53,8 @@ pub struct OpenAiChat {
     url: Url,
     ids: Arc<dyn IdSource>,
     provider: Arc<str>,
+    /// Makes the marks around the host's texts unpredictable for tools, which may know the id of the turn.
+    secret: String,
 }
 
 impl OpenAiChat {
@@ -83,7 +85,9 @@ impl OpenAiChat {
 
     async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
         let settings = self.connection.settings_of(&call.request)?;
-        let body = request::body(self.model(), &call.request, &settings, call.deltas.is_some())?;
+        let scope = call.cx.turn().map_or(call.cx.session().as_str(), TurnId::as_str);
+        let scope = [&*self.secret, scope];
+        let body = request::body(self.model(), &call.request, &settings, call.deltas.is_some(), scope)?;
         let outgoing = Outgoing::new(body, &settings.extra_headers);
         // Borrows the call, which moves now.
         drop(settings);
@@ -153,6 +157,7 @@ impl OpenAiChatBuilder {
         let connection = self.connection.connect(&OPENAI)?;
         Ok(OpenAiChat {
             ids: self.options.ids,
+            secret: RandomIds.next_id(),
             provider: provider_of(&connection.base).unwrap_or("openai").into(),
             url: connection.url(CHAT_PATH),
             connection,

@@ -9,6 +9,7 @@ mod chat;
 mod details;
 mod dialect;
 mod embeddings;
+mod messages;
 mod request;
 mod response;
 #[cfg(test)]

@@ -1,20 +1,14 @@
 //! The request as OpenAI-compatible servers want it, written straight into bytes.
 
-use std::borrow::Cow;
-
-use rockbot_core::chat::{
-    ChatError, ChatMessage, ChatRequest, ModelSettings, OutputSchema, Reasoning, ReasoningEffort, Role, ToolCall,
-    ToolChoice,
-};
+use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings, OutputSchema, ReasoningEffort, ToolChoice};
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::anthropic::is_thinking;
-use crate::http::{invalid_body, push_extra, push_text, sendable_name};
+use super::messages::push_messages;
+use crate::http::{invalid_body, push_extra};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
-/// left out.
+/// left out. `scope` is for the marks in messages; see [`push_messages`].
 ///
 /// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
 pub(super) fn body(
@@ -22,6 +16,7 @@ pub(super) fn body(
     request: &ChatRequest,
     settings: &ModelSettings,
     is_streamed: bool,
+    scope: [&str; 2],
 ) -> Result<Vec<u8>, ChatError> {
     let tools = request.tools.json();
     let has_tools = !request.tools.is_empty();
@@ -49,14 +44,8 @@ pub(super) fn body(
     push_extra(&mut body, &settings.extra_body)?;
     // The rest goes in front of the closing brace.
     body.pop();
-    body.extend_from_slice(b",\"messages\":[");
-    for (index, message) in request.messages.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        push_message(&mut body, message);
-    }
-    body.push(b']');
+    body.extend_from_slice(b",\"messages\":");
+    push_messages(&mut body, &request.messages, scope);
     if has_tools {
         // They are JSON text already.
         body.extend_from_slice(b",\"tools\":");
@@ -104,73 +93,6 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-fn push_message(body: &mut Vec<u8>, message: &ChatMessage) {
-    body.extend_from_slice(b"{\"role\":");
-    push_text(body, [role(message.role)]);
-    body.extend_from_slice(b",\"content\":");
-    match message.content.iter().all(|part| part.text.is_empty()) && !message.tool_calls.is_empty() {
-        true => body.extend_from_slice(b"null"),
-        false => push_text(body, message.content.iter().map(|part| part.text.as_str())),
-    }
-    if let Some(reasoning) = &message.reasoning {
-        push_reasoning(body, reasoning);
-    }
-    if !message.tool_calls.is_empty() {
-        push_calls(body, &message.tool_calls);
-    }
-    if let Some(id) = &message.tool_call_id {
-        body.extend_from_slice(b",\"tool_call_id\":");
-        push_text(body, [id.as_str()]);
-    }
-    body.push(b'}');
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
-/// Appends the reasoning: the provider's own form if there is one, else the plain text. Thinking blocks of Anthropic's
-/// dialect, which a model of another tier may have written, are not this dialect's form.
-fn push_reasoning(body: &mut Vec<u8>, reasoning: &Reasoning) {
-    if let Some(details) = reasoning.details.as_ref().filter(|details| !is_thinking(details)) {
-        body.extend_from_slice(b",\"reasoning_details\":");
-        body.extend_from_slice(details.get().as_bytes());
-    } else if !reasoning.text.is_empty() {
-        body.extend_from_slice(b",\"reasoning_content\":");
-        push_text(body, [reasoning.text.as_str()]);
-    }
-}
-
-fn push_calls(body: &mut Vec<u8>, calls: &[ToolCall]) {
-    body.extend_from_slice(b",\"tool_calls\":[");
-    for (index, call) in calls.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(b"{\"id\":");
-        push_text(body, [call.id.as_str()]);
-        body.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-        push_text(body, [&*sendable_name(&call.name)]);
-        body.extend_from_slice(b",\"arguments\":");
-        push_text(body, [&*sendable_arguments(&call.arguments)]);
-        body.extend_from_slice(b"}}");
-    }
-    body.push(b']');
-}
-
-/// Returns arguments that are JSON: servers that parse those of earlier calls fail on malformed text, so it is quoted.
-fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
-    match serde_json::from_str::<IgnoredAny>(arguments) {
-        Ok(_) => Cow::Borrowed(arguments),
-        Err(_) => Cow::Owned(json!({ "malformed": arguments }).to_string()),
-    }
-}
-
 /// Returns the member `tool_choice`. `Auto` is left out: it is every server's default, and some servers reject it
 /// unless configured for it.
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
@@ -190,14 +112,21 @@ fn response_format(output: &OutputSchema) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use rockbot_core::chat::{ChatErrorKind, ContentPart, Provenance};
+    use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContentPart, Provenance, Reasoning, ToolCall};
     use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
     use serde_json::value::RawValue;
 
     use super::*;
 
     fn check(request: &ChatRequest, is_streamed: bool, expected: &str) {
-        let body = body("m", request, &request.settings_over(None), is_streamed).unwrap();
+        let body = body(
+            "m",
+            request,
+            &request.settings_over(None),
+            is_streamed,
+            ["secret", "turn"],
+        )
+        .unwrap();
         assert_eq!(String::from_utf8(body).unwrap(), expected);
     }
 
@@ -211,7 +140,7 @@ mod tests {
         registry.snapshot().view().clone()
     }
 
-    const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object"}}}]"#;
+    const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object","properties":{}}}}]"#;
 
     fn call(name: &str, arguments: &str) -> ToolCall {
         ToolCall {
@@ -283,7 +212,7 @@ mod tests {
             ("temperature", ModelSettings::new().with_temperature(0.0)),
         ] {
             let request = ChatRequest::new([]).with_settings(settings.with_extra_body(name, 1));
-            let error = body("m", &request, &request.settings_over(None), false).unwrap_err();
+            let error = body("m", &request, &request.settings_over(None), false, ["secret", "turn"]).unwrap_err();
             assert_eq!(error.kind(), ChatErrorKind::InvalidRequest);
             assert!(error.to_string().contains(&format!("holds `{name}`")), "{error}");
         }
@@ -350,12 +279,12 @@ mod tests {
     #[test]
     fn a_call_that_servers_would_refuse_is_made_readable() {
         let calls = vec![call("get weather()", r#"{"city": "Par"#), call("", "{}")];
-        let request = ChatRequest::new([ChatMessage::calls("so".into(), calls)]);
+        let request = ChatRequest::new([ChatMessage::user("go"), ChatMessage::calls("so".into(), calls)]);
         check(
             &request,
             false,
             concat!(
-                r#"{"model":"m","messages":[{"role":"assistant","content":"so","tool_calls":["#,
+                r#"{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":"so","tool_calls":["#,
                 r#"{"id":"c1","type":"function","function":{"name":"get_weather__","arguments":"{\"malformed\":\"{\\\"city\\\": \\\"Par\"}"}},"#,
                 r#"{"id":"c1","type":"function","function":{"name":"_","arguments":"{}"}}]}]}"#,
             ),

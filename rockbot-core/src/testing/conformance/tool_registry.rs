@@ -30,13 +30,17 @@ fn registers_and_finds(registry: &impl ToolRegistry) {
             .register(&owner, tool(name))
             .expect("a new name can be registered");
     }
-    assert_eq!(names(registry), ["a", "b", "c"], "the tools are ordered by name");
+    assert_eq!(
+        names(registry),
+        ["b", "c", "a"],
+        "the tools are in the order of their registration"
+    );
     let snapshot = registry.snapshot();
     let found = snapshot.find("b").expect("a registered tool is found");
     assert_eq!((found.registration().name.as_str(), found.owner()), ("b", &owner));
     assert!(snapshot.find("d").is_none(), "what is not registered is not found");
     assert!(
-        snapshot.view().names().eq(["a", "b", "c"]),
+        snapshot.view().names().eq(["b", "c", "a"]),
         "a model sees the tools in the same order"
     );
 }
@@ -119,11 +123,23 @@ fn replaces_a_source_in_one_step(registry: &impl ToolRegistry) {
     registry
         .replace_source(&owner, vec![tool("b"), tool("c")])
         .expect("an owner can replace its tools");
-    assert_eq!(names(registry), ["b", "c", "theirs"], "others keep their tools");
+    assert_eq!(names(registry), ["theirs", "b", "c"], "others keep their tools");
     assert_eq!(
         registry.snapshot().generation(),
         before + 1,
         "a replacement is one step"
+    );
+
+    registry
+        .register(&other, tool("more"))
+        .expect("a new name can be registered");
+    registry
+        .replace_source(&owner, vec![tool("e"), tool("c"), tool("b")])
+        .expect("an owner can replace its tools");
+    assert_eq!(
+        names(registry),
+        ["theirs", "b", "c", "more", "e"],
+        "a tool keeps the place of its namesake, and new ones come last"
     );
 
     for tools in [
@@ -137,7 +153,7 @@ fn replaces_a_source_in_one_step(registry: &impl ToolRegistry) {
         );
         assert_eq!(
             names(registry),
-            ["b", "c", "theirs"],
+            ["theirs", "b", "c", "more", "e"],
             "a refused replacement changes nothing"
         );
     }

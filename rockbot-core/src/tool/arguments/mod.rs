@@ -20,6 +20,7 @@ use serde_json::Value;
 pub use bounds::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub use error::ArgumentError;
 pub use schema::SchemaError;
+pub(super) use schema::resolve;
 
 use schema::Schema;
 

@@ -331,13 +331,16 @@ impl<'a> Compiler<'a> {
                 "{problem}: use `#/$defs/…` and put the definition there"
             )));
         };
-        let found = self
-            .root
-            .pointer(pointer)
-            .or_else(|| self.root.pointer(&percent_decoded(pointer)?));
-        let schema = found.ok_or_else(|| SchemaError(format!("`$ref` {shown} leads nowhere: add the definition")))?;
+        let schema = resolve(self.root, pointer)
+            .ok_or_else(|| SchemaError(format!("`$ref` {shown} leads nowhere: add the definition")))?;
         self.id(schema, depth)
     }
+}
+
+/// Returns the part of a schema that the JSON pointer of a `$ref` leads to.
+pub(in crate::tool) fn resolve<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
+    root.pointer(pointer)
+        .or_else(|| root.pointer(&percent_decoded(pointer)?))
 }
 
 /// Applies what follows from several keywords together.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::RegistryError;
+use crate::tool::model_schema::model_schema;
 use crate::tool::{ArgumentSchema, Tool, ToolExecutor, ToolRegistration};
 
 /// A token that identifies the part of the program that registered a tool. Only its holder can replace or remove the
@@ -41,6 +42,8 @@ pub struct ToolEntry {
     executor: Arc<dyn ToolExecutor>,
     arguments: ArgumentSchema,
     definition: String,
+    /// Length of the parameters' text, which ends two bytes before the definition does.
+    parameters_len: usize,
     owner: Owner,
 }
 
@@ -60,12 +63,14 @@ impl ToolEntry {
                 source,
             }
         })?;
-        let definition = registration.to_llm_tool_definition();
+        let parameters = model_schema(&registration.parameters_schema);
+        let definition = registration.definition(&parameters);
         Ok(Arc::new(Self {
             registration,
             executor,
             arguments,
             definition,
+            parameters_len: parameters.len(),
             owner: owner.clone(),
         }))
     }
@@ -88,6 +93,13 @@ impl ToolEntry {
     /// Returns the definition for the model, as JSON text.
     pub fn definition(&self) -> &str {
         &self.definition
+    }
+
+    /// Returns the schema of the arguments for the model, as JSON text: see
+    /// [`ToolRegistration::to_llm_tool_definition`]. It is for dialects that define tools in another form.
+    pub fn parameters(&self) -> &str {
+        let end = self.definition.len() - "}}".len();
+        &self.definition[end - self.parameters_len..end]
     }
 
     /// Returns the owner, who registered the tool.

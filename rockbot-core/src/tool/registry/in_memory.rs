@@ -47,29 +47,39 @@ impl InMemoryToolRegistry {
     /// Lets `change` edit a copy of the tools, and swaps the copy in if the change succeeded and changed something.
     fn change<T>(
         &self,
-        change: impl FnOnce(&mut HashMap<ToolName, Arc<ToolEntry>>) -> Result<(T, bool), RegistryError>,
+        change: impl FnOnce(&ToolSnapshot, &mut Vec<Arc<ToolEntry>>) -> Result<(T, bool), RegistryError>,
     ) -> Result<T, RegistryError> {
         // The guarded value is `()`: a writer that panicked cannot have left it in a bad state.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load_full();
-        let mut tools = current.by_name.clone();
-        let (result, changed) = change(&mut tools)?;
+        let mut tools = current.entries().to_vec();
+        let (result, changed) = change(&current, &mut tools)?;
         if changed {
             let generation = current.generation() + 1;
-            self.current.store(Arc::new(ToolSnapshot::new(generation, tools)));
+            self.current.store(Arc::new(ToolSnapshot::new(generation, tools)?));
             self.generations.send_replace(generation);
         }
         Ok(result)
     }
 }
 
-fn insert(tools: &mut HashMap<ToolName, Arc<ToolEntry>>, entry: Arc<ToolEntry>) -> Result<(), RegistryError> {
-    let name = entry.registration().name.clone();
-    if tools.contains_key(&name) {
-        return Err(RegistryError::Duplicate(name));
-    }
-    tools.insert(name, entry);
-    Ok(())
+/// Replaces the tools of `owner` in `tools` by `entries`.
+///
+/// A tool keeps the place of its namesake, so that the text for models, and with it the provider's prompt cache,
+/// changes as little as possible. The others follow in their order.
+fn replace(tools: &mut Vec<Arc<ToolEntry>>, owner: &Owner, entries: Vec<Arc<ToolEntry>>) {
+    let names = entries.iter().map(|entry| entry.registration().name.clone());
+    let places: HashMap<ToolName, usize> = names.zip(0..).collect();
+    let mut entries: Vec<_> = entries.into_iter().map(Some).collect();
+    let mut namesake = |entry: &ToolEntry| entries[*places.get(&entry.registration().name)?].take();
+    let kept = std::mem::take(tools).into_iter();
+    *tools = kept
+        .filter_map(|entry| match entry.owner() == owner {
+            true => namesake(&entry),
+            false => Some(entry),
+        })
+        .collect();
+    tools.extend(entries.into_iter().flatten());
 }
 
 impl ToolRegistry for InMemoryToolRegistry {
@@ -79,17 +89,23 @@ impl ToolRegistry for InMemoryToolRegistry {
 
     fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError> {
         let entry = ToolEntry::new(owner, tool)?;
-        self.change(|tools| insert(tools, entry).map(|()| ((), true)))
+        self.change(|_, tools| {
+            tools.push(entry);
+            Ok(((), true))
+        })
     }
 
     fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError> {
-        self.change(|tools| match tools.get(name) {
+        self.change(|current, tools| match current.find(name.as_str()) {
             None => Ok((false, false)),
             Some(entry) if entry.owner() != owner => Err(RegistryError::NotOwner {
                 name: name.clone(),
                 owner: entry.owner().clone(),
             }),
-            Some(_) => Ok((tools.remove(name).is_some(), true)),
+            Some(entry) => {
+                tools.retain(|other| !Arc::ptr_eq(other, entry));
+                Ok((true, true))
+            }
         })
     }
 
@@ -98,9 +114,8 @@ impl ToolRegistry for InMemoryToolRegistry {
             .into_iter()
             .map(|tool| ToolEntry::new(owner, tool))
             .collect::<Result<Vec<_>, _>>()?;
-        self.change(|tools| {
-            tools.retain(|_, entry| entry.owner() != owner);
-            entries.into_iter().try_for_each(|entry| insert(tools, entry))?;
+        self.change(|_, tools| {
+            replace(tools, owner, entries);
             Ok(((), true))
         })
     }

@@ -52,7 +52,7 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     /// Returns all tools as they are now.
     fn snapshot(&self) -> Arc<ToolSnapshot>;
 
-    /// Adds a tool that belongs to `owner`.
+    /// Adds a tool that belongs to `owner`, behind all others.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError>;
 
     /// Replaces all tools of `owner` by `tools`: adds, replaces and removes in one step, which no reader sees half
-    /// done.
+    /// done. A tool keeps the place of its namesake; the others follow in their order behind all tools.
     ///
     /// # Errors
     ///

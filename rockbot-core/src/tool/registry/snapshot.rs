@@ -3,28 +3,34 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use super::{ToolEntry, ToolView};
+use super::{RegistryError, ToolEntry, ToolView};
 use crate::ToolName;
 
-/// All tools of a registry at one moment, ordered by name. It never changes.
+/// All tools of a registry at one moment, in the order of their registration. It never changes.
 #[derive(Debug, Default)]
 pub struct ToolSnapshot {
     generation: u64,
     entries: Arc<[Arc<ToolEntry>]>,
-    pub(super) by_name: HashMap<ToolName, Arc<ToolEntry>>,
+    by_name: HashMap<ToolName, Arc<ToolEntry>>,
     view: OnceLock<ToolView>,
 }
 
 impl ToolSnapshot {
-    pub(super) fn new(generation: u64, by_name: HashMap<ToolName, Arc<ToolEntry>>) -> Self {
-        let mut entries: Vec<_> = by_name.values().cloned().collect();
-        entries.sort_by(|a, b| a.registration().name.cmp(&b.registration().name));
-        Self {
+    /// Creates the snapshot of `entries`, or returns an error if two have the same name.
+    pub(super) fn new(generation: u64, entries: Vec<Arc<ToolEntry>>) -> Result<Self, RegistryError> {
+        let mut by_name = HashMap::with_capacity(entries.len());
+        for entry in &entries {
+            let name = &entry.registration().name;
+            if by_name.insert(name.clone(), entry.clone()).is_some() {
+                return Err(RegistryError::Duplicate(name.clone()));
+            }
+        }
+        Ok(Self {
             generation,
             entries: entries.into(),
             by_name,
             view: OnceLock::new(),
-        }
+        })
     }
 
     /// Returns the generation: the number of changes of the registry before this snapshot.
@@ -32,7 +38,7 @@ impl ToolSnapshot {
         self.generation
     }
 
-    /// Returns the tools, ordered by name.
+    /// Returns the tools, in the order of their registration.
     pub fn entries(&self) -> &[Arc<ToolEntry>] {
         &self.entries
     }
@@ -55,19 +61,22 @@ impl ToolView {
     /// the same, this is a cheap clone.
     #[must_use]
     pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
-        match snapshot.generation() == self.generation() {
-            true => self.clone(),
-            false => self.followed_by(snapshot),
+        if snapshot.generation() == self.generation() {
+            return self.clone();
         }
-    }
-
-    /// Returns this view followed by the tools of `snapshot` that it does not have, where `snapshot` may be of
-    /// another registry. The view then has the generation of `snapshot`.
-    #[must_use]
-    pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
         let known = |entry: &Arc<ToolEntry>| self.names().any(|name| *name == entry.registration().name);
         let added = snapshot.entries().iter().filter(|entry| !known(entry)).cloned();
         let entries: Arc<[_]> = self.entries().iter().cloned().chain(added).collect();
         Self::new(snapshot.generation(), entries)
+    }
+
+    /// Returns this view followed by the tools of `snapshot`, which is of another registry. They replace namesakes. The
+    /// generation stays that of this view.
+    #[must_use]
+    pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
+        let is_replaced = |entry: &&Arc<ToolEntry>| snapshot.find(entry.registration().name.as_str()).is_some();
+        let kept = self.entries().iter().filter(|entry| !is_replaced(entry));
+        let entries: Arc<[_]> = kept.chain(snapshot.entries()).cloned().collect();
+        Self::new(self.generation(), entries)
     }
 }

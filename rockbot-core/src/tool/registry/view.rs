@@ -114,7 +114,7 @@ mod tests {
         add(&registry, &owner, "a", "new");
         let snapshot = registry.snapshot();
         let grown = view.extended(&snapshot);
-        let expected = [("m", "old"), ("n", "old"), ("o", "old"), ("a", "new"), ("z", "new")];
+        let expected = [("m", "old"), ("n", "old"), ("o", "old"), ("z", "new"), ("a", "new")];
         assert_eq!(
             shown(&grown),
             pairs(&expected),
@@ -128,7 +128,7 @@ mod tests {
         );
         assert_eq!(grown.generation(), snapshot.generation());
 
-        let next_turn = [("a", "new"), ("n", "new"), ("o", "old"), ("z", "new")];
+        let next_turn = [("o", "old"), ("n", "new"), ("z", "new"), ("a", "new")];
         assert_eq!(shown(snapshot.view()), pairs(&next_turn));
     }
 

@@ -1,0 +1,27 @@
+//! The schema of a tool's arguments as models get it: normalized, and as JSON text.
+//!
+//! Servers and chat templates support less of JSON Schema than [`ArgumentSchema`](super::ArgumentSchema) validates:
+//! OpenAI refuses arguments without `properties`, templates fail on a list in `type`, few resolve a `$ref`. And each
+//! keyword that a model cannot use costs tokens in every request. [`normalize`] therefore makes the schema plainer than
+//! the one that calls are validated against, [`write`] gives it a fixed order, and both happen once, when a tool is
+//! registered.
+
+mod merge;
+mod normalize;
+mod references;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+pub(super) use write::{ORDER, property_order};
+
+/// Returns the JSON text of `schema` for models: that of an object with `properties`, however few.
+pub(super) fn model_schema(schema: &Value) -> String {
+    let mut members = references::normalized(schema);
+    members.entry("type").or_insert_with(|| "object".into());
+    members.entry("properties").or_insert_with(|| Map::new().into());
+    write::text(&members.into())
+}

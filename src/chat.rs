@@ -5,6 +5,18 @@
 //! the tier of a message, [`ModelBehaviors`] adapts prompts and limits to particular models, and a [`PriceTable`]
 //! knows what tokens cost. Without a key, [`OfflineModel`] stands in and says that it is no LLM.
 //!
+//! [`ModelSettings`] such as the temperature reach the model from three places: the tier (`LLM.High.Temperature`), the
+//! behavior of the model (`ModelBehaviors.Models`), and the request, which wins.
+//!
+//! ```
+//! use rockbot::chat::{ModelSettings, ReasoningEffort};
+//! use rockbot::turn::TurnRequest;
+//!
+//! let settings = ModelSettings::new().with_temperature(0.0).with_reasoning_effort(ReasoningEffort::Low);
+//! let request = TurnRequest::new("a session", "message 1", "Is this spam?").with_model_settings(settings);
+//! assert!(request.model_settings.is_some());
+//! ```
+//!
 //! ```
 //! # #[cfg(feature = "llm")] {
 //! use rockbot::chat::{ChatTiers, ModelTier, OfflineModel};

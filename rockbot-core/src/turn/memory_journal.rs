@@ -64,6 +64,7 @@ impl InMemoryTurnJournal {
 
 impl JournalState {
     fn evict_expired_outcomes(&mut self, now: Timestamp) {
+        // Ends are queued in order, so the first outcome that is young enough ends the scan.
         while let Some((finished, run)) = self.finished.front()
             && now.since(*finished) >= OUTCOMES_KEPT
         {
@@ -95,6 +96,8 @@ impl TurnJournal for InMemoryTurnJournal {
         // Before the lookup: a redelivery after the retention period is a new run, as in a journal on disk.
         state.evict_expired_outcomes(now);
         if let Some(JournalRun { stored, .. }) = state.runs.get(&accepted.run) {
+            // The same id with another text is not a redelivery: answering it from the first run would give the sender
+            // an answer to a question that it did not ask.
             if stored.accepted.digest != accepted.digest {
                 return Err(JournalError::Conflict {
                     session: accepted.key.session.clone(),
@@ -130,6 +133,7 @@ impl TurnJournal for InMemoryTurnJournal {
         state.claims.forget(claim.run());
         if let Some(JournalRun { number, stored }) = state.runs.get_mut(claim.run()) {
             let number = *number;
+            // An outcome is kept for a day, but its records and request are not needed to answer a redelivery.
             stored.records = Vec::new();
             stored.accepted.body = RawValue::NULL.to_owned();
             stored.state = RunState::Finished(outcome.to_owned());

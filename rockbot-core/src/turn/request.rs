@@ -130,6 +130,7 @@ impl TurnRequest {
             self.session.as_str(),
             self.message.as_str(),
         ];
+        // `Digest::of` prefixes each part with its length, so no two different identities run together.
         TurnId::from(Digest::of(parts).short())
     }
 

@@ -63,7 +63,7 @@ impl OutputSchema {
             .collect();
         Self {
             name,
-            schema: crate::tool::schema_of::<T>(),
+            schema: crate::tool::unordered_schema_of::<T>(),
         }
     }
 }
@@ -119,5 +119,23 @@ impl ChatRequest {
     /// `base`. Nothing is copied unless both are set.
     pub fn settings_over<'a>(&'a self, base: Option<&'a ModelSettings>) -> Cow<'a, ModelSettings> {
         ModelSettings::layered(self.settings.as_deref(), base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OutputSchema;
+
+    #[test]
+    fn an_output_schema_has_standard_keywords_only() {
+        #[allow(dead_code, reason = "only its schema is used")]
+        #[derive(schemars::JsonSchema)]
+        struct Trip {
+            to: Option<String>,
+            by: String,
+        }
+        let schema = OutputSchema::of::<Trip>().schema;
+        let keywords: Vec<_> = schema.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keywords, ["properties", "required", "type"]);
     }
 }

@@ -55,4 +55,5 @@ pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};
 pub use remote::{RemoteToolExecutor, remote_tool};
 pub use schema::schema_of;
+pub(crate) use schema::unordered_schema_of;
 pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, ToolFn, stateful_tool, tool};

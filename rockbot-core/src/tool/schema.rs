@@ -21,20 +21,29 @@ use super::model_schema::{ORDER, property_order};
 /// assert_eq!(schema_of::<Add>()["properties"]["a"]["type"], "integer");
 /// ```
 pub fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
     // In the schema of what serde writes all fields are required, so `required` has them in their order.
-    let ordered = settings.clone().for_serialize().into_generator();
+    let ordered = settings().for_serialize().into_generator();
     let ordered = ordered.into_root_schema_for::<T>().to_value();
-    let settings = settings.with_transform(RecursiveTransform(unwrap_description));
+    let mut schema = unordered_schema_of::<T>();
+    state_order(&mut schema, &ordered);
+    schema
+}
+
+/// Returns the schema of `T` without the order of its properties, for servers that take standard keywords only.
+pub(crate) fn unordered_schema_of<T: JsonSchema>() -> Value {
+    let settings = settings().with_transform(RecursiveTransform(unwrap_description));
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(members) = schema.as_object_mut() {
         members.remove("title");
     }
-    state_order(&mut schema, &ordered);
     schema
+}
+
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    })
 }
 
 fn unwrap_description(schema: &mut Schema) {

@@ -16,7 +16,7 @@ fn check(schema: &Value, expected: &str) {
 
 /// Checks a property, named `a`.
 #[track_caller]
-fn check_property(schema: Value, expected: &str) {
+fn check_property(schema: &Value, expected: &str) {
     check(
         &json!({"type": "object", "properties": {"a": schema}}),
         &format!(r#"{{"type":"object","properties":{{"a":{expected}}}}}"#),
@@ -47,32 +47,32 @@ fn arguments_are_an_object_with_properties() {
 #[test]
 fn an_optional_argument_has_its_plain_type() {
     check_property(
-        json!({"type": ["string", "null"], "default": null}),
+        &json!({"type": ["string", "null"], "default": null}),
         r#"{"type":"string"}"#,
     );
     check_property(
-        json!({"type": ["integer", "string", "null"]}),
+        &json!({"type": ["integer", "string", "null"]}),
         r#"{"type":["integer","string"]}"#,
     );
-    check_property(json!({"type": ["null"]}), r#"{"type":"null"}"#);
-    check_property(json!({"type": "string", "nullable": true}), r#"{"type":"string"}"#);
+    check_property(&json!({"type": ["null"]}), r#"{"type":"null"}"#);
+    check_property(&json!({"type": "string", "nullable": true}), r#"{"type":"string"}"#);
     check_property(
-        json!({"type": ["string", "null"], "enum": ["x", null]}),
+        &json!({"type": ["string", "null"], "enum": ["x", null]}),
         r#"{"type":"string","enum":["x"]}"#,
     );
-    check_property(json!({"enum": ["x", "y", null]}), r#"{"enum":["x","y"]}"#);
+    check_property(&json!({"enum": ["x", "y", null]}), r#"{"enum":["x","y"]}"#);
     for keyword in ["anyOf", "oneOf"] {
         check_property(
-            json!({keyword: [{"type": "string", "description": "inner"}, {"type": "null"}], "description": "outer"}),
+            &json!({keyword: [{"type": "string", "description": "inner"}, {"type": "null"}], "description": "outer"}),
             r#"{"type":"string","description":"outer"}"#,
         );
         check_property(
-            json!({keyword: [{"type": "string"}, {"type": "integer"}, {"const": null}]}),
+            &json!({keyword: [{"type": "string"}, {"type": "integer"}, {"const": null}]}),
             &format!(r#"{{"{keyword}":[{{"type":"string"}},{{"type":"integer"}}]}}"#),
         );
     }
     check_property(
-        json!({"allOf": [{"type": "integer", "minimum": 1}], "default": 2}),
+        &json!({"allOf": [{"type": "integer", "minimum": 1}], "default": 2}),
         r#"{"type":"integer","default":2,"minimum":1}"#,
     );
 }
@@ -91,14 +91,14 @@ fn a_required_argument_that_may_be_null_says_so() {
 #[test]
 fn what_only_costs_tokens_is_left_out() {
     for format in ["uint", "uint8", "int64", "float", "double"] {
-        check_property(json!({"type": "number", "format": format}), r#"{"type":"number"}"#);
+        check_property(&json!({"type": "number", "format": format}), r#"{"type":"number"}"#);
     }
     check_property(
-        json!({"type": "integer", "format": "uint32", "minimum": 0, "title": "A", "$comment": "?", "default": 0}),
+        &json!({"type": "integer", "format": "uint32", "minimum": 0, "title": "A", "$comment": "?", "default": 0}),
         r#"{"type":"integer","default":0,"minimum":0}"#,
     );
     check_property(
-        json!({"type": "string", "format": "date-time"}),
+        &json!({"type": "string", "format": "date-time"}),
         r#"{"type":"string","format":"date-time"}"#,
     );
 }
@@ -131,7 +131,7 @@ fn references_are_inlined() {
         ),
     );
     check_property(
-        json!({"allOf": [{"type": "integer", "maximum": 9}], "maximum": 5}),
+        &json!({"allOf": [{"type": "integer", "maximum": 9}], "maximum": 5}),
         r#"{"allOf":[{"type":"integer","maximum":9}],"maximum":5}"#,
     );
 }

@@ -10,7 +10,7 @@
 //! use std::time::Duration;
 //! use rockbot::turn::{Budget, TurnRequest};
 //!
-//! let budget = Budget { max_model_calls: 5, max_wall_clock: Duration::from_secs(30), ..Budget::default() };
+//! let budget = Budget::default().with_max_model_calls(5).with_max_wall_clock(Duration::from_secs(30));
 //! let request = TurnRequest { budget: Some(budget), ..TurnRequest::new("a session", "message 1", "What is new?") };
 //! assert_eq!(request.budget.unwrap().max_model_calls, 5);
 //! ```

@@ -91,26 +91,23 @@ pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost 
 }
 
 fn gateway(chat: OpenAiChat) -> ModelGateway {
-    let limits = PermitLimits {
-        low: 1_000,
-        balanced: 1_000,
-        high: 1_000,
-        ..PermitLimits::default()
-    };
+    let limits = PermitLimits::default()
+        .with_low(1_000)
+        .with_balanced(1_000)
+        .with_high(1_000);
     ModelGateway::builder(chat)
         .default_layers(limits, Meter::default())
         .build()
 }
 
 fn with_policies(builder: AgentHostBuilder) -> AgentHostBuilder {
-    let nudges = Nudges {
-        on_unfinished_set_up: true,
-        on_hallucinated_calls: true,
-        on_leaked_syntax: true,
-        on_unexpected_cjk: true,
-        on_tool_failure_giveup: true,
-        on_repeated_calls: true,
-    };
+    let nudges = Nudges::default()
+        .with_on_unfinished_set_up(true)
+        .with_on_hallucinated_calls(true)
+        .with_on_leaked_syntax(true)
+        .with_on_unexpected_cjk(true)
+        .with_on_tool_failure_giveup(true)
+        .with_on_repeated_calls(true);
     builder
         .briefing(Briefing::full())
         .policies(TurnPolicies::new().with_nudges(nudges))

@@ -48,30 +48,19 @@ pub(crate) static POLICIES: [Policy; 10] = [
         name: "completion",
         about: "a judge sends incomplete answers back, at most twice",
         add: |host| {
-            host.policies(TurnPolicies::new().with_evaluation(Evaluation {
-                max_completion_reprompts: 2,
-                ..Evaluation::OFF
-            }))
+            host.policies(TurnPolicies::new().with_evaluation(Evaluation::OFF.with_max_completion_reprompts(2)))
         },
     },
     Policy {
         name: "follow-up",
         about: "a judge asks for one thing more after an answer",
-        add: |host| {
-            host.policies(TurnPolicies::new().with_evaluation(Evaluation {
-                max_follow_up_passes: 1,
-                ..Evaluation::OFF
-            }))
-        },
+        add: |host| host.policies(TurnPolicies::new().with_evaluation(Evaluation::OFF.with_max_follow_up_passes(1))),
     },
     Policy {
         name: "large-results",
         about: "results of more than 4 000 characters are kept in working memory, to be searched",
         add: |host| {
-            let policy = LargeResultPolicy {
-                threshold: 4_000,
-                ..LargeResultPolicy::default()
-            };
+            let policy = LargeResultPolicy::default().with_threshold(4_000);
             host.policies(TurnPolicies::new().with_large_results(policy))
                 .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         },
@@ -112,14 +101,13 @@ fn briefing() -> Briefing {
 
 /// Returns all nudges, or none.
 fn nudges(on: bool) -> Nudges {
-    Nudges {
-        on_unfinished_set_up: on,
-        on_hallucinated_calls: on,
-        on_leaked_syntax: on,
-        on_unexpected_cjk: on,
-        on_tool_failure_giveup: on,
-        on_repeated_calls: on,
-    }
+    Nudges::default()
+        .with_on_unfinished_set_up(on)
+        .with_on_hallucinated_calls(on)
+        .with_on_leaked_syntax(on)
+        .with_on_unexpected_cjk(on)
+        .with_on_tool_failure_giveup(on)
+        .with_on_repeated_calls(on)
 }
 
 pub(crate) fn find(name: &str) -> Option<&'static Policy> {

@@ -66,10 +66,7 @@ pub(crate) async fn run(
 }
 
 fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Limits) -> Result<AgentHost, BoxError> {
-    let budget = Budget {
-        max_model_calls: limits.model_calls,
-        ..Budget::default()
-    };
+    let budget = Budget::default().with_max_model_calls(limits.model_calls);
     let builder = AgentHost::in_memory()
         .instructions(INSTRUCTIONS)
         .clock(ThatMorning)

@@ -11,6 +11,7 @@ use rockbot_core::chat::ModelTier;
 /// priority is below a user's (scheduled, subagent, dream). So a user's call goes first unless the other one has
 /// waited that much longer, and no call starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PermitLimits {
     /// Maximum number of concurrent calls of Low. Default 8; 0 counts as 1, here and below.
     pub low: usize,
@@ -51,6 +52,56 @@ impl PermitLimits {
         }
     }
 
+    /// Sets the maximum number of concurrent calls of Low. Default 8; 0 counts as 1, here and below.
+    #[must_use]
+    pub fn with_low(mut self, low: usize) -> Self {
+        self.low = low;
+        self
+    }
+
+    /// Sets the maximum number of concurrent calls of Balanced. Default 4.
+    #[must_use]
+    pub fn with_balanced(mut self, balanced: usize) -> Self {
+        self.balanced = balanced;
+        self
+    }
+
+    /// Sets the maximum number of concurrent calls of High. Default 2.
+    #[must_use]
+    pub fn with_high(mut self, high: usize) -> Self {
+        self.high = high;
+        self
+    }
+
+    /// Sets the maximum number of concurrent calls of all tiers together.
+    #[must_use]
+    pub fn with_total(mut self, total: usize) -> Self {
+        self.total = total;
+        self
+    }
+
+    /// Sets the maximum number of waiting calls. Default 1000.
+    #[must_use]
+    pub fn with_max_waiting(mut self, max_waiting: usize) -> Self {
+        self.max_waiting = max_waiting;
+        self
+    }
+
+    /// Sets the maximum time that a call waits. Default 5 minutes.
+    #[must_use]
+    pub fn with_max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Sets the time that a call must have waited longer to go before one of the next higher priority. Default 30
+    /// seconds.
+    #[must_use]
+    pub fn with_head_start(mut self, head_start: Duration) -> Self {
+        self.head_start = head_start;
+        self
+    }
+
     pub(crate) fn of(&self, tier: ModelTier) -> usize {
         let limit = match tier {
             ModelTier::Low => self.low,
@@ -63,6 +114,7 @@ impl PermitLimits {
 
 /// A layer that ends calls that take too long, with [`ChatErrorKind::TimedOut`](rockbot_core::chat::ChatErrorKind::TimedOut). A limit of zero is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TimeLimit {
     /// Limit on the whole answer. Default 10 minutes.
     pub call: Duration,
@@ -90,5 +142,26 @@ impl TimeLimit {
             first: Duration::ZERO,
             pause: Duration::ZERO,
         }
+    }
+
+    /// Sets the limit on the whole answer. Default 10 minutes.
+    #[must_use]
+    pub fn with_call(mut self, call: Duration) -> Self {
+        self.call = call;
+        self
+    }
+
+    /// Sets the limit on the wait for the first piece of a streamed answer.
+    #[must_use]
+    pub fn with_first(mut self, first: Duration) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// Sets the limit on the pause between two pieces of a streamed answer. Default 2 minutes.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
     }
 }

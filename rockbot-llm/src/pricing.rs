@@ -35,6 +35,7 @@ pub struct PriceTable(BTreeMap<String, Price>);
 
 /// The prices of one model for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Price {
     /// Price of input tokens.
     pub input: MicroUsd,
@@ -42,6 +43,24 @@ pub struct Price {
     pub cached: MicroUsd,
     /// Price of output tokens, reasoning included.
     pub output: MicroUsd,
+}
+
+impl Price {
+    /// Creates the prices of input and of output tokens. Cached input tokens cost as much as other ones.
+    pub fn new(input: MicroUsd, output: MicroUsd) -> Self {
+        Self {
+            input,
+            cached: input,
+            output,
+        }
+    }
+
+    /// Sets the price of input tokens that the provider had cached.
+    #[must_use]
+    pub fn with_cached(mut self, cached: MicroUsd) -> Self {
+        self.cached = cached;
+        self
+    }
 }
 
 /// Prices that cannot be used.

@@ -7,6 +7,7 @@ use rockbot_core::{Clock, SystemClock};
 
 /// Options of a file store.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FileOptions {
     /// Clock for rescans of external edits and for the expiry of entries. Default: the system's clock.
     pub clock: Arc<dyn Clock>,
@@ -20,8 +21,18 @@ impl Default for FileOptions {
     }
 }
 
+impl FileOptions {
+    /// Sets the clock for rescans of external edits and for the expiry of entries. Default: the system's clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
 /// Options of a [`FileConversationLog`](crate::FileConversationLog).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConversationLogOptions {
     /// Maximum size of the log of a principal, in bytes. Default 64 MiB. A full log drops its older half,
     /// also for readers that have not read it.
@@ -34,8 +45,18 @@ impl Default for ConversationLogOptions {
     }
 }
 
+impl ConversationLogOptions {
+    /// Sets the maximum size of the log of a principal, in bytes. Default 64 MiB.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+}
+
 /// Options of a [`FileWorkingMemory`](crate::FileWorkingMemory).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct WorkingMemoryOptions {
     /// Limits of each namespace.
     pub limits: WorkingLimits,
@@ -49,5 +70,21 @@ impl Default for WorkingMemoryOptions {
             limits: WorkingLimits::default(),
             clock: Arc::new(SystemClock),
         }
+    }
+}
+
+impl WorkingMemoryOptions {
+    /// Sets the limits of each namespace.
+    #[must_use]
+    pub fn with_limits(mut self, limits: WorkingLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the clock for the expiry of entries. Default: the system's clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 }

@@ -162,10 +162,7 @@ async fn an_answer_may_be_of_a_type_that_is_no_object() {
 #[tokio::test]
 async fn a_limit_of_model_calls_holds_for_answers_of_a_wrong_shape_too() {
     let model = ScriptedModel::new().says("cold");
-    let budget = Budget {
-        max_model_calls: 1,
-        ..Budget::default()
-    };
+    let budget = Budget::default().with_max_model_calls(1);
     let host = host_of(&model).budget(budget).build().unwrap();
     let ended = host.agent().ask_as::<Weather>("s", "Oslo?").await;
     let Err(TurnError::Unanswered(outcome)) = ended else {
@@ -713,10 +710,7 @@ async fn limits_of_a_request_go_before_those_of_the_host() {
     let model = ScriptedModel::new().calls("look", json!({})).says("so far");
     let (look, _) = noting_tool("look");
     let host = host_of(&model).tool(look).build().unwrap();
-    let budget = Budget {
-        max_model_calls: 1,
-        ..Budget::default()
-    };
+    let budget = Budget::default().with_max_model_calls(1);
     let request = TurnRequest {
         budget: Some(budget),
         ..host.agent().request("s", "go")

@@ -207,10 +207,7 @@ async fn waiting_for_a_person_costs_no_time_of_the_turn() {
     let clock = ManualClock::default();
     let model = paying().says("paid");
     let (host, _) = paying_host(&model);
-    let budget = Budget {
-        max_wall_clock: Duration::from_secs(60),
-        ..Budget::default()
-    };
+    let budget = Budget::default().with_max_wall_clock(Duration::from_secs(60));
     let host = host.clock(clock.clone()).budget(budget).build().unwrap();
     let (parked, asks) = park(host.agent()).await;
     clock.advance(DAY);

@@ -12,13 +12,11 @@ use crate::support::{ending, host_of, noting_tool, results, settle, transcript};
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn budget() -> Budget {
-    Budget {
-        max_model_calls: 2,
-        max_tool_calls: 2,
-        max_wall_clock: MINUTE,
-        max_tokens: Some(100),
-        max_cost: None,
-    }
+    Budget::default()
+        .with_max_model_calls(2)
+        .with_max_tool_calls(2)
+        .with_max_wall_clock(MINUTE)
+        .with_max_tokens(100)
 }
 
 /// Asks a model that always wants to call `look` before it runs into `limit`, and then plays the rest of its script.
@@ -53,42 +51,10 @@ fn limits() -> [Limited; 4] {
     };
     let free = Budget::default();
     [
-        (
-            BudgetLimit::ModelCalls,
-            Budget {
-                max_model_calls: 2,
-                ..free
-            },
-            look,
-            2,
-        ),
-        (
-            BudgetLimit::ToolCalls,
-            Budget {
-                max_tool_calls: 2,
-                ..free
-            },
-            many,
-            1,
-        ),
-        (
-            BudgetLimit::Tokens,
-            Budget {
-                max_tokens: Some(100),
-                ..free
-            },
-            dear,
-            1,
-        ),
-        (
-            BudgetLimit::Cost,
-            Budget {
-                max_cost: Some(MicroUsd(1_000)),
-                ..free
-            },
-            costly,
-            2,
-        ),
+        (BudgetLimit::ModelCalls, free.with_max_model_calls(2), look, 2),
+        (BudgetLimit::ToolCalls, free.with_max_tool_calls(2), many, 1),
+        (BudgetLimit::Tokens, free.with_max_tokens(100), dear, 1),
+        (BudgetLimit::Cost, free.with_max_cost(MicroUsd(1_000)), costly, 2),
     ]
 }
 
@@ -231,10 +197,7 @@ async fn waiting_for_the_session_costs_no_time_of_the_turn() {
         .says("second");
     let (look, mut handle) = mock_tool("look");
     let host = host_of(&model)
-        .budget(Budget {
-            max_wall_clock: MINUTE,
-            ..Budget::default()
-        })
+        .budget(Budget::default().with_max_wall_clock(MINUTE))
         .tool(look.pure())
         .build()
         .unwrap();
@@ -258,10 +221,7 @@ async fn a_model_that_repeats_itself_forever_is_stopped() {
         let calls = (0..7).map(|round| tools[round % 2]);
         let model = calls.fold(ScriptedModel::new(), |model, tool| model.calls(tool, json!({"n": 1})));
         let model = model.says("I give up");
-        let budget = Budget {
-            max_model_calls: 7,
-            ..Budget::default()
-        };
+        let budget = Budget::default().with_max_model_calls(7);
         let outcome = run(budget, &model).await;
         assert_eq!(
             ending(&outcome),

@@ -186,10 +186,7 @@ async fn a_mutating_call_that_waits_in_line_does_not_run_once_the_time_is_up() {
     let _first = agent.stream("a", "work");
     let _running = handle.next_call().await;
     let request = TurnRequest {
-        budget: Some(Budget {
-            max_wall_clock: Duration::from_secs(60),
-            ..Budget::default()
-        }),
+        budget: Some(Budget::default().with_max_wall_clock(Duration::from_secs(60))),
         ..TurnRequest::new("b", "m", "work")
     };
     let outcome = agent.run(request).await.unwrap();

@@ -48,7 +48,7 @@ async fn keeps_the_promises_of_a_conversation_log() {
         let folders = Mutex::new(Vec::new());
         conformance::conversation_log(async || {
             let folder = tempfile::tempdir().unwrap();
-            let options = ConversationLogOptions { max_bytes };
+            let options = ConversationLogOptions::default().with_max_bytes(max_bytes);
             let log = FileConversationLog::open_with(folder.path(), options).unwrap();
             folders.lock().unwrap().push(folder);
             log
@@ -122,7 +122,7 @@ async fn a_reader_of_another_log_reads_this_one_from_its_beginning() {
 #[tokio::test]
 async fn a_full_log_forgets_its_older_half() {
     let folder = tempfile::tempdir().unwrap();
-    let options = ConversationLogOptions { max_bytes: 10_000 };
+    let options = ConversationLogOptions::default().with_max_bytes(10_000);
     let log = FileConversationLog::open_with(folder.path(), options).unwrap();
     let path = folder.path().join("turns.jsonl");
     let content = |at: usize| format!("{at:04}");

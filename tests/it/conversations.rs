@@ -27,10 +27,7 @@ fn said(turn: &str) -> ConversationTurn {
 }
 
 fn options() -> ConversationOptions {
-    ConversationOptions {
-        clock: Arc::new(ManualClock::default()),
-        ..ConversationOptions::default()
-    }
+    ConversationOptions::default().with_clock(Arc::new(ManualClock::default()))
 }
 
 fn open(folder: &Path) -> FileConversationMemory {
@@ -79,11 +76,9 @@ async fn keeps_the_promises_of_a_conversation_memory() {
         let folders = Mutex::new(Vec::new());
         conformance::conversation_memory(async || {
             let folder = tempfile::tempdir().unwrap();
-            let options = ConversationOptions {
-                durability,
-                max_cached_sessions,
-                ..options()
-            };
+            let options = options()
+                .with_durability(durability)
+                .with_max_cached_sessions(max_cached_sessions);
             let memory = FileConversationMemory::open_with(folder.path(), options).unwrap();
             folders.lock().unwrap().push(folder);
             memory
@@ -155,7 +150,7 @@ async fn the_window_moves_in_the_same_way_on_disk() {
     for window in [1, 2, 3] {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
-            let options = ConversationOptions { window, ..options() };
+            let options = options().with_window(window);
             FileConversationMemory::open_with(folder.path(), options).unwrap()
         };
         let (mut memory, mut expected) = (open(), Vec::new());
@@ -180,7 +175,7 @@ async fn the_window_moves_in_the_same_way_on_disk() {
 #[tokio::test]
 async fn a_crash_between_document_and_log_repeats_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let options = || ConversationOptions { window: 2, ..options() };
+    let options = || options().with_window(2);
     let memory = FileConversationMemory::open_with(folder.path(), options()).unwrap();
     append(&memory, "s", &["a", "b", "c"]).await;
     let log = std::fs::read_to_string(folder.path().join("s.jsonl")).unwrap();
@@ -283,10 +278,10 @@ async fn unknown_members_are_kept_and_decide_nothing() {
 async fn an_idle_session_is_on_disk_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::default();
-    let options = || ConversationOptions {
-        max_cached_sessions: 4,
-        clock: Arc::new(clock.clone()),
-        ..ConversationOptions::default()
+    let options = || {
+        ConversationOptions::default()
+            .with_max_cached_sessions(4)
+            .with_clock(Arc::new(clock.clone()))
     };
     let memory = FileConversationMemory::open_with(folder.path(), options()).unwrap();
     let ids: Vec<_> = (0..40).map(|at| format!("s{at}")).collect();
@@ -487,11 +482,7 @@ async fn errors_say_what_was_tried() {
 
 async fn eight_tasks_append(sessions: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let options = || ConversationOptions {
-        window: 8000,
-        max_cached_sessions: 50,
-        ..options()
-    };
+    let options = || options().with_window(8000).with_max_cached_sessions(50);
     let memory = Arc::new(FileConversationMemory::open_with(folder.path(), options()).unwrap());
     let tasks = (0..8).map(|task| {
         let memory = memory.clone();
@@ -540,10 +531,7 @@ const SESSIONS: usize = 3;
 #[tokio::test]
 #[ignore = "runs as a child process of another test"]
 async fn child() {
-    let options = ConversationOptions {
-        window: 1_000_000,
-        ..options()
-    };
+    let options = options().with_window(1_000_000);
     let (folder, round) = kill::begin();
     let memory = FileConversationMemory::open_with(folder, options).unwrap();
     kill::ready();
@@ -568,10 +556,7 @@ async fn kill_ten(first_round: usize) -> usize {
             expected.entry(session.to_owned()).or_default().push(turn.to_owned());
         }
     }
-    let options = ConversationOptions {
-        window: 1_000_000,
-        ..options()
-    };
+    let options = options().with_window(1_000_000);
     let memory = FileConversationMemory::open_with(folder.path(), options).unwrap();
     for (session, acknowledged) in &expected {
         let turns = recent(&memory, session).await;

@@ -57,10 +57,9 @@ fn count(name: &str, count: u64) -> (String, u64) {
     (name.to_owned(), count)
 }
 
-const JUDGED: Evaluation = Evaluation {
-    max_completion_reprompts: 2,
-    max_follow_up_passes: 1,
-};
+const JUDGED: Evaluation = Evaluation::OFF
+    .with_max_completion_reprompts(2)
+    .with_max_follow_up_passes(1);
 
 /// Calls the tools of `plan` in turn, as long as it has any.
 #[derive(Debug, Clone, Default)]
@@ -108,10 +107,7 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
             plan,
             asked: Notes::default(),
         };
-        let budget = Budget {
-            max_model_calls: 6,
-            ..Budget::default()
-        };
+        let budget = Budget::default().with_max_model_calls(6);
         let host = AgentHost::in_memory()
             .chat(model.clone())
             .tool(breaking("open"))
@@ -135,10 +131,7 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
 
 /// Runs a turn whose judge answers like this, and returns its end.
 async fn r_17(model: ScriptedModel, expected: &[(String, u64)]) {
-    let judged = Evaluation {
-        max_follow_up_passes: 0,
-        ..JUDGED
-    };
+    let judged = JUDGED.with_max_follow_up_passes(0);
     let host = host_of(&model)
         .tool(noting_tool("look").0)
         .policies(TurnPolicies::new().with_evaluation(judged))
@@ -184,10 +177,9 @@ async fn r_17_a_reason_of_ten_megabytes_is_cut() {
         .says("I'll look for them.")
         .says(json!({ "complete": false, "reason": reason }).to_string())
         .says("They are on the table.");
-    let judged = Evaluation {
-        max_completion_reprompts: 1,
-        max_follow_up_passes: 0,
-    };
+    let judged = Evaluation::OFF
+        .with_max_completion_reprompts(1)
+        .with_max_follow_up_passes(0);
     let host = host_of(&model)
         .tool(noting_tool("look").0)
         .policies(TurnPolicies::new().with_evaluation(judged))

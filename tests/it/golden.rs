@@ -171,10 +171,13 @@ fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
         .tool(tool("send", Effect::Mutating))
         .briefing(Briefing::full().with_time_zone("UTC"))
         .clock(ManualClock::default())
-        .policies(TurnPolicies::new().with_evaluation(Evaluation {
-            max_completion_reprompts: 1,
-            max_follow_up_passes: 1,
-        }))
+        .policies(
+            TurnPolicies::new().with_evaluation(
+                Evaluation::default()
+                    .with_max_completion_reprompts(1)
+                    .with_max_follow_up_passes(1),
+            ),
+        )
         .data_dir(journal)
         .build()
         .unwrap()

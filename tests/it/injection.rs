@@ -78,10 +78,7 @@ fn script() -> ScriptedModel {
 
 /// Runs both turns on a host whose model is asked through `client`.
 async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize, economy: ContextEconomy) {
-    let large = LargeResultPolicy {
-        threshold,
-        ..LargeResultPolicy::default()
-    };
+    let large = LargeResultPolicy::default().with_threshold(threshold);
     let host = AgentHost::in_memory()
         .chat(client)
         .tool(page(text, fails))
@@ -92,10 +89,13 @@ async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize,
                 .with_context_economy(economy),
         )
         .briefing(Briefing::full())
-        .policies(TurnPolicies::new().with_evaluation(Evaluation {
-            max_completion_reprompts: 2,
-            max_follow_up_passes: 1,
-        }))
+        .policies(
+            TurnPolicies::new().with_evaluation(
+                Evaluation::default()
+                    .with_max_completion_reprompts(2)
+                    .with_max_follow_up_passes(1),
+            ),
+        )
         .build()
         .unwrap();
     host.agent()

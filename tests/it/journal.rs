@@ -28,11 +28,10 @@ async fn keeps_the_promises_of_a_journal_with_both_durabilities() {
             let folders = Mutex::new(Vec::new());
             conformance::turn_journal(async |clock| {
                 let folder = tempfile::tempdir().unwrap();
-                let options = JournalOptions {
-                    durability,
-                    segment_bytes,
-                    clock: Arc::new(clock),
-                };
+                let options = JournalOptions::default()
+                    .with_durability(durability)
+                    .with_segment_bytes(segment_bytes)
+                    .with_clock(Arc::new(clock));
                 let journal = FileTurnJournal::open_with(folder.path(), options).unwrap();
                 folders.lock().unwrap().push(folder);
                 journal
@@ -205,11 +204,9 @@ fn another_process() {
 }
 
 fn small(folder: &TempDir, clock: &ManualClock) -> FileTurnJournal {
-    let options = JournalOptions {
-        segment_bytes: 1_000,
-        clock: Arc::new(clock.clone()),
-        ..JournalOptions::default()
-    };
+    let options = JournalOptions::default()
+        .with_segment_bytes(1_000)
+        .with_clock(Arc::new(clock.clone()));
     FileTurnJournal::open_with(folder.path(), options).unwrap()
 }
 

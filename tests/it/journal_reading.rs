@@ -15,11 +15,9 @@ const LEASE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn small(folder: &TempDir, clock: &ManualClock) -> FileTurnJournal {
-    let options = JournalOptions {
-        segment_bytes: 1_000,
-        clock: Arc::new(clock.clone()),
-        ..JournalOptions::default()
-    };
+    let options = JournalOptions::default()
+        .with_segment_bytes(1_000)
+        .with_clock(Arc::new(clock.clone()));
     FileTurnJournal::open_with(folder.path(), options).unwrap()
 }
 

@@ -60,10 +60,7 @@ fn host(notes: &Notes) -> Option<AgentHost> {
         .chat(OpenAiChat::builder(endpoint, "local").build().unwrap())
         .chat_layer(careful)
         .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
-        .budget(Budget {
-            max_model_calls: 4,
-            ..Budget::default()
-        });
+        .budget(Budget::default().with_max_model_calls(4));
     let host = tools(notes)
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool));

@@ -22,9 +22,7 @@ fn me() -> Principal {
 
 fn open(folder: &Path) -> (FileLongTermMemory, ManualClock) {
     let clock = ManualClock::default();
-    let options = FileOptions {
-        clock: Arc::new(clock.clone()),
-    };
+    let options = FileOptions::default().with_clock(Arc::new(clock.clone()));
     (FileLongTermMemory::open_with(folder, options).unwrap(), clock)
 }
 

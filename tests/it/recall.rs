@@ -187,10 +187,7 @@ async fn an_incomplete_answer_is_sent_back_with_what_is_known_about_what_is_miss
         .says("I'll look that up.")
         .says(verdict)
         .says("The silver is in the well.");
-    let evaluation = Evaluation {
-        max_completion_reprompts: 1,
-        ..Evaluation::OFF
-    };
+    let evaluation = Evaluation::OFF.with_max_completion_reprompts(1);
     let look = rockbot_core::tool::tool("look", |_: Anything| async { "nothing" }).pure();
     let host = host(&model)
         .0
@@ -241,10 +238,7 @@ async fn a_follow_up_knows_what_fits_it_the_message_and_the_answer() {
         .calls("look", json!({}))
         .says("There is a spade.");
     let (folder, notes) = (tempfile::tempdir().unwrap(), Notes::default());
-    let evaluation = Evaluation {
-        max_follow_up_passes: 1,
-        ..Evaluation::OFF
-    };
+    let evaluation = Evaluation::OFF.with_max_follow_up_passes(1);
     let host = AgentHost::builder("digger")
         .data_dir(folder.path())
         .chat(model.clone())

@@ -115,11 +115,7 @@ async fn how_long_is_said_in_settings_and_in_code_which_wins() {
     }"#;
     let config = Config::new().with_text("agent.json", file).unwrap();
     let settings = HostSettings::read(&config, folder.path()).unwrap();
-    let retention = Retention {
-        archived: Duration::MAX,
-        max_lines: 1,
-        ..Retention::default()
-    };
+    let retention = Retention::default().with_archived(Duration::MAX).with_max_lines(1);
     for (memory, expected) in [
         (Memory::default(), [&[][..], &["15"], &["25", "15"]]),
         (

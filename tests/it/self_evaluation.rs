@@ -26,15 +26,11 @@ fn hand_over() -> Tool {
     tool("hand_over", |_: HandOver| async { "started" }).delegates()
 }
 
-const BOTH: Evaluation = Evaluation {
-    max_completion_reprompts: 2,
-    max_follow_up_passes: 1,
-};
+const BOTH: Evaluation = Evaluation::OFF
+    .with_max_completion_reprompts(2)
+    .with_max_follow_up_passes(1);
 
-const JUDGED: Evaluation = Evaluation {
-    max_follow_up_passes: 0,
-    ..BOTH
-};
+const JUDGED: Evaluation = BOTH.with_max_follow_up_passes(0);
 
 /// Runs the turn of "Send the report to Ada.", and returns its end and the counters.
 async fn check(model: ScriptedModel, evaluation: Evaluation, expected: &str, counted: &[&str]) -> TurnOutcome {

@@ -188,10 +188,7 @@ async fn without_a_server_words_are_enough_and_it_is_said_once() {
 fn two_hosts_do_not_share_a_folder_of_vectors() {
     let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
     let host = |data: &str| {
-        let options = SemanticMemoryOptions {
-            folder: Some(folder.path().join("vectors")),
-            ..SemanticMemoryOptions::default()
-        };
+        let options = SemanticMemoryOptions::default().with_folder(folder.path().join("vectors"));
         let memory = Memory::default().embeddings_with(meanings(), options);
         host_of(&model).add(memory).data_dir(folder.path().join(data)).build()
     };

@@ -389,10 +389,7 @@ async fn the_callers_time_and_the_hosts_limits_hold() {
     let bus = InProcessBus::new();
     let answers = Answers::of(&bus, "answers").await;
     let (work, mut handle) = mock_tool("work");
-    let limits = ToolLimits {
-        max_concurrency: 1,
-        ..ToolLimits::default()
-    };
+    let limits = ToolLimits::default().with_max_concurrency(1);
     let host = workshop(&bus)
         .tool(work.pure().time_limit(LONG))
         .policies(TurnPolicies::new().with_tool_limits(limits));

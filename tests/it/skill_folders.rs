@@ -201,10 +201,7 @@ async fn skills_are_written_for_others_and_come_back_as_they_were() {
         );
     }
 
-    let some = ExportOptions {
-        names: Some(vec![StorePath::new("tea").unwrap(), StorePath::new("none").unwrap()]),
-        ..all
-    };
+    let some = all.with_names(vec![StorePath::new("tea").unwrap(), StorePath::new("none").unwrap()]);
     let folder = SkillFolder::new(target.path().join("some"));
     let report = folder.export(&me(), &store, &some).await.unwrap();
     assert_eq!((report.skills.len(), report.missing.len()), (1, 1));
@@ -243,7 +240,7 @@ async fn what_others_wrote_into_a_folder_is_replaced_only_on_demand() {
     changed("Hot water.").await;
     assert_eq!(export(target.path(), &store, &all).await, told(SkillOutcome::Kept));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), edited);
-    let overwrite = ExportOptions { overwrite: true, ..all };
+    let overwrite = all.with_overwrite(true);
     assert_eq!(
         export(target.path(), &store, &overwrite).await,
         told(SkillOutcome::Updated)
@@ -267,7 +264,7 @@ async fn an_export_writes_nowhere_else() {
     let all = ExportOptions::default();
     let kept = export(target.path(), &store, &all).await;
     assert_eq!(kept, [("tea".to_owned(), SkillOutcome::Kept)]);
-    let overwrite = ExportOptions { overwrite: true, ..all };
+    let overwrite = all.with_overwrite(true);
     export(target.path(), &store, &overwrite).await;
     assert!(target.path().join("tea/SKILL.md").symlink_metadata().unwrap().is_file());
     std::fs::remove_dir_all(target.path().join("tea")).unwrap();

@@ -21,9 +21,7 @@ fn me() -> Principal {
 
 fn open(folder: &Path) -> (FileSkillStore, ManualClock) {
     let clock = ManualClock::default();
-    let options = FileOptions {
-        clock: Arc::new(clock.clone()),
-    };
+    let options = FileOptions::default().with_clock(Arc::new(clock.clone()));
     (FileSkillStore::open_with(folder, options).unwrap(), clock)
 }
 

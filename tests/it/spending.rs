@@ -68,10 +68,9 @@ async fn out_of_band_questions_count_on_their_own_tier() {
         .answers(answer("known", "Done."))
         .answers(answer("known", r#"{"complete": true, "reason": ""}"#));
     let (look, _) = noting_tool("look");
-    let evaluation = Evaluation {
-        max_completion_reprompts: 1,
-        max_follow_up_passes: 0,
-    };
+    let evaluation = Evaluation::default()
+        .with_max_completion_reprompts(1)
+        .with_max_follow_up_passes(0);
     let host = host_of(&model)
         .tool(look)
         .policies(TurnPolicies::new().with_evaluation(evaluation))
@@ -95,15 +94,15 @@ async fn a_judge_is_not_asked_with_money_that_is_spent() {
     let (look, _) = noting_tool("look");
     let host = host_of(&model)
         .tool(look)
-        .policies(TurnPolicies::new().with_evaluation(Evaluation {
-            max_completion_reprompts: 1,
-            max_follow_up_passes: 1,
-        }))
+        .policies(
+            TurnPolicies::new().with_evaluation(
+                Evaluation::default()
+                    .with_max_completion_reprompts(1)
+                    .with_max_follow_up_passes(1),
+            ),
+        )
         .prices(prices())
-        .budget(Budget {
-            max_cost: Some(MicroUsd(3_000)),
-            ..Budget::default()
-        })
+        .budget(Budget::default().with_max_cost(MicroUsd(3_000)))
         .build()
         .unwrap();
     let outcome = host.agent().ask("s", "What is new?").await.unwrap();
@@ -122,10 +121,7 @@ async fn a_limit_in_money_reckons_with_the_prices_of_the_host() {
     let host = host_of(&model)
         .tool(look)
         .prices(prices())
-        .budget(Budget {
-            max_cost: Some(MicroUsd(3_000)),
-            ..Budget::default()
-        })
+        .budget(Budget::default().with_max_cost(MicroUsd(3_000)))
         .build()
         .unwrap();
     let outcome = host.agent().ask("s", "go").await.unwrap();
@@ -138,10 +134,7 @@ async fn a_limit_in_money_reckons_with_the_prices_of_the_host() {
 async fn a_host_with_a_limit_in_money_needs_to_know_its_prices() {
     let limited = |model: &str| {
         let builder = host_of(&ScriptedModel::new().with_id(model)).prices(prices());
-        let built = builder.budget(Budget {
-            max_cost: Some(MicroUsd(1)),
-            ..Budget::default()
-        });
+        let built = builder.budget(Budget::default().with_max_cost(MicroUsd(1)));
         built.build().map_err(|error| error.to_string())
     };
     limited("vendor/known").unwrap();
@@ -158,10 +151,7 @@ async fn an_answer_without_a_price_in_a_turn_with_a_limit_is_told() {
     let model = ScriptedModel::new().answers(answer("unknown", "yes"));
     let host = host_of(&model).build().unwrap();
     let request = TurnRequest {
-        budget: Some(Budget {
-            max_cost: Some(MicroUsd(1)),
-            ..Budget::default()
-        }),
+        budget: Some(Budget::default().with_max_cost(MicroUsd(1))),
         ..TurnRequest::new("s", "m", "go")
     };
     let outcome = host.agent().run(request).await.unwrap();

@@ -37,10 +37,7 @@ fn file(folder: &Path) -> PathBuf {
 
 /// By a clock that stands still.
 fn open(folder: &Path) -> SqliteMemory {
-    let options = SqliteMemoryOptions {
-        clock: Some(Arc::new(ManualClock::default())),
-        ..SqliteMemoryOptions::default()
-    };
+    let options = SqliteMemoryOptions::default().with_clock(Arc::new(ManualClock::default()));
     SqliteMemory::open_with(file(folder), options).unwrap()
 }
 
@@ -528,10 +525,8 @@ async fn planted_links_are_not_followed_and_other_users_cannot_read_it() {
 #[tokio::test]
 async fn a_full_log_forgets_its_older_half() {
     let folder = tempfile::tempdir().unwrap();
-    let options = SqliteMemoryOptions {
-        conversation_log: ConversationLogOptions { max_bytes: 4_000 },
-        ..SqliteMemoryOptions::default()
-    };
+    let options =
+        SqliteMemoryOptions::default().with_conversation_log(ConversationLogOptions::default().with_max_bytes(4_000));
     let log = SqliteMemory::open_with(file(folder.path()), options)
         .unwrap()
         .conversation_log;
@@ -568,10 +563,7 @@ async fn a_full_log_forgets_its_older_half() {
 #[tokio::test]
 async fn a_clock_that_is_set_back_brings_no_note_back() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
-    let options = SqliteMemoryOptions {
-        clock: Some(Arc::new(clock.clone())),
-        ..SqliteMemoryOptions::default()
-    };
+    let options = SqliteMemoryOptions::default().with_clock(Arc::new(clock.clone()));
     let working = SqliteMemory::open_with(file(folder.path()), options).unwrap().working;
     let (began, key) = (clock.now(), path("session/a/x"));
     working

@@ -354,10 +354,13 @@ async fn everything() {
     let host = AgentHost::builder("clerk")
         .chat(gateway)
         .tool(tool("send", |_: Anything| async { "sent" }))
-        .policies(TurnPolicies::new().with_evaluation(Evaluation {
-            max_completion_reprompts: 2,
-            max_follow_up_passes: 1,
-        }))
+        .policies(
+            TurnPolicies::new().with_evaluation(
+                Evaluation::default()
+                    .with_max_completion_reprompts(2)
+                    .with_max_follow_up_passes(1),
+            ),
+        )
         .bus(bus.clone())
         .serve_users()
         .handle(|_: Ping, _: MessageContext| async {})
@@ -370,10 +373,7 @@ async fn everything() {
     host.add_tool(look()).unwrap();
     host.agent().ask("s", "Send the report to Ada.").await.unwrap();
     let short = TurnRequest {
-        budget: Some(Budget {
-            max_model_calls: 1,
-            ..Budget::default()
-        }),
+        budget: Some(Budget::default().with_max_model_calls(1)),
         origin: Origin::Scheduled,
         ..host.agent().request("s", "Send the report to Ada.")
     };

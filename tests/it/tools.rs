@@ -99,10 +99,7 @@ async fn a_tool_that_panics_is_a_failed_call_and_the_next_call_works() {
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let (good, notes) = noting_tool("good");
-    let limits = ToolLimits {
-        max_concurrency: 1,
-        ..ToolLimits::default()
-    };
+    let limits = ToolLimits::default().with_max_concurrency(1);
     let faults = [
         ("at_once", When::AtOnce),
         ("later", When::Later),
@@ -343,10 +340,7 @@ fn winding_tool(done: Arc<AtomicUsize>) -> Tool {
 #[tokio::test(start_paused = true)]
 async fn a_call_dropped_at_any_point_leaks_nothing() {
     let done = Arc::new(AtomicUsize::new(0));
-    let limits = ToolLimits {
-        max_concurrency: 1,
-        ..ToolLimits::default()
-    };
+    let limits = ToolLimits::default().with_max_concurrency(1);
     let dispatcher = dispatcher([winding_tool(done.clone())], limits);
     let (mut polls, mut finished) = (0, false);
     while !finished {

@@ -183,10 +183,8 @@ async fn every_end_of_a_turn_is_one_final_reply() {
     )
     .await;
     let short = |host: AgentHostBuilder| {
-        host.tool(noting_tool("look").0).budget(Budget {
-            max_model_calls: 2,
-            ..Budget::default()
-        })
+        host.tool(noting_tool("look").0)
+            .budget(Budget::default().with_max_model_calls(2))
     };
     check_reply(
         model().calls("look", json!({})).says("That far I got."),
@@ -194,12 +192,7 @@ async fn every_end_of_a_turn_is_one_final_reply() {
         "That far I got.",
     )
     .await;
-    let late = |host: AgentHostBuilder| {
-        host.budget(Budget {
-            max_wall_clock: SECOND,
-            ..Budget::default()
-        })
-    };
+    let late = |host: AgentHostBuilder| host.budget(Budget::default().with_max_wall_clock(SECOND));
     check_reply(model().hangs().says("Late."), late, "Late.").await;
 }
 

@@ -22,10 +22,7 @@ fn me() -> Principal {
 }
 
 fn open(folder: &Path, clock: &ManualClock) -> FileWorkingMemory {
-    let options = WorkingMemoryOptions {
-        clock: Arc::new(clock.clone()),
-        ..WorkingMemoryOptions::default()
-    };
+    let options = WorkingMemoryOptions::default().with_clock(Arc::new(clock.clone()));
     FileWorkingMemory::open_with(folder, options).unwrap()
 }
 
@@ -62,11 +59,12 @@ async fn keeps_the_promises_of_a_working_memory() {
     let folders = Mutex::new(Vec::new());
     conformance::working_memory(async |clock, entries| {
         let folder = tempfile::tempdir().unwrap();
-        let limits = WorkingLimits {
-            entries,
-            ..WorkingLimits::default()
-        };
-        let memory = FileWorkingMemory::open_with(folder.path(), WorkingMemoryOptions { limits, clock }).unwrap();
+        let limits = WorkingLimits::default().with_entries(entries);
+        let memory = FileWorkingMemory::open_with(
+            folder.path(),
+            WorkingMemoryOptions::default().with_limits(limits).with_clock(clock),
+        )
+        .unwrap();
         folders.lock().unwrap().push(folder);
         memory
     })

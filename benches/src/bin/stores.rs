@@ -157,11 +157,9 @@ async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxE
     for _ in 0..3 {
         // The documents are dated long ago, and must not count as idle.
         let idle_timeout = Duration::from_secs(100 * 365 * 86_400);
-        let options = ConversationOptions {
-            idle_timeout,
-            max_cached_sessions: sessions,
-            ..ConversationOptions::default()
-        };
+        let options = ConversationOptions::default()
+            .with_idle_timeout(idle_timeout)
+            .with_max_cached_sessions(sessions);
         let start = Instant::now();
         let memory = FileConversationMemory::open_with(&copies, options)?;
         times.push(start.elapsed().as_secs_f64() * 1e3);

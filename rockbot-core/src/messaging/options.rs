@@ -165,6 +165,7 @@ impl fmt::Debug for PartitionBy {
 /// A retry policy: exponential back-off. By default up to four attempts, the second 200 ms after the
 /// first, each further delay twice as long, up to 30 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// Maximum number of deliveries, the first included, before a message becomes a dead letter. Default 4.
     pub max_attempts: u32,
@@ -193,12 +194,33 @@ impl RetryPolicy {
         }
     }
 
+    /// Sets the maximum number of deliveries, the first included, before a message becomes a dead letter. Default 4.
+    #[must_use]
+    pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// Sets the delay between the first two attempts. Default 200 ms.
+    #[must_use]
+    pub fn with_first_delay(mut self, first_delay: Duration) -> Self {
+        self.first_delay = first_delay;
+        self
+    }
+
+    /// Sets the maximum delay between two attempts. Default 30 s.
+    #[must_use]
+    pub fn with_max_delay(mut self, max_delay: Duration) -> Self {
+        self.max_delay = max_delay;
+        self
+    }
+
     /// Returns the delay after attempt number `attempt` (from 1) failed, or `None` if it was the last.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # use rockbot_core::messaging::RetryPolicy;
-    /// let policy = RetryPolicy { max_attempts: 3, ..RetryPolicy::default() };
+    /// let policy = RetryPolicy::default().with_max_attempts(3);
     /// assert_eq!(policy.delay_after(1), Some(Duration::from_millis(200)));
     /// assert_eq!(policy.delay_after(2), Some(Duration::from_millis(400)));
     /// assert_eq!(policy.delay_after(3), None);

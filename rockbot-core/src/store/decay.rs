@@ -9,6 +9,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The decay of importance with the time since an entry was last learned: exponential after a grace period.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Decay {
     /// Grace period without decay. Default 30 days.
     pub grace: Duration,
@@ -29,6 +30,27 @@ impl Default for Decay {
 }
 
 impl Decay {
+    /// Sets the grace period without decay. Default 30 days.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Sets the half-life after the grace period. Default 45 days; zero disables decay.
+    #[must_use]
+    pub fn with_half_life(mut self, half_life: Duration) -> Self {
+        self.half_life = half_life;
+        self
+    }
+
+    /// Sets the lower bound, unless the score was lower from the beginning. Default 0.1.
+    #[must_use]
+    pub fn with_floor(mut self, floor: f64) -> Self {
+        self.floor = floor;
+        self
+    }
+
     /// Returns the importance of `entry` at `now`, from 0 to 1. The stored score is unchanged, so an entry
     /// that is learned again regains it.
     ///

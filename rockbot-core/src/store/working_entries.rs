@@ -10,6 +10,7 @@ use crate::Timestamp;
 
 /// The quotas of a namespace of working memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkingLimits {
     /// Maximum number of entries. Default 1 000, enough for the chunks of a few large results and notes.
     pub entries: usize,
@@ -23,6 +24,22 @@ impl Default for WorkingLimits {
             entries: 1_000,
             bytes: 64 * 1024 * 1024,
         }
+    }
+}
+
+impl WorkingLimits {
+    /// Sets the maximum number of entries. Default 1 000, enough for the chunks of a few large results and notes.
+    #[must_use]
+    pub fn with_entries(mut self, entries: usize) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Sets the maximum size of all texts, in bytes. Default 64 MiB.
+    #[must_use]
+    pub fn with_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
     }
 }
 

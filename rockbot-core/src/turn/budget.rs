@@ -11,6 +11,7 @@ use crate::chat::MicroUsd;
 /// may exceed the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Budget {
     /// Maximum number of model calls. Default 50.
     pub max_model_calls: u32,
@@ -35,6 +36,43 @@ impl Default for Budget {
             max_tokens: None,
             max_cost: None,
         }
+    }
+}
+
+impl Budget {
+    /// Sets the maximum number of model calls. Default 50.
+    #[must_use]
+    pub fn with_max_model_calls(mut self, max_model_calls: u32) -> Self {
+        self.max_model_calls = max_model_calls;
+        self
+    }
+
+    /// Sets the maximum number of tool calls. Default 200.
+    #[must_use]
+    pub fn with_max_tool_calls(mut self, max_tool_calls: u32) -> Self {
+        self.max_tool_calls = max_tool_calls;
+        self
+    }
+
+    /// Sets the maximum working time; the time spent waiting for an approval does not count. Default 10 minutes.
+    #[must_use]
+    pub fn with_max_wall_clock(mut self, max_wall_clock: Duration) -> Self {
+        self.max_wall_clock = max_wall_clock;
+        self
+    }
+
+    /// Sets the maximum number of tokens, input and output together, as the provider counts them; `None` is no limit, the default.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: impl Into<Option<u64>>) -> Self {
+        self.max_tokens = max_tokens.into();
+        self
+    }
+
+    /// Sets the maximum cost, out-of-band calls included; `None` is no limit, the default.
+    #[must_use]
+    pub fn with_max_cost(mut self, max_cost: impl Into<Option<MicroUsd>>) -> Self {
+        self.max_cost = max_cost.into();
+        self
     }
 }
 

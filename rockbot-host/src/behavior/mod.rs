@@ -264,10 +264,7 @@ mod tests {
         expected.nudges.on_leaked_syntax = true;
         expected.evaluation.max_follow_up_passes = 3;
         assert_eq!(policy, expected);
-        let own = Budget {
-            max_model_calls: 2,
-            ..Budget::default()
-        };
+        let own = Budget::default().with_max_model_calls(2);
         assert_eq!(behavior.policy(PolicySnapshot::default(), Some(own)).budget, own);
     }
 

@@ -9,6 +9,7 @@ use crate::journal::Durability;
 
 /// The options of a [`FileConversationMemory`](super::FileConversationMemory).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ConversationOptions {
     /// Number of entries that a session keeps. Default 50, and never more than 8 MiB of text; older ones are dropped.
     pub window: usize,
@@ -34,5 +35,44 @@ impl Default for ConversationOptions {
             durability: Durability::Process,
             clock: Arc::new(SystemClock),
         }
+    }
+}
+
+impl ConversationOptions {
+    /// Sets the number of entries that a session keeps. Default 50, and never more than 8 MiB of text; older ones are
+    /// dropped.
+    #[must_use]
+    pub fn with_window(mut self, window: usize) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets the time after its last use at which a session may be evicted from memory. Default 1 hour.
+    #[must_use]
+    pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
+        self.idle_timeout = idle_timeout;
+        self
+    }
+
+    /// Sets the capacity of the LRU cache of sessions in memory. Default 10 000.
+    #[must_use]
+    pub fn with_max_cached_sessions(mut self, max_cached_sessions: usize) -> Self {
+        self.max_cached_sessions = max_cached_sessions;
+        self
+    }
+
+    /// Sets the failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`] each
+    /// append waits for the disk.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the clock that idle time is measured on. Default [`SystemClock`].
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 }

@@ -18,6 +18,7 @@ pub enum Durability {
 
 /// The options of a [`FileTurnJournal`](super::FileTurnJournal).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct JournalOptions {
     /// Failures that a record survives. Default [`Durability::Process`].
     pub durability: Durability,
@@ -35,5 +36,28 @@ impl Default for JournalOptions {
             segment_bytes: 32 << 20,
             clock: Arc::new(SystemClock),
         }
+    }
+}
+
+impl JournalOptions {
+    /// Sets the failures that a record survives. Default [`Durability::Process`].
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the size in bytes at which a segment is followed by the next one. Default 32 MiB.
+    #[must_use]
+    pub fn with_segment_bytes(mut self, segment_bytes: u64) -> Self {
+        self.segment_bytes = segment_bytes;
+        self
+    }
+
+    /// Sets the clock that leases and the retention of outcomes are measured on. Default [`SystemClock`].
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 }

@@ -33,6 +33,7 @@ const OUTLINE_LEN: usize = 20_000;
 
 /// The policy for tool results that are too long for a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LargeResultPolicy {
     /// Maximum number of characters of a result that stays in the conversation. Default 64 000. Also the
     /// maximum size of a chunk, but at least 20 000.
@@ -53,6 +54,36 @@ impl Default for LargeResultPolicy {
             ttl: Duration::from_secs(20 * 60),
             key_form: ChunkKeyForm::default(),
         }
+    }
+}
+
+impl LargeResultPolicy {
+    /// Sets the maximum number of characters of a result that stays in the conversation. Default 64 000.
+    #[must_use]
+    pub fn with_threshold(mut self, threshold: usize) -> Self {
+        self.threshold = threshold;
+        self
+    }
+
+    /// Sets the number of chunks above which sections of a result share chunks. Default 50.
+    #[must_use]
+    pub fn with_max_sections(mut self, max_sections: usize) -> Self {
+        self.max_sections = max_sections;
+        self
+    }
+
+    /// Sets the time to live of the chunks in working memory. Default 20 minutes.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets the notation of the chunks' keys.
+    #[must_use]
+    pub fn with_key_form(mut self, key_form: ChunkKeyForm) -> Self {
+        self.key_form = key_form;
+        self
     }
 }
 

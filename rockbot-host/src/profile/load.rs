@@ -14,6 +14,7 @@ pub const MAX_PROFILE_FILE_BYTES: u64 = 1 << 20;
 /// The names are trusted: an absolute name, `..` or a link may lead out of the folder. Only an operator may set
 /// them; never take them from a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentProfileOptions {
     /// Folder that relative names start from. Default `agent` in the working directory of the process.
     pub base_path: PathBuf,
@@ -47,6 +48,36 @@ impl AgentProfileOptions {
             base_path: base_path.into(),
             ..Self::default()
         }
+    }
+
+    /// Sets the file with the agent's identity, values and character.
+    #[must_use]
+    pub fn with_soul(mut self, soul: impl Into<PathBuf>) -> Self {
+        self.soul = soul.into();
+        self
+    }
+
+    /// Sets the file with the agent's instructions.
+    #[must_use]
+    pub fn with_directives(mut self, directives: impl Into<PathBuf>) -> Self {
+        self.directives = directives.into();
+        self
+    }
+
+    /// Sets the file with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not look
+    /// for one.
+    #[must_use]
+    pub fn with_style(mut self, style: Option<PathBuf>) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Sets the file with rules on what the agent remembers. Default `memory-rules.md`, which may be missing; `None`
+    /// does not look for one.
+    #[must_use]
+    pub fn with_memory_rules(mut self, memory_rules: Option<PathBuf>) -> Self {
+        self.memory_rules = memory_rules;
+        self
     }
 }
 

@@ -79,13 +79,12 @@ impl AgentHostSettings {
     }
 
     pub(super) fn budget(&self) -> Budget {
-        Budget {
-            max_model_calls: self.max_tool_iterations.get(),
-            max_tool_calls: self.max_tool_calls.get(),
-            max_wall_clock: self.max_turn_time,
-            max_tokens: self.max_turn_tokens.map(NonZeroU64::get),
-            max_cost: self.max_turn_cost,
-        }
+        Budget::default()
+            .with_max_model_calls(self.max_tool_iterations.get())
+            .with_max_tool_calls(self.max_tool_calls.get())
+            .with_max_wall_clock(self.max_turn_time)
+            .with_max_tokens(self.max_turn_tokens.map(NonZeroU64::get))
+            .with_max_cost(self.max_turn_cost)
     }
 }
 

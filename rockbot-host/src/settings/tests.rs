@@ -78,13 +78,12 @@ fn what_a_turn_may_spend_is_a_setting() {
             "MaxToolIterations": 3, "MaxToolCalls": 4, "MaxTurnTime": "00:02:00", "MaxTurnTokens": 5000, "MaxTurnCost": 0.25
         } }"#,
     );
-    let expected = Budget {
-        max_model_calls: 3,
-        max_tool_calls: 4,
-        max_wall_clock: Duration::from_secs(120),
-        max_tokens: Some(5_000),
-        max_cost: Some(MicroUsd(250_000)),
-    };
+    let expected = Budget::default()
+        .with_max_model_calls(3)
+        .with_max_tool_calls(4)
+        .with_max_wall_clock(Duration::from_secs(120))
+        .with_max_tokens(5_000)
+        .with_max_cost(MicroUsd(250_000));
     assert_eq!(settings.unwrap().budget(), expected);
     check_error(
         r#"{ "AgentHost": { "MaxTurnCost": 0 } }"#,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// The limits of tool calls in one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolLimits {
     /// Maximum duration of a call whose tool states none of its own. Time spent waiting for a permit does not count.
     /// Default 60 seconds.
@@ -22,5 +23,28 @@ impl Default for ToolLimits {
             max_concurrency: 64,
             max_result_bytes: 10 << 20,
         }
+    }
+}
+
+impl ToolLimits {
+    /// Sets the maximum duration of a call whose tool states none of its own. Default 60 seconds.
+    #[must_use]
+    pub fn with_time_limit(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
+        self
+    }
+
+    /// Sets the maximum number of calls that run at once; further calls wait for a permit. Default 64.
+    #[must_use]
+    pub fn with_max_concurrency(mut self, max_concurrency: usize) -> Self {
+        self.max_concurrency = max_concurrency;
+        self
+    }
+
+    /// Sets the maximum length of a result in bytes. Default 10 MiB.
+    #[must_use]
+    pub fn with_max_result_bytes(mut self, max_result_bytes: usize) -> Self {
+        self.max_result_bytes = max_result_bytes;
+        self
     }
 }

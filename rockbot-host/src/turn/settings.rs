@@ -70,6 +70,7 @@ impl Default for PolicySnapshot {
 /// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Nudges {
     /// The model announces its next step and does not take it: its answer ends in `:` or `...`. Default `true`.
     pub on_unfinished_set_up: bool,
@@ -100,11 +101,56 @@ impl Default for Nudges {
     }
 }
 
+impl Nudges {
+    /// Sets whether an answer that announces a next step and does not take it is nudged. Default `true`.
+    #[must_use]
+    pub fn with_on_unfinished_set_up(mut self, nudges: bool) -> Self {
+        self.on_unfinished_set_up = nudges;
+        self
+    }
+
+    /// Sets whether an answer that claims an action without a tool call is nudged. Default `false`.
+    #[must_use]
+    pub fn with_on_hallucinated_calls(mut self, nudges: bool) -> Self {
+        self.on_hallucinated_calls = nudges;
+        self
+    }
+
+    /// Sets whether an answer with the syntax of tool calls in its text is nudged. Default `false`.
+    #[must_use]
+    pub fn with_on_leaked_syntax(mut self, nudges: bool) -> Self {
+        self.on_leaked_syntax = nudges;
+        self
+    }
+
+    /// Sets whether an answer in Chinese or Japanese to a message in neither is nudged. Default `false`.
+    #[must_use]
+    pub fn with_on_unexpected_cjk(mut self, nudges: bool) -> Self {
+        self.on_unexpected_cjk = nudges;
+        self
+    }
+
+    /// Sets whether an answer that gives up after a failed tool call is nudged. Default `true`.
+    #[must_use]
+    pub fn with_on_tool_failure_giveup(mut self, nudges: bool) -> Self {
+        self.on_tool_failure_giveup = nudges;
+        self
+    }
+
+    /// Sets whether the results of repeated equal calls get a note. Default `true`.
+    #[must_use]
+    pub fn with_on_repeated_calls(mut self, nudges: bool) -> Self {
+        self.on_repeated_calls = nudges;
+        self
+    }
+}
+
 /// The limits of self-evaluation: how often a judge's verdict may prolong a turn.
 ///
 /// The judge is asked out-of-band, on the lowest tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Maximum number of times that an answer judged incomplete is sent back to the model. Default 0, which asks no
     /// judge.
@@ -114,6 +160,21 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
+    /// Sets the maximum number of times that an answer judged incomplete is sent back to the model. Default 0, which
+    /// asks no judge.
+    #[must_use]
+    pub const fn with_max_completion_reprompts(mut self, max_completion_reprompts: u32) -> Self {
+        self.max_completion_reprompts = max_completion_reprompts;
+        self
+    }
+
+    /// Sets the maximum number of follow-ups after a complete answer. Default 0, which asks no judge.
+    #[must_use]
+    pub const fn with_max_follow_up_passes(mut self, max_follow_up_passes: u32) -> Self {
+        self.max_follow_up_passes = max_follow_up_passes;
+        self
+    }
+
     /// The limits by which no judge is asked.
     pub const OFF: Self = Self {
         max_completion_reprompts: 0,

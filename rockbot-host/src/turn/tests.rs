@@ -56,12 +56,10 @@ fn chance() -> impl Strategy<Value = Chance> {
 }
 
 fn policy() -> PolicySnapshot {
-    let budget = Budget {
-        max_model_calls: 8,
-        max_tool_calls: 8,
-        max_cost: Some(MicroUsd(6)),
-        ..Budget::default()
-    };
+    let budget = Budget::default()
+        .with_max_model_calls(8)
+        .with_max_tool_calls(8)
+        .with_max_cost(MicroUsd(6));
     PolicySnapshot {
         budget,
         tier: Some(ModelTier::Low),

@@ -17,10 +17,11 @@ use tokio::time::Instant;
 /// use std::time::Duration;
 /// use rockbot_llm::CircuitBreaker;
 ///
-/// let eager = CircuitBreaker { failure_threshold: 1, ..CircuitBreaker::default() };
+/// let eager = CircuitBreaker::default().with_failure_threshold(1);
 /// assert_eq!(eager.open_for, Duration::from_secs(300));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CircuitBreaker {
     /// Failures in a row after which the breaker opens. Default 3. It opens at once when a key is refused, credit
     /// is used up, or the model does not exist: the next call would fail as well.
@@ -35,6 +36,22 @@ impl Default for CircuitBreaker {
             failure_threshold: 3,
             open_for: Duration::from_secs(300),
         }
+    }
+}
+
+impl CircuitBreaker {
+    /// Sets the failures in a row after which the breaker opens. Default 3.
+    #[must_use]
+    pub fn with_failure_threshold(mut self, failure_threshold: u32) -> Self {
+        self.failure_threshold = failure_threshold;
+        self
+    }
+
+    /// Sets the time for which the breaker stays open before it admits a probe. Default 5 minutes.
+    #[must_use]
+    pub fn with_open_for(mut self, open_for: Duration) -> Self {
+        self.open_for = open_for;
+        self
     }
 }
 

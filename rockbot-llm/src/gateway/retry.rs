@@ -49,10 +49,7 @@ mod tests {
     use crate::testing::{Half, call, streamed};
 
     fn policy() -> RetryPolicy {
-        RetryPolicy {
-            random: || 0.5,
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().with_random(|| 0.5)
     }
 
     fn error(kind: ChatErrorKind, after_ms: Option<u64>) -> ChatError {
@@ -76,10 +73,7 @@ mod tests {
         check(&error(Overloaded, None), 3, 60_000, Some(1000));
         check(&error(RateLimited, Some(2000)), 1, 60_000, Some(2000));
         check(&error(RateLimited, Some(99_999_999_000)), 1, 60_000, Some(30_000));
-        let patient = RetryPolicy {
-            max_attempts: 101,
-            ..policy()
-        };
+        let patient = policy().with_max_attempts(101);
         assert_eq!(
             patient.delay_after(&error(TimedOut, None), 100, None),
             Some(Duration::from_secs(8))
@@ -135,11 +129,7 @@ mod tests {
             .max_attempts(6)
             .build()
             .unwrap();
-        let policy = RetryPolicy {
-            max_attempts: 3,
-            random: || 0.0,
-            ..policy()
-        };
+        let policy = policy().with_max_attempts(3).with_random(|| 0.0);
         let gateway = ModelGateway::builder(client).layer(Retry::new(policy)).build();
         assert_eq!(gateway.chat(call()).await.unwrap_err().kind(), Overloaded);
         assert_eq!(server.requests().len(), 3);

@@ -158,10 +158,7 @@ impl ChatClient for Halting {
 /// and tried again there.
 fn strained() -> (ModelGateway, Permits) {
     let permits = Permits::new(PermitLimits::serialized());
-    let retry = Retry::new(RetryPolicy {
-        max_attempts: 2,
-        ..RetryPolicy::default()
-    });
+    let retry = Retry::new(RetryPolicy::default().with_max_attempts(2));
     let gateway = ModelGateway::builder(Halting::failing(2))
         .fallback(Fallback::to("other", Halting::failing(1)))
         .layer(retry)

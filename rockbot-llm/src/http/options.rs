@@ -66,10 +66,7 @@ impl ConnectionOptions {
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             limits: Limits::default(),
-            retry: RetryPolicy {
-                max_attempts: 2,
-                ..RetryPolicy::default()
-            },
+            retry: RetryPolicy::default().with_max_attempts(2),
             model_settings: None,
             names: SettingNames::default(),
         }

@@ -19,6 +19,7 @@ const MIN_KEY_CHARS: usize = 4;
 
 /// The names of a client's settings, for error messages that name the setting to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingNames {
     /// Name of the setting of the endpoint, such as `OPENAI_BASE_URL`.
     pub endpoint: Cow<'static, str>,
@@ -35,6 +36,29 @@ impl Default for SettingNames {
             api_key: "the client's api_key".into(),
             model: "the client's model".into(),
         }
+    }
+}
+
+impl SettingNames {
+    /// Sets the name of the setting of the endpoint, such as `OPENAI_BASE_URL`.
+    #[must_use]
+    pub fn with_endpoint(mut self, endpoint: impl Into<Cow<'static, str>>) -> Self {
+        self.endpoint = endpoint.into();
+        self
+    }
+
+    /// Sets the name of the setting of the key, such as `OPENAI_API_KEY`.
+    #[must_use]
+    pub fn with_api_key(mut self, api_key: impl Into<Cow<'static, str>>) -> Self {
+        self.api_key = api_key.into();
+        self
+    }
+
+    /// Sets the name of the setting of the model, such as `OPENAI_MODEL`.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<Cow<'static, str>>) -> Self {
+        self.model = model.into();
+        self
     }
 }
 

@@ -25,12 +25,13 @@ pub(crate) use self::deltas::WatchedDeltas;
 /// use rockbot_core::chat::{ChatError, ChatErrorKind};
 /// use rockbot_llm::RetryPolicy;
 ///
-/// let policy = RetryPolicy { max_attempts: 2, random: || 1.0, ..RetryPolicy::default() };
+/// let policy = RetryPolicy::default().with_max_attempts(2).with_random(|| 1.0);
 /// let busy = ChatError::new(ChatErrorKind::Overloaded, "busy");
 /// assert_eq!(policy.delay_after(&busy, 1, None), Some(Duration::from_millis(500)));
 /// assert_eq!(policy.delay_after(&busy, 2, None), None);
 /// ```
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// Maximum number of attempts of a call, the first included. Default 4; 0 counts as 1.
     pub max_attempts: u32,
@@ -57,6 +58,42 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// Sets the maximum number of attempts of a call, the first included. Default 4; 0 counts as 1.
+    #[must_use]
+    pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// Sets the upper bound of the wait after the first attempt; it doubles with each further attempt. Default 500
+    /// ms.
+    #[must_use]
+    pub fn with_first_delay(mut self, first_delay: Duration) -> Self {
+        self.first_delay = first_delay;
+        self
+    }
+
+    /// Sets the upper bound of the doubled wait. Default 16 seconds.
+    #[must_use]
+    pub fn with_max_delay(mut self, max_delay: Duration) -> Self {
+        self.max_delay = max_delay;
+        self
+    }
+
+    /// Sets the upper bound of the wait that a server may ask for. Default 30 seconds.
+    #[must_use]
+    pub fn with_max_retry_after(mut self, max_retry_after: Duration) -> Self {
+        self.max_retry_after = max_retry_after;
+        self
+    }
+
+    /// Sets the source of jitter, from 0 to 1.
+    #[must_use]
+    pub fn with_random(mut self, random: fn() -> f64) -> Self {
+        self.random = random;
+        self
+    }
+
     /// Returns the wait after attempt number `attempt` (from 1) failed with `error`, or `None` if it was the last one.
     ///
     /// There is no further attempt if none can help, if `max_attempts` are made, or if the wait is not shorter than

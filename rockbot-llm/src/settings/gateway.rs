@@ -53,10 +53,7 @@ impl GatewaySettings {
         let gateway = llm.section("Gateway")?;
         Ok(Self {
             permits: permits(&gateway)?,
-            retry: RetryPolicy {
-                max_attempts: max_attempts(&gateway)?,
-                ..RetryPolicy::default()
-            },
+            retry: RetryPolicy::default().with_max_attempts(max_attempts(&gateway)?),
             time_limit: time_limit(&gateway)?,
             prices: prices(llm)?,
         })

@@ -108,6 +108,7 @@ pub const DEFAULT_ANTHROPIC_MODEL: &str = "claude-sonnet-4-6";
 
 /// The models to use: one for the ordinary case, others for lower and higher tiers if wanted.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LlmSettings {
     /// The model for the ordinary case.
     pub balanced: TierSettings,
@@ -151,6 +152,37 @@ impl fmt::Debug for TierSettings {
 }
 
 impl LlmSettings {
+    /// Creates the settings of one model, which does the work of all tiers.
+    pub fn new(balanced: TierSettings) -> Self {
+        Self {
+            balanced,
+            low: None,
+            high: None,
+            fallbacks: Vec::new(),
+        }
+    }
+
+    /// Sets a model for simple work; without it Balanced does it.
+    #[must_use]
+    pub fn with_low(mut self, low: TierSettings) -> Self {
+        self.low = Some(low);
+        self
+    }
+
+    /// Sets a model for hard work; without it Balanced does it.
+    #[must_use]
+    pub fn with_high(mut self, high: TierSettings) -> Self {
+        self.high = Some(high);
+        self
+    }
+
+    /// Sets the models that are asked when one fails, in order.
+    #[must_use]
+    pub fn with_fallbacks(mut self, fallbacks: Vec<TierSettings>) -> Self {
+        self.fallbacks = fallbacks;
+        self
+    }
+
     /// Reads the settings in the environment of this process.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use thiserror::Error;
 /// A keyword is looked for anywhere in the lower-case text, also inside words, and counts once; blanks at its end count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TierRules {
     /// The highest score that is Low. 0.15 by default.
     pub low_ceiling: f64,
@@ -47,6 +48,34 @@ const MAX_KEYWORDS: usize = 1000;
 const MAX_KEYWORD_CHARS: usize = 100;
 
 impl TierRules {
+    /// Sets the highest score that is Low. 0.15 by default.
+    #[must_use]
+    pub fn with_low_ceiling(mut self, low_ceiling: f64) -> Self {
+        self.low_ceiling = low_ceiling;
+        self
+    }
+
+    /// Sets the highest score that is Balanced. 0.46 by default.
+    #[must_use]
+    pub fn with_balanced_ceiling(mut self, balanced_ceiling: f64) -> Self {
+        self.balanced_ceiling = balanced_ceiling;
+        self
+    }
+
+    /// Sets the lower-case words of hard questions.
+    #[must_use]
+    pub fn with_high_signal_keywords(mut self, high_signal_keywords: Vec<String>) -> Self {
+        self.high_signal_keywords = high_signal_keywords;
+        self
+    }
+
+    /// Sets the lower-case words of simple questions.
+    #[must_use]
+    pub fn with_low_signal_keywords(mut self, low_signal_keywords: Vec<String>) -> Self {
+        self.low_signal_keywords = low_signal_keywords;
+        self
+    }
+
     /// Reads rules such as `{"lowCeiling": 0.15, "balancedCeiling": 0.46, "highSignalKeywords": ["analyze"],
     /// "lowSignalKeywords": []}`.
     ///

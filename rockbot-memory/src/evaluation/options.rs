@@ -9,6 +9,7 @@ use crate::settings::{DEFAULT_IDLE_THRESHOLD, DEFAULT_POLL_INTERVAL, FeedbackSet
 
 /// Options of the evaluation of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EvaluationOptions {
     /// Silence after which a session counts as ended. Default 10 minutes.
     pub idle_threshold: Duration,
@@ -29,6 +30,37 @@ impl Default for EvaluationOptions {
             directive: "session-evaluator.md".into(),
             tier: ModelTier::Balanced,
         }
+    }
+}
+
+impl EvaluationOptions {
+    /// Sets the silence after which a session counts as ended. Default 10 minutes.
+    #[must_use]
+    pub fn with_idle_threshold(mut self, idle_threshold: Duration) -> Self {
+        self.idle_threshold = idle_threshold;
+        self
+    }
+
+    /// Sets the interval between checks for ended sessions. Default 5 minutes.
+    #[must_use]
+    pub fn with_poll_interval(mut self, poll_interval: Duration) -> Self {
+        self.poll_interval = poll_interval;
+        self
+    }
+
+    /// Sets the file with the instructions of the model, below the host's data folder. Default
+    /// `session-evaluator.md`.
+    #[must_use]
+    pub fn with_directive(mut self, directive: impl Into<PathBuf>) -> Self {
+        self.directive = directive.into();
+        self
+    }
+
+    /// Sets the tier of the model. Default [`ModelTier::Balanced`].
+    #[must_use]
+    pub fn with_tier(mut self, tier: ModelTier) -> Self {
+        self.tier = tier;
+        self
     }
 }
 

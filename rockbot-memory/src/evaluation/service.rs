@@ -47,7 +47,7 @@ const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// use std::time::Duration;
 /// use rockbot_memory::{EvaluationOptions, SessionEvaluation};
 ///
-/// let options = EvaluationOptions { idle_threshold: Duration::from_secs(1_800), ..EvaluationOptions::default() };
+/// let options = EvaluationOptions::default().with_idle_threshold(Duration::from_secs(1_800));
 /// let evaluation = SessionEvaluation::new(options); // for `AgentHostBuilder::add`
 /// ```
 #[derive(Debug, Default)]

@@ -14,6 +14,7 @@ use crate::{ConversationLogOptions, FileOptions, WorkingMemoryOptions};
 
 /// Options of a [`FileMemory`]. The defaults are those of the stores.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct FileMemoryOptions {
     /// The clock of all stores. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
@@ -21,6 +22,29 @@ pub struct FileMemoryOptions {
     pub working_limits: WorkingLimits,
     /// Maximum size of the conversation log.
     pub conversation_log: ConversationLogOptions,
+}
+
+impl FileMemoryOptions {
+    /// Sets the clock of all stores. Default: the system's clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Sets the capacity of each namespace of working memory.
+    #[must_use]
+    pub fn with_working_limits(mut self, working_limits: WorkingLimits) -> Self {
+        self.working_limits = working_limits;
+        self
+    }
+
+    /// Sets the maximum size of the conversation log.
+    #[must_use]
+    pub fn with_conversation_log(mut self, conversation_log: ConversationLogOptions) -> Self {
+        self.conversation_log = conversation_log;
+        self
+    }
 }
 
 /// All stores of a data folder, each in its standard subfolder.

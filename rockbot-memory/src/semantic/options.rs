@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// Options of a [`SemanticMemory`](super::SemanticMemory).
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SemanticMemoryOptions {
     /// Folder of the vector cache. Default: none, so that each process embeds all entries again;
     /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data folder, if it has
@@ -29,5 +30,39 @@ impl Default for SemanticMemoryOptions {
             min_similarity: 0.3,
             max_text: 8_000,
         }
+    }
+}
+
+impl SemanticMemoryOptions {
+    /// Sets the folder of the vector cache. Default: none, so that each process embeds all entries again;
+    /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data folder, if it has
+    /// one.
+    #[must_use]
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets the maximum time that a search waits for the index and for the vector of its query. Default 1 second: a
+    /// host gives its context sources 2.
+    #[must_use]
+    pub fn with_query_time_limit(mut self, query_time_limit: Duration) -> Self {
+        self.query_time_limit = query_time_limit;
+        self
+    }
+
+    /// Sets the minimum similarity of a hit, from 0 to 1. Default 0.3, which suits most models.
+    #[must_use]
+    pub fn with_min_similarity(mut self, min_similarity: f32) -> Self {
+        self.min_similarity = min_similarity;
+        self
+    }
+
+    /// Sets the maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000
+    /// tokens; smaller models take 512.
+    #[must_use]
+    pub fn with_max_text(mut self, max_text: usize) -> Self {
+        self.max_text = max_text;
+        self
     }
 }

@@ -16,11 +16,28 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// Options of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ExportOptions {
     /// Names of the skills to export. Default `None`: all skills.
     pub names: Option<Vec<StorePath>>,
     /// Overwrites files that were not exported, or were edited since. Default: such files stay.
     pub overwrite: bool,
+}
+
+impl ExportOptions {
+    /// Sets the names of the skills to export. Default `None`: all skills.
+    #[must_use]
+    pub fn with_names(mut self, names: Vec<StorePath>) -> Self {
+        self.names = Some(names);
+        self
+    }
+
+    /// Sets whether files that were not exported, or were edited since, are overwritten. Default `false`.
+    #[must_use]
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
 }
 
 /// The result of an export.

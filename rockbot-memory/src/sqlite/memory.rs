@@ -19,6 +19,7 @@ use crate::{ConversationLogOptions, FileOptions};
 
 /// Options of a [`SqliteMemory`].
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SqliteMemoryOptions {
     /// The clock by which entries of working memory expire. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
@@ -38,6 +39,36 @@ impl Default for SqliteMemoryOptions {
             conversation_log: ConversationLogOptions::default(),
             conversation_window: 50,
         }
+    }
+}
+
+impl SqliteMemoryOptions {
+    /// Sets the clock by which entries of working memory expire. Default: the system's clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Sets the capacity of each namespace of working memory.
+    #[must_use]
+    pub fn with_working_limits(mut self, working_limits: WorkingLimits) -> Self {
+        self.working_limits = working_limits;
+        self
+    }
+
+    /// Sets the maximum size of the conversation log.
+    #[must_use]
+    pub fn with_conversation_log(mut self, conversation_log: ConversationLogOptions) -> Self {
+        self.conversation_log = conversation_log;
+        self
+    }
+
+    /// Sets the maximum number of entries that conversation memory keeps of a session. Default 50.
+    #[must_use]
+    pub fn with_conversation_window(mut self, conversation_window: usize) -> Self {
+        self.conversation_window = conversation_window;
+        self
     }
 }
 

@@ -118,10 +118,7 @@ async fn keeps_the_promises_of_a_conversation_memory() {
 async fn keeps_the_promises_of_a_working_memory() {
     let folders = Folders::default();
     let make = async |clock: Arc<dyn Clock>, entries| {
-        let working_limits = WorkingLimits {
-            entries,
-            ..WorkingLimits::default()
-        };
+        let working_limits = WorkingLimits::default().with_entries(entries);
         let options = SqliteMemoryOptions {
             clock: Some(clock),
             working_limits,

@@ -37,13 +37,11 @@ mod tests {
     use super::*;
 
     fn budget() -> Budget {
-        Budget {
-            max_model_calls: 3,
-            max_tool_calls: 3,
-            max_tokens: Some(100),
-            max_cost: Some(MicroUsd(50)),
-            ..Budget::default()
-        }
+        Budget::default()
+            .with_max_model_calls(3)
+            .with_max_tool_calls(3)
+            .with_max_tokens(100)
+            .with_max_cost(MicroUsd(50))
     }
 
     #[track_caller]
@@ -58,10 +56,7 @@ mod tests {
             unpriced,
         };
         assert_eq!(model_calls(&budget(), asked, &spent), expected);
-        let free = Budget {
-            max_model_calls: u32::MAX,
-            ..Budget::default()
-        };
+        let free = Budget::default().with_max_model_calls(u32::MAX);
         assert_eq!(model_calls(&free, asked, &spent), None);
     }
 

@@ -7,6 +7,7 @@
 mod arguments;
 mod endpoint;
 mod heartbeat;
+mod hooks;
 mod notes;
 mod profile;
 mod telemetry;
@@ -74,6 +75,8 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
         .guide(notes::guide())
         // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
         .answer_filter(SafeLinks::new())
+        // A policy of the loop besides the host's own.
+        .loop_policy(hooks::come_to_an_end())
         .add(Heartbeat::new(Duration::from_secs(5)))
         .stores(Stores::new().with_feedback(InMemoryFeedbackStore::new()))
         // Users write to the agent, and other programs call its tools, over the bus.

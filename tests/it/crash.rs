@@ -345,7 +345,7 @@ fn a_tool_that_knows_what_became_of_its_call_is_believed() {
 }
 
 /// The journal of a turn that `request` started, whole.
-async fn journal_of(host: AgentHostBuilder, request: &TurnRequest) -> String {
+pub(crate) async fn journal_of(host: AgentHostBuilder, request: &TurnRequest) -> String {
     let folder = tempfile::tempdir().unwrap();
     let host = host.data_dir(folder.path()).build().unwrap();
     let outcome = host.agent().run(request.clone()).await.unwrap();

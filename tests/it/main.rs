@@ -29,6 +29,7 @@ mod live_text;
 mod logged_turns;
 mod long_term_memory;
 mod looking_back;
+mod loop_policies;
 mod memory_folder;
 mod memory_tools;
 mod nudges;

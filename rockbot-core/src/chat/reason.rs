@@ -33,6 +33,8 @@ pub enum ContextReason {
     ToolResult,
     /// A correction by the host in this turn: a limit was reached, or an answer is incomplete.
     Correction,
+    /// A message of a loop policy of the host's program.
+    Policy,
     /// The registry of offloaded messages, with the keys under which the model finds them.
     StashRegistry,
     /// Reminders that go with each request, tasks included.
@@ -54,6 +56,7 @@ impl fmt::Display for ContextReason {
             Self::Answer => "model's answer",
             Self::ToolResult => "tool result",
             Self::Correction => "correction by the host",
+            Self::Policy => "loop policy",
             Self::StashRegistry => "stash registry",
             Self::Reminder => "reminder",
         })

@@ -10,6 +10,7 @@
 mod approval;
 mod budget;
 mod claims;
+mod hook;
 mod journal;
 mod memory_journal;
 mod observer;
@@ -20,6 +21,7 @@ mod request;
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
 pub use claims::ClaimTable;
+pub use hook::{LoopDecision, LoopPoint, LoopPolicy, PolicyFn, TurnTask, TurnTaskStatus, TurnView, policy_fn};
 pub use journal::{
     Acceptance, Claim, Fence, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
 };

@@ -71,6 +71,8 @@ pub enum TurnFailure {
     UnknownVersion,
     /// The journal or the conversation cannot be read or written.
     Storage,
+    /// A loop policy of the host's program ended the turn.
+    Policy,
     /// The host failed internally, for example by a panic, while it worked on the turn.
     Internal,
 }

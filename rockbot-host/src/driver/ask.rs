@@ -37,7 +37,10 @@ impl Drive<'_> {
         if let Some(event) = self.stop_event() {
             return self.feed(&event);
         }
-        if matches!(purpose, Purpose::Retry(_) | Purpose::Continue { .. }) {
+        if matches!(
+            purpose,
+            Purpose::Retry(_) | Purpose::Continue { .. } | Purpose::Policy { .. }
+        ) {
             self.live.progress().send(|| TurnProgress::Retract);
         }
         let stream = self.answer_stream(purpose);

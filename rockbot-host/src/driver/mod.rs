@@ -9,12 +9,14 @@
 //! | `call.rs` | Run a group of tool calls, with `large_results.rs` around their results. |
 //! | `context_sources.rs` | Gather what the agent knows that may help. |
 //! | `offload.rs` | Store what the turn leaves out of its conversation. |
+//! | `hooks/` | Ask the hooks of the host's program. |
 //! | `recover.rs` | Ask tools for the results of calls that a crash interrupted. |
 
 mod ask;
 mod call;
 mod context_sources;
 mod context_windows;
+mod hooks;
 mod large_results;
 mod offload;
 mod output_filter;
@@ -33,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub use context_sources::ContextBudget;
 pub(crate) use context_sources::{ContextSources, GatheredContext};
 pub(crate) use context_windows::ContextWindows;
+pub(crate) use hooks::Hooks;
 pub(crate) use large_results::LargeResults;
 pub(crate) use output_filter::OutputFilter;
 
@@ -53,6 +56,7 @@ pub(crate) struct TurnDriver {
     pub(crate) router: Option<Arc<TierRouter>>,
     pub(crate) ledger: Ledger,
     pub(crate) output: OutputFilter,
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Fires when the host stops: turns end at their next journal point and are resumed later.
@@ -140,6 +144,8 @@ impl<'a> Drive<'a> {
     async fn perform(&mut self, step: TurnStep) -> Result<(), JournalError> {
         match step {
             TurnStep::AskModel(purpose) => self.ask(&purpose).await,
+            // Boxed: every turn's future would have room for it otherwise, and few hosts have hooks.
+            TurnStep::Consult(about) => Box::pin(self.consult(&about)).await,
             TurnStep::Compact(_) => self.compact().await,
             TurnStep::Gather(about) => self.recall(about).await,
             TurnStep::CallTools(group) => self.call(&group).await,

@@ -55,7 +55,7 @@ pub use service::{TurnCall, TurnService};
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::chat::{BackgroundHost, GuardedChat};
-use crate::driver::{ContextSources, ContextWindows, LargeResults, OutputFilter, TurnDriver};
+use crate::driver::{ContextSources, ContextWindows, Hooks, LargeResults, OutputFilter, TurnDriver};
 use crate::live::{LiveTurn, LiveTurns, Sessions, TurnState};
 use crate::profile::SystemPrompt;
 use crate::routing::TierRouter;
@@ -133,6 +133,8 @@ pub(crate) struct EngineDeps {
     pub(crate) large: LargeResults,
     /// The filter of answers before people see them.
     pub(crate) filter: Option<Arc<dyn AnswerFilter>>,
+    /// The hooks of the host's program.
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     /// The log that receives each message and answer besides the conversation memory.
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
@@ -162,6 +164,7 @@ impl EngineDeps {
             router: self.router.clone(),
             ledger: self.ledger.clone(),
             output: output.clone(),
+            hooks: self.hooks.clone(),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             halt: halt.clone(),

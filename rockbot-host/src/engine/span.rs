@@ -49,6 +49,7 @@ fn name_of(failure: TurnFailure) -> &'static str {
         TurnFailure::Interrupted => "interrupted",
         TurnFailure::UnknownVersion => "unknown_version",
         TurnFailure::Storage => "storage",
+        TurnFailure::Policy => "policy",
         _ => "internal",
     }
 }

@@ -2,7 +2,7 @@
 
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Overflow};
 use rockbot_core::tool::ToolInvokeResponse;
-use rockbot_core::turn::{Approval, BudgetLimit};
+use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision};
 use rockbot_core::{CallId, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,21 @@ pub enum TurnEvent {
     Compacted {
         /// The places of the originals; a result that could not be stored is missing.
         kept: Vec<OffloadedMessage>,
+    },
+    /// The loop policies of the host's program decided.
+    Consulted {
+        /// The messages that they added, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        added: Vec<String>,
+        /// The decision of the last policy that was asked.
+        #[serde(default, skip_serializing_if = "is_default")]
+        decision: LoopDecision,
+        /// The name of the policy that decided something else than to continue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The policies that failed, each with its error.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failed: Vec<String>,
     },
     /// A tool call is about to run.
     ToolStarted {

@@ -32,5 +32,5 @@ pub use machine::Turn;
 pub(crate) use policy::tasks;
 pub(crate) use record::record;
 pub use record::{AcceptedTurn, FORMAT_VERSION, RecordedEvent, UnknownVersion};
-pub use settings::{ContextEconomy, Evaluation, Nudges, PolicySnapshot};
-pub use step::{Nudge, Purpose, Trigger, TurnCounter, TurnStep};
+pub use settings::{ContextEconomy, Evaluation, HookLimits, Nudges, PolicySnapshot};
+pub use step::{Consultation, Nudge, Purpose, Trigger, TurnCounter, TurnStep};

@@ -37,6 +37,9 @@ pub struct PolicySnapshot {
     /// The limits of the conversation's length.
     #[serde(skip_serializing_if = "is_default")]
     pub economy: ContextEconomy,
+    /// The limits of hooks.
+    #[serde(skip_serializing_if = "is_default")]
+    pub hooks: HookLimits,
     /// `true` when the model keeps a list of tasks. Default `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub task_list: bool,
@@ -59,6 +62,7 @@ impl Default for PolicySnapshot {
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),
             economy: ContextEconomy::default(),
+            hooks: HookLimits::default(),
             task_list: false,
         }
     }
@@ -248,6 +252,57 @@ impl ContextEconomy {
     #[must_use]
     pub fn with_max_result_len(mut self, bytes: usize) -> Self {
         self.max_result_len = Some(bytes);
+        self
+    }
+}
+
+/// The limits of hooks: the async functions of the host's program that a turn asks.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_host::turn::HookLimits;
+///
+/// let limits = HookLimits::default().with_time_limit(Duration::from_secs(5));
+/// assert_eq!((limits.time_limit.as_secs(), limits.max_policy_questions), (5, 3));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct HookLimits {
+    /// Time that one hook has to decide. Default 30 seconds. It is not cut by the turn's own time, so that an answer
+    /// in the last moment is not lost.
+    pub time_limit: Duration,
+    /// Maximum number of answers in a turn that loop policies send back to the model. Default 3.
+    pub max_policy_questions: u32,
+    /// `true` when the host had loop policies when the turn was accepted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) has_policies: bool,
+}
+
+impl Default for HookLimits {
+    fn default() -> Self {
+        Self {
+            time_limit: Duration::from_secs(30),
+            max_policy_questions: 3,
+            has_policies: false,
+        }
+    }
+}
+
+impl HookLimits {
+    /// Sets the time that one hook has to decide.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
+    /// Sets the maximum number of answers in a turn that loop policies send back to the model.
+    #[must_use]
+    pub fn with_max_policy_questions(mut self, max: u32) -> Self {
+        self.max_policy_questions = max;
         self
     }
 }

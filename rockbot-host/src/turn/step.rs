@@ -13,6 +13,8 @@ use super::compaction::Compaction;
 pub enum TurnStep {
     /// Ask the model.
     AskModel(Purpose),
+    /// Ask the loop policies of the host's program.
+    Consult(Consultation),
     /// Ask the context sources about this text.
     Gather(String),
     /// Store the originals of these parts of the conversation, and then remove the parts.
@@ -53,6 +55,19 @@ impl TurnStep {
     }
 }
 
+/// A question to the loop policies of the host's program: what they are asked about, and what is decided already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Consultation {
+    /// A request to the model, for this purpose.
+    BeforeRequest(Purpose),
+    /// The answer to a request for this purpose.
+    AfterAnswer(Purpose),
+    /// The results of the last answer's calls.
+    AfterResults,
+}
+
 /// A counter of decisions about turns, exported as a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +87,12 @@ pub enum TurnCounter {
     FollowUpSkipped,
     /// Compactions of a conversation.
     ContextCompacted,
+    /// Answers that a loop policy of the host's program sent back to the model.
+    PolicyAskedAgain,
+    /// Turns that such a policy ended.
+    PolicyEnded,
+    /// Questions of such policies that were not asked, because the turn had asked too many.
+    PolicyIgnored,
 }
 
 impl TurnCounter {
@@ -85,6 +106,9 @@ impl TurnCounter {
             Self::FollowUpNone => "rockbot.agent.follow_up.none",
             Self::FollowUpSkipped => "rockbot.agent.follow_up.skipped",
             Self::ContextCompacted => "rockbot.agent.context.compacted",
+            Self::PolicyAskedAgain => "rockbot.agent.loop_policy.asked_again",
+            Self::PolicyEnded => "rockbot.agent.loop_policy.ended",
+            Self::PolicyIgnored => "rockbot.agent.loop_policy.ignored",
         }
     }
 }
@@ -119,6 +143,11 @@ pub enum Purpose {
         /// The judge's instruction.
         prompt: String,
     },
+    /// The next step again, with tools, because a loop policy of the host's program sent the last answer back.
+    Policy {
+        /// The message of the policy.
+        message: String,
+    },
 }
 
 impl Purpose {
@@ -126,7 +155,7 @@ impl Purpose {
     pub fn has_tools(&self) -> bool {
         matches!(
             self,
-            Self::Answer | Self::Retry(_) | Self::Continue { .. } | Self::FollowUp { .. }
+            Self::Answer | Self::Retry(_) | Self::Continue { .. } | Self::FollowUp { .. } | Self::Policy { .. }
         )
     }
 

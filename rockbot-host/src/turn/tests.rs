@@ -11,7 +11,8 @@ use rockbot_core::chat::{
 use rockbot_core::store::StorePath;
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{
-    ApprovalRequest, Budget, BudgetLimit, RunRecord, RunState, StoredRun, TurnOutcome, TurnRequest, TurnStatus,
+    ApprovalRequest, Budget, BudgetLimit, LoopDecision, RunRecord, RunState, StoredRun, TurnOutcome, TurnRequest,
+    TurnStatus,
 };
 use rockbot_core::{CallId, Timestamp, TurnId};
 
@@ -35,6 +36,12 @@ enum Chance {
     Say,
     /// A judge finds something missing, or something more to do; as an answer it announces a step.
     More,
+    /// A loop policy adds a message.
+    Note,
+    /// A loop policy sends the answer back.
+    SendBack,
+    /// A loop policy ends the turn.
+    End,
 }
 
 fn chance() -> impl Strategy<Value = Chance> {
@@ -52,10 +59,14 @@ fn chance() -> impl Strategy<Value = Chance> {
         1 => Just(Chance::Spend),
         2 => Just(Chance::Say),
         2 => Just(Chance::More),
+        1 => Just(Chance::Note),
+        2 => Just(Chance::SendBack),
+        1 => Just(Chance::End),
     ]
 }
 
-fn policy() -> PolicySnapshot {
+/// The settings of a turn, with or without loop policies.
+fn policy(has_policies: bool) -> PolicySnapshot {
     let budget = Budget::default()
         .with_max_model_calls(8)
         .with_max_tool_calls(8)
@@ -70,15 +81,19 @@ fn policy() -> PolicySnapshot {
         economy: ContextEconomy::default()
             .with_watermark(1_000)
             .with_max_result_len(3_000),
+        hooks: HookLimits {
+            has_policies,
+            ..HookLimits::default()
+        },
         ..PolicySnapshot::default()
     }
 }
 
-fn accepted() -> AcceptedTurn {
+fn accepted(has_policies: bool) -> AcceptedTurn {
     AcceptedTurn {
         version: FORMAT_VERSION,
         request: Arc::new(TurnRequest::new("s", "m1", "go")),
-        policy: policy(),
+        policy: policy(has_policies),
     }
 }
 
@@ -148,6 +163,7 @@ impl Life {
                 }
                 self.ask()
             }
+            TurnStep::Consult(about) => self.consult(about),
             TurnStep::Gather(about) => vec![TurnEvent::Gathered {
                 message: Some(ChatMessage::user(about)),
                 recalled: Vec::new(),
@@ -157,6 +173,30 @@ impl Life {
             TurnStep::AwaitApproval { asks, .. } => self.decide(asks),
             TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Finish { .. } => Vec::new(),
         }
+    }
+
+    /// Lets the loop policies decide by chance, where a chance speaks to them.
+    fn consult(&mut self, about: &Consultation) -> Vec<TurnEvent> {
+        if let Consultation::BeforeRequest(_) = about {
+            check_conversation(self.turn.messages());
+        }
+        let message = || "mind this".to_owned();
+        let (added, decision) = match self.chances.front() {
+            Some(Chance::Note) => (vec![message()], LoopDecision::Continue),
+            Some(Chance::SendBack) => (Vec::new(), LoopDecision::AskAgain(message())),
+            Some(Chance::End) => (Vec::new(), LoopDecision::Answer(message())),
+            Some(Chance::CancelFirst) => return vec![TurnEvent::Cancelled(CancelReason::Caller)],
+            _ => (Vec::new(), LoopDecision::Continue),
+        };
+        if !added.is_empty() || decision != LoopDecision::Continue {
+            self.chances.pop_front();
+        }
+        vec![TurnEvent::Consulted {
+            added,
+            decision,
+            by: None,
+            failed: Vec::new(),
+        }]
     }
 
     /// Stores every second original.
@@ -183,7 +223,7 @@ impl Life {
             facts: Vec::new(),
         };
         match self.chances.pop_front().unwrap_or(Chance::Answer) {
-            Chance::Answer => vec![text("done", FinishReason::Stop)],
+            Chance::Answer | Chance::Note | Chance::SendBack | Chance::End => vec![text("done", FinishReason::Stop)],
             Chance::Empty => vec![text("", FinishReason::Stop)],
             Chance::Cut => vec![answered(&[(Effect::Pure, false)], FinishReason::Length)],
             Chance::Calls(calls) => vec![answered(&calls, FinishReason::ToolCalls)],
@@ -327,9 +367,9 @@ fn check_conversation(messages: &[Arc<ChatMessage>]) {
     assert!(open.is_empty(), "{open:?} have no result in {messages:#?}");
 }
 
-fn stored(records: &[RunRecord]) -> StoredRun {
+fn stored(has_policies: bool, records: &[RunRecord]) -> StoredRun {
     StoredRun {
-        accepted: accepted().to_run(at(0)).unwrap(),
+        accepted: accepted(has_policies).to_run(at(0)).unwrap(),
         records: records.to_vec(),
         state: RunState::Unfinished,
     }
@@ -337,21 +377,27 @@ fn stored(records: &[RunRecord]) -> StoredRun {
 
 proptest! {
     #[test]
-    fn a_replay_of_any_part_of_a_journal_leads_to_the_turn_as_it_was(chances in prop::collection::vec(chance(), 0..12)) {
-        let mut life = Life::new(Turn::new(accepted().request, policy(), at(0)), chances);
+    fn a_replay_of_any_part_of_a_journal_leads_to_the_turn_as_it_was(
+        chances in prop::collection::vec(chance(), 0..12),
+        hooks in any::<bool>(),
+    ) {
+        let mut life = Life::new(Turn::new(accepted(hooks).request, policy(hooks), at(0)), chances);
         life.live(&started());
         for (index, moment) in life.moments.iter().enumerate() {
-            let replayed = Turn::from_run(&stored(&life.records[..=index])).unwrap();
+            let replayed = Turn::from_run(&stored(hooks, &life.records[..=index])).unwrap();
             prop_assert_eq!(format!("{replayed:?}"), format!("{moment:?}"));
         }
     }
 
     #[test]
-    fn a_resume_from_any_part_of_a_journal_ends_and_repeats_nothing(chances in prop::collection::vec(chance(), 0..12)) {
-        let mut life = Life::new(Turn::new(accepted().request, policy(), at(0)), chances.clone());
+    fn a_resume_from_any_part_of_a_journal_ends_and_repeats_nothing(
+        chances in prop::collection::vec(chance(), 0..12),
+        hooks in any::<bool>(),
+    ) {
+        let mut life = Life::new(Turn::new(accepted(hooks).request, policy(hooks), at(0)), chances.clone());
         life.live(&started());
         for count in 1..=life.records.len() {
-            let turn = Turn::from_run(&stored(&life.records[..count])).unwrap();
+            let turn = Turn::from_run(&stored(hooks, &life.records[..count])).unwrap();
             if turn.outcome().is_some() {
                 continue;
             }
@@ -378,27 +424,27 @@ fn a_replay_repeats_decisions_that_this_version_would_not_make() {
     let event = answered(&[(Effect::Mutating, false)], FinishReason::ToolCalls);
     let first = record(&started(), &[TurnStep::AskModel(Purpose::Answer)], at(0), false).unwrap();
     let second = record(&event, &steps, at(1), false).unwrap();
-    let turn = Turn::from_run(&stored(&[first, second])).unwrap();
+    let turn = Turn::from_run(&stored(false, &[first, second])).unwrap();
     assert_eq!(turn.outcome().unwrap().text, "decided long ago");
 }
 
 #[test]
 fn a_journal_of_another_version_or_form_is_not_read() {
-    let mut run = stored(&[]);
+    let mut run = stored(false, &[]);
     run.accepted.body = serde_json::value::to_raw_value(&AcceptedTurn {
         version: FORMAT_VERSION + 1,
-        ..accepted()
+        ..accepted(false)
     })
     .unwrap();
     assert!(Turn::from_run(&run).is_err());
     let mut unknown = record(&started(), &[], at(0), false).unwrap();
     unknown.body = serde_json::value::RawValue::from_string(r#"{"event":{"from_the_future":{}}}"#.to_owned()).unwrap();
-    assert!(Turn::from_run(&stored(&[unknown])).is_err());
+    assert!(Turn::from_run(&stored(false, &[unknown])).is_err());
 }
 
 #[test]
 fn a_decision_about_a_call_that_does_not_wait_changes_nothing() {
-    let mut turn = Turn::new(accepted().request, policy(), at(0));
+    let mut turn = Turn::new(accepted(false).request, policy(false), at(0));
     turn.on(&started(), at(0));
     turn.on(&answered(&[(Effect::Mutating, true)], FinishReason::ToolCalls), at(1));
     let Some(TurnStatus::Parked(asks)) = turn.outcome().map(|outcome| outcome.status) else {

@@ -305,6 +305,9 @@ impl AgentHostBuilder {
         identity: &AgentIdentity,
     ) -> TurnEngine {
         let (chat, tools) = self.entry_points(deps.chat, registry);
+        let hooks = Arc::new(take(&mut self.hooks));
+        // With each turn the journal keeps which hooks it asks: a resume must decide as the turn began.
+        self.policy.hooks.has_policies = !hooks.policies.is_empty();
         TurnEngine::new(EngineDeps {
             journal: deps.journal,
             clock: self.clock.clone(),
@@ -321,6 +324,7 @@ impl AgentHostBuilder {
                 memory: parts.get::<dyn WorkingMemory>(),
             },
             filter: self.filter.take(),
+            hooks,
             memory: deps.memory,
             log: parts.get::<dyn ConversationLog>(),
             observers: deps.observers,

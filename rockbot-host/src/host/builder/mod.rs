@@ -6,6 +6,7 @@
 mod assemble;
 mod collect;
 mod error;
+mod hooks;
 mod layers;
 mod messages;
 mod policies;
@@ -33,7 +34,7 @@ pub use stores::Stores;
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::conversation::ConversationOptions;
-use crate::driver::ContextBudget;
+use crate::driver::{ContextBudget, Hooks};
 use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::large_result::LargeResultPolicy;
@@ -60,6 +61,7 @@ use crate::turn::PolicySnapshot;
 /// | decisions: how a turn decides, what it may spend | [`policies`](Self::policies), [`budget`](Self::budget), [`prices`](Self::prices), [`tier_selector`](Self::tier_selector) |
 /// | storage: where it remembers | [`data_dir`](Self::data_dir), [`stores`](Self::stores) |
 /// | messages: the bus and its handlers | [`bus`](Self::bus), [`shared_bus`](Self::shared_bus), [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with), [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users), [`serve_tools`](Self::serve_tools), [`message_options`](Self::message_options) |
+/// | hooks: async functions of your own that turns ask | [`loop_policy`](Self::loop_policy) |
 /// | layers: tower middleware of your own | [`layer`](Self::layer), [`turn_layer`](Self::turn_layer), [`chat_layer`](Self::chat_layer), [`tool_layer`](Self::tool_layer) |
 /// | composition: parts from elsewhere | [`settings`](Self::settings), [`add`](Self::add), [`give`](Self::give) |
 /// | environment: what tests replace, what traces contain | [`clock`](Self::clock), [`ids`](Self::ids), [`capture_content`](Self::capture_content) |
@@ -107,6 +109,7 @@ pub struct AgentHostBuilder {
     routing_log: Option<RoutingLog>,
     ledger: Ledger,
     filter: Option<Arc<dyn AnswerFilter>>,
+    hooks: Hooks,
     limits: ToolLimits,
     captures_content: bool,
     large_results: LargeResultPolicy,
@@ -179,6 +182,7 @@ impl AgentHostBuilder {
             routing_log: None,
             ledger: Ledger::new(()),
             filter: None,
+            hooks: Hooks::default(),
             limits: ToolLimits::default(),
             captures_content: false,
             large_results: LargeResultPolicy::default(),

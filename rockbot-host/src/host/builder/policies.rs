@@ -8,7 +8,7 @@ use crate::behavior::ModelBehaviors;
 use crate::driver::ContextBudget;
 use crate::large_result::LargeResultPolicy;
 use crate::tool::ToolLimits;
-use crate::turn::{ContextEconomy, Evaluation, Nudges};
+use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 
 /// The settings of the rules by which turns decide, for [`AgentHostBuilder::policies`].
 ///
@@ -54,6 +54,8 @@ pub struct TurnPolicies {
     pub tool_limits: Option<ToolLimits>,
     /// The time that a turn waits for a user's decision about a tool call. Default 7 days.
     pub approval_expiry: Option<Duration>,
+    /// The limits of hooks, such as [`AgentHostBuilder::loop_policy`]. Default [`HookLimits::default`].
+    pub hook_limits: Option<HookLimits>,
     /// The exceptions for particular models. Default: none.
     pub model_behaviors: Option<Arc<ModelBehaviors>>,
 }
@@ -113,6 +115,13 @@ impl TurnPolicies {
         self
     }
 
+    /// Sets the limits of hooks.
+    #[must_use]
+    pub fn with_hook_limits(mut self, limits: HookLimits) -> Self {
+        self.hook_limits = Some(limits);
+        self
+    }
+
     /// Sets the exceptions for particular models.
     #[must_use]
     pub fn with_model_behaviors(mut self, behaviors: impl Into<Arc<ModelBehaviors>>) -> Self {
@@ -128,6 +137,7 @@ impl AgentHostBuilder {
         set(&mut snapshot.nudges, policies.nudges);
         set(&mut snapshot.evaluation, policies.evaluation);
         set(&mut snapshot.economy, policies.context_economy);
+        set(&mut snapshot.hooks, policies.hook_limits);
         set(&mut snapshot.approval_expiry, policies.approval_expiry);
         set(&mut self.context_budget, policies.context_budget);
         set(&mut self.large_results, policies.large_results);

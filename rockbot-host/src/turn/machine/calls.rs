@@ -43,7 +43,7 @@ impl Turn {
         if group.is_empty() {
             // The round that just ended is not counted yet; `close_calls` counts it when the step is applied.
             return match self.timed_out_rounds + u32::from(self.round_timed_out()) {
-                0..ending::MAX_TIMED_OUT_ROUNDS => vec![self.ask()],
+                0..ending::MAX_TIMED_OUT_ROUNDS => self.after_round(),
                 _ => self.end_unevaluated(ending::tools_timed_out(&self.finished_calls())),
             };
         }
@@ -62,6 +62,7 @@ impl Turn {
             return;
         }
         self.apply_usage(response.usage);
+        self.keep_response(response);
         // An answer that was cut may have cut arguments, which could still be valid JSON with another meaning.
         let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
         let may_call = complete && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
@@ -106,8 +107,8 @@ impl Turn {
     /// Moves the results of the last answer's calls into the conversation, in the order of the calls.
     ///
     /// Providers insist on one result for each call directly after the answer, so a call that has not run by now gets
-    /// a refusal as its result and never runs.
-    pub(super) fn close_calls(&mut self) {
+    /// `not_run` as its result and never runs.
+    pub(super) fn close_calls(&mut self, not_run: &str) {
         if !self.calls.is_empty() {
             self.timed_out_rounds = match self.round_timed_out() {
                 true => self.timed_out_rounds + 1,
@@ -117,7 +118,7 @@ impl Turn {
         for mut state in std::mem::take(&mut self.calls) {
             self.count_finished(&state);
             if !state.is_finished() {
-                state.refuse(ToolErrorCode::Cancelled, ending::NOT_RUN, &self.request.session);
+                state.refuse(ToolErrorCode::Cancelled, not_run, &self.request.session);
             }
             self.append_result(state);
         }

@@ -1,10 +1,12 @@
 //! [`Turn`]: the state of one turn, and the transitions between its phases.
 //!
 //! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
-//! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `economy` and
-//! `offload_registry` (the length of the conversation), `view` (what the rest of the host reads).
+//! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `consultation` (loop policies of
+//! the host's program), `economy` and `offload_registry` (the length of the conversation), `view` (what the rest of the
+//! host reads).
 
 mod calls;
+mod consultation;
 mod economy;
 mod offload_registry;
 mod self_evaluation;
@@ -13,7 +15,7 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ModelTier, Role, Spent, TurnSoFar};
+use rockbot_core::chat::{ChatMessage, ModelTier, Spent, TurnSoFar};
 use rockbot_core::context::Trust;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -22,9 +24,10 @@ use super::call::CallState;
 use super::event::{CancelReason, TurnEvent};
 use super::policy::repeat::Repeats;
 use super::policy::tasks::TaskList;
-use super::policy::{EvaluationProgress, answer, approval, budget, ending, resume, steer};
+use super::policy::{EvaluationProgress, answer, approval, budget, consult, ending, resume, steer};
 use super::settings::PolicySnapshot;
-use super::step::{Purpose, TurnStep};
+use super::step::{Consultation, Purpose, TurnStep};
+use consultation::Consultations;
 use economy::Economy;
 
 pub(crate) use economy::OffloadCandidate;
@@ -48,6 +51,7 @@ pub struct Turn {
     unread_texts: Vec<String>,
     joined: Vec<TurnId>,
     joined_texts: Vec<String>,
+    consultations: Consultations,
     /// The reason to end the turn as soon as the running calls have ended.
     end_reason: Option<EndReason>,
     /// The cost of the answers of each tier.
@@ -55,6 +59,8 @@ pub struct Turn {
     model_calls: u32,
     tool_calls: u32,
     shape_attempts: u32,
+    /// `true` from a question to the model until its answer or its failure.
+    has_open_question: bool,
     /// `true` when the model had tools at the start of the turn.
     has_tools: bool,
     evaluation: EvaluationProgress,
@@ -89,6 +95,8 @@ enum Phase {
     Accepted,
     /// The turn waits for the model.
     Asking(Purpose),
+    /// The turn waits for the loop policies of the host's program.
+    Consulting(Consultation),
     /// The turn waits for these calls.
     Calling(Vec<CallId>),
     /// The turn waits for a user's decision, until the approval expires.
@@ -125,11 +133,13 @@ impl Turn {
             unread_texts: Vec::new(),
             joined: Vec::new(),
             joined_texts: Vec::new(),
+            consultations: Consultations::default(),
             end_reason: None,
             spent: Default::default(),
             model_calls: 0,
             tool_calls: 0,
             shape_attempts: 0,
+            has_open_question: false,
             has_tools: false,
             evaluation: EvaluationProgress::default(),
             has_delegated: false,
@@ -154,8 +164,9 @@ impl Turn {
     /// The result depends on the earlier events and on the arguments only.
     pub fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         self.apply(event, at);
+        let steps = self.consult_before_request(event, self.decide(event, at));
         // Last of all policies: whichever asked the model, its request must fit into the context window.
-        let steps = self.economize(self.decide(event, at));
+        let steps = self.economize(steps);
         self.apply_steps(&steps);
         steps
     }
@@ -171,6 +182,9 @@ impl Turn {
     /// Applies an event to the state. Runs in a replay, too, so it must not depend on a policy's judgement.
     fn apply(&mut self, event: &TurnEvent, at: Timestamp) {
         self.count_work(event, at);
+        if matches!(event, TurnEvent::ModelAnswered { .. } | TurnEvent::ModelFailed { .. }) {
+            self.has_open_question = false;
+        }
         match event {
             TurnEvent::Started {
                 context,
@@ -208,6 +222,7 @@ impl Turn {
             }
             TurnEvent::Halted => self.halted = true,
             TurnEvent::Compacted { kept } => self.apply_compacted(kept),
+            TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
             TurnEvent::Gathered { message, .. } => self.apply_gathered(message.as_ref()),
             TurnEvent::ModelFailed { overflow, .. } => {
                 if let Some(overflow) = overflow {
@@ -235,7 +250,12 @@ impl Turn {
             }
             (_, TurnEvent::Resumed { .. }) => self.resume(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
-            (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self.answered(purpose, response, at),
+            (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self
+                .consult_after_answer(purpose)
+                .unwrap_or_else(|| self.answered(purpose, response, at)),
+            (Phase::Consulting(about), TurnEvent::Consulted { decision, .. }) => self.consulted(about, decision, at),
+            // A late event of the work before: only a reason to end changes what the turn waits for.
+            (Phase::Consulting(_), _) if self.end_reason.is_none() => vec![],
             (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message, .. }) => {
                 // A request that was too long is worth one shorter attempt before the failure counts.
                 let shorter = self.shorter(purpose, *kind, message);
@@ -243,7 +263,7 @@ impl Turn {
             }
             (Phase::Parked(_), _) => self.call_or_park(at),
             (Phase::Calling(group), _) if self.is_running(group) => vec![],
-            (Phase::Accepted | Phase::Asking(_) | Phase::Calling(_), _) => self.after_calls(),
+            (Phase::Accepted | Phase::Asking(_) | Phase::Consulting(_) | Phase::Calling(_), _) => self.after_calls(),
         }
     }
 
@@ -252,15 +272,16 @@ impl Turn {
         for step in steps {
             match step {
                 TurnStep::AskModel(purpose) => {
-                    self.close_calls();
+                    self.close_calls(consult::not_run(purpose));
                     self.model_calls += 1;
                     // After an overflow the same question is asked again: its instruction is in the conversation.
                     if !self.repeats_question() {
                         self.apply_question(purpose);
                     }
                 }
+                TurnStep::Consult(about) => self.apply_consultation(about),
                 TurnStep::Compact(compaction) => {
-                    self.close_calls();
+                    self.close_calls(ending::NOT_RUN);
                     self.apply_compaction(compaction);
                 }
                 TurnStep::CallTools(group) => {
@@ -270,7 +291,7 @@ impl Turn {
                 TurnStep::AwaitApproval { until, .. } => self.phase = Phase::Parked(*until),
                 TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Gather(_) => {}
                 TurnStep::Finish { status, text } => {
-                    self.close_calls();
+                    self.close_calls(ending::NOT_RUN);
                     self.phase = Phase::Done {
                         status: status.clone(),
                         text: text.clone().unwrap_or_else(|| self.last_answer()),
@@ -280,13 +301,20 @@ impl Turn {
         }
     }
 
-    /// Adds the messages that joined, and the instruction of the purpose, to the conversation.
+    /// Adds the messages that joined, those of loop policies, and the instruction of the purpose, to the conversation.
     fn apply_question(&mut self, purpose: &Purpose) {
+        let is_open = std::mem::replace(&mut self.has_open_question, true);
+        if is_open && matches!(&self.phase, Phase::Asking(asked) if asked == purpose) {
+            // Asked again after a crash: what the model is to react to is in the conversation.
+            return;
+        }
         self.messages
             .extend(steer::messages(&mut self.unread_texts).map(Arc::new));
+        self.messages.extend(self.consultations.messages().map(Arc::new));
         // The instruction comes last: it is what the model must react to.
         self.messages.extend(answer::instruction(purpose).map(Arc::new));
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+        self.consultations.apply(purpose);
         let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
         self.evaluation.apply(purpose, answer, &self.finished);
         self.phase = Phase::Asking(purpose.clone());
@@ -305,6 +333,7 @@ impl Turn {
                 let ask = TurnStep::AskModel(purpose.clone());
                 self.pending_compaction().into_iter().chain([ask]).collect()
             }
+            Phase::Consulting(about) => vec![TurnStep::Consult(about.clone())],
             Phase::Calling(group) => {
                 let left = resume::unfinished(group, &self.calls);
                 if left.is_empty() || self.end_reason.is_some() {
@@ -348,7 +377,11 @@ impl Turn {
     fn apply_gathered(&mut self, message: Option<&ChatMessage>) {
         if let Some(message) = message {
             self.content_trust = self.content_trust.min(message.trust());
-            let last = self.messages.len().saturating_sub(1);
+            let last = match self.phase {
+                // The instruction comes with the question, once the loop policies have decided.
+                Phase::Consulting(_) => self.messages.len(),
+                _ => self.messages.len().saturating_sub(1),
+            };
             self.messages.insert(last, Arc::new(message.clone()));
         }
     }
@@ -361,12 +394,5 @@ impl Turn {
             self.worked += at.since(self.last_event_at);
         }
         self.last_event_at = at;
-    }
-
-    /// Returns the text of the model's last message; empty before its first one.
-    pub(crate) fn last_answer(&self) -> String {
-        let mut answers = self.messages.iter().rev();
-        let last = answers.find(|message| message.role == Role::Assistant);
-        last.map(|message| message.text().into_owned()).unwrap_or_default()
     }
 }

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatMessage, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar};
 use rockbot_core::context::{Trust, UntrustedSources};
-use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
-use rockbot_core::{Timestamp, TurnId};
+use rockbot_core::turn::{LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnStatus, TurnView};
+use rockbot_core::{CallContext, Timestamp, TurnId};
 
 use super::{Phase, Turn};
-use crate::turn::call::CallState;
+use crate::turn::call::{CallState, CallStatus};
 use crate::turn::event::TurnEvent;
 use crate::turn::policy::tasks::{self, TaskList};
 use crate::turn::policy::{approval, escalate, resume};
 use crate::turn::settings::PolicySnapshot;
-use crate::turn::step::Purpose;
+use crate::turn::step::{Consultation, Purpose};
 
 impl Turn {
     /// Returns the turn's id.
@@ -155,6 +155,32 @@ impl Turn {
         self.content_trust
     }
 
+    /// Returns the view for hooks of a turn that works in the context `cx`.
+    pub(crate) fn view(&self, cx: CallContext) -> TurnView {
+        TurnView::new(self.request.clone())
+            .with_context(cx)
+            .with_messages(self.messages.as_slice())
+            .with_calls(self.finished_calls())
+            .with_tasks(self.tasks.view())
+            .with_activity(self.model_calls, self.tool_calls, self.spent())
+            .with_budget(self.policy.budget, self.time_left())
+    }
+
+    /// Returns the point at which the loop policies are asked about `about`.
+    pub(crate) fn loop_point(&self, about: &Consultation) -> LoopPoint {
+        match (about, &self.consultations.response) {
+            (Consultation::AfterAnswer(_), Some(response)) => LoopPoint::AfterAnswer(response.clone()),
+            (Consultation::AfterResults, _) => {
+                let results = self.calls.iter().filter_map(|state| match &state.status {
+                    CallStatus::Finished(response) => Some(response.clone()),
+                    _ => None,
+                });
+                LoopPoint::AfterResults(results.collect())
+            }
+            _ => LoopPoint::BeforeRequest,
+        }
+    }
+
     /// Returns the turns of messages that joined this one.
     pub fn joined(&self) -> &[TurnId] {
         &self.joined
@@ -171,11 +197,19 @@ impl Turn {
     pub fn can_join_before(&self, event: &TurnEvent) -> bool {
         let ends = matches!(
             event,
-            TurnEvent::ModelFailed { .. } | TurnEvent::BudgetSpent(_) | TurnEvent::Cancelled(_)
+            TurnEvent::ModelFailed { .. }
+                | TurnEvent::BudgetSpent(_)
+                | TurnEvent::Cancelled(_)
+                | TurnEvent::Consulted {
+                    decision: LoopDecision::Answer(_) | LoopDecision::Fail(_),
+                    ..
+                }
         );
         let asks_again = match &self.phase {
-            Phase::Asking(purpose) => purpose.has_tools() && self.end_reason.is_none(),
-            Phase::Accepted | Phase::Calling(_) => self.end_reason.is_none(),
+            Phase::Asking(purpose) | Phase::Consulting(Consultation::AfterAnswer(purpose)) => {
+                purpose.has_tools() && self.end_reason.is_none()
+            }
+            Phase::Accepted | Phase::Calling(_) | Phase::Consulting(_) => self.end_reason.is_none(),
             Phase::Parked(_) | Phase::Done { .. } => false,
         };
         asks_again && !ends
@@ -208,7 +242,7 @@ impl Turn {
                 let text = approval::waiting_text(&asks);
                 (TurnStatus::Parked(asks), text)
             }
-            Phase::Accepted | Phase::Asking(_) | Phase::Calling(_) => return None,
+            Phase::Accepted | Phase::Asking(_) | Phase::Consulting(_) | Phase::Calling(_) => return None,
         };
         Some(self.ended_with(status, text))
     }
@@ -230,5 +264,12 @@ impl Turn {
     pub fn unreadable(id: TurnId) -> TurnOutcome {
         let status = TurnStatus::Failed(TurnFailure::UnknownVersion);
         TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)
+    }
+
+    /// Returns the text of the model's last message; empty before its first one.
+    pub(crate) fn last_answer(&self) -> String {
+        let mut answers = self.messages.iter().rev();
+        let last = answers.find(|message| message.role == Role::Assistant);
+        last.map(|message| message.text().into_owned()).unwrap_or_default()
     }
 }

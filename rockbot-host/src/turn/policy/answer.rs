@@ -4,7 +4,7 @@ use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, OutputSchema, 
 use rockbot_core::tool::ArgumentSchema;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 
-use super::AnswerFacts;
+use super::{AnswerFacts, consult};
 use crate::turn::{Purpose, TurnStep};
 
 /// Examines whether an answer is one at all, and has the requested shape.
@@ -58,6 +58,7 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
             "Give your answer again as JSON of the shape that was asked for, and nothing else. \
              The last one could not be used: {problem}."
         ),
+        Purpose::Policy { message } => return Some(consult::message(message.clone())),
         Purpose::Retry(nudge) => nudge.text().to_owned(),
         Purpose::Continue { reason } => format!(
             "Your answer does not complete the request: {reason} Go on: call the tools that are needed, and then give \

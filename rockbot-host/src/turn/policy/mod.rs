@@ -16,6 +16,7 @@
 //! | `follow_up` | the same, and its judge's verdict | `AskModel(AssessFollowUp)`, `AskModel(FollowUp)` | `evaluation` |
 //! | `evaluate` | the same, and its judge's verdict | `AskModel(Evaluate)`, `AskModel(Continue)` | `evaluation` |
 //! | `escalate` | every question with tools | `Escalated`: a higher tier | `tier` |
+//! | `consult` | every question, every answer, the results of its calls | `Consult`: the host program's own [`LoopPolicy`](rockbot_core::turn::LoopPolicy) | `hooks` |
 //! | `compact`, `elide`, `token_estimate` | every question, an overflow | `Compact` | `economy` |
 //! | `steer` | `UserSaid` | joined messages, before the next question | the request's `BusyPolicy` |
 //! | `tasks` | results of the task tools | the task list at the end of each request | `task_list` |
@@ -29,6 +30,7 @@ pub(super) mod answer;
 pub(super) mod approval;
 pub(super) mod budget;
 pub(super) mod compact;
+pub(super) mod consult;
 pub(super) mod elide;
 pub(super) mod ending;
 pub(super) mod escalate;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use rockbot_core::chat::{ChatMessage, ContentPart, ContextReason, Provenance, Role, ToolCall};
 use rockbot_core::tool::{ToolError, ToolErrorCode};
+use rockbot_core::turn::{TurnTask, TurnTaskStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -109,6 +110,19 @@ impl TaskList {
         };
         // The tool has returned the same error to the model already.
         drop(result);
+    }
+
+    /// Returns the tasks as hooks see them.
+    pub(in crate::turn) fn view(&self) -> Vec<TurnTask> {
+        let status = |status| match status {
+            TaskStatus::Pending => TurnTaskStatus::Pending,
+            TaskStatus::InProgress => TurnTaskStatus::InProgress,
+            TaskStatus::Completed => TurnTaskStatus::Completed,
+        };
+        let tasks = self.0.iter();
+        tasks
+            .map(|task| TurnTask::new(&*task.title, status(task.status)))
+            .collect()
     }
 
     /// Returns the list as the model reads it, one line for each task.

@@ -1,0 +1,15 @@
+//! Hooks: async functions of the host's own program that a turn asks at fixed points.
+//!
+//! | hook | asked about | may |
+//! |---|---|---|
+//! | [`LoopPolicy`] | each step of the loop | add a message, ask the model again, end the turn |
+//!
+//! All of them see the turn through a [`TurnView`], return an error instead of a decision when they cannot decide, and
+//! have a time limit. The journal keeps what they decided, so a turn that continues after a crash does not ask them
+//! again about what is decided.
+
+mod loop_policy;
+mod view;
+
+pub use loop_policy::{LoopDecision, LoopPoint, LoopPolicy, PolicyFn, policy_fn};
+pub use view::{TurnTask, TurnTaskStatus, TurnView};

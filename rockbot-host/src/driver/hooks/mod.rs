@@ -1,0 +1,64 @@
+//! Hooks: the async functions of the host's program that turns ask.
+//!
+//! This file has the hooks of a host, and the one way in which all of them run: isolated, under a time limit, until the
+//! turn is cancelled or the host stops. `policies.rs` asks the loop policies.
+
+mod policies;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::BoxError;
+use rockbot_core::turn::LoopPolicy;
+use tokio::time::Instant;
+
+use super::Drive;
+use crate::isolate::{Isolate, Isolated};
+use crate::turn::TurnEvent;
+
+/// The hooks of a host, each kind in the order in which they are asked.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    pub(crate) policies: Vec<Arc<dyn LoopPolicy>>,
+}
+
+/// The error of a hook that did not decide.
+#[derive(Debug, thiserror::Error)]
+enum HookError {
+    #[error("{0}")]
+    Failed(#[source] BoxError),
+    #[error("it panicked: {0}")]
+    Panicked(String),
+    #[error("it did not decide within {0:?}")]
+    TimedOut(Duration),
+}
+
+/// The end of a hook that was asked.
+enum HookEnd<T> {
+    Decided(Result<T, HookError>),
+    /// The turn was cancelled first.
+    Cancelled(TurnEvent),
+    /// The host stops. The step is in the journal, so a resume asks again.
+    Halted,
+}
+
+impl Drive<'_> {
+    /// Runs a hook to its end.
+    async fn run_hook<T>(&self, hook: impl Future<Output = Result<T, BoxError>> + Send) -> HookEnd<T> {
+        let limit = self.turn.policy().hooks.time_limit;
+        let running = Isolate::new(Box::pin(hook), Instant::now(), limit);
+        let (running, live) = (pin!(running), self.live);
+        tokio::select! {
+            // In order: a cancelled turn ends for good, so it must not be left to a resume.
+            biased;
+            () = live.cancellation().cancelled() => HookEnd::Cancelled(TurnEvent::Cancelled(live.cancel_reason())),
+            () = self.driver.halt.cancelled() => HookEnd::Halted,
+            ended = running => HookEnd::Decided(match ended {
+                Isolated::Done(decided) => decided.map_err(HookError::Failed),
+                Isolated::Panicked(message) => Err(HookError::Panicked(message)),
+                Isolated::TimedOut => Err(HookError::TimedOut(limit)),
+            }),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The step that asks the loop policies of the host's program.
+
+use rockbot_core::support::loggable;
+use rockbot_core::turn::{JournalError, LoopDecision, LoopPolicy, TurnProgress, TurnView};
+
+use super::{Drive, HookEnd, HookError};
+use crate::turn::{Consultation, TurnEvent};
+
+/// The result of asking several policies.
+#[derive(Default)]
+struct Consulted {
+    added: Vec<String>,
+    decision: LoopDecision,
+    by: Option<String>,
+    failed: Vec<String>,
+}
+
+impl Drive<'_> {
+    /// Asks the policies in order, until one decides something else than to continue or to add a message.
+    pub(in crate::driver) async fn consult(&mut self, about: &Consultation) -> Result<(), JournalError> {
+        // Write-ahead: what a policy may act upon is durable, above all an answer that was paid for.
+        self.flush().await?;
+        let point = self.turn.loop_point(about);
+        let cx = self.cx.clone().with_content_trust(self.turn.content_trust());
+        let view = self.turn.view(cx);
+        let (driver, mut all) = (self.driver, Consulted::default());
+        for policy in &driver.hooks.policies {
+            match self.run_hook(policy.decide(&point, &view)).await {
+                HookEnd::Decided(decided) => all.apply(&**policy, decided, &view),
+                HookEnd::Cancelled(event) => return self.feed(&event),
+                HookEnd::Halted => return Ok(()),
+            }
+            if all.decision != LoopDecision::Continue {
+                break;
+            }
+        }
+        let ends = matches!(all.decision, LoopDecision::Answer(_) | LoopDecision::Fail(_));
+        if ends && matches!(about, Consultation::AfterAnswer(_)) {
+            // The reader of a stream has seen an answer that is not the turn's.
+            self.live.progress().send(|| TurnProgress::Retract);
+        }
+        self.feed(&TurnEvent::Consulted {
+            added: all.added,
+            decision: all.decision,
+            by: all.by,
+            failed: all.failed,
+        })
+    }
+}
+
+impl Consulted {
+    fn apply(&mut self, policy: &dyn LoopPolicy, decided: Result<LoopDecision, HookError>, turn: &TurnView) {
+        let name = policy.name();
+        match decided {
+            Ok(LoopDecision::Continue) => {}
+            Ok(decision) => {
+                self.by = Some(name.to_owned());
+                match decision {
+                    LoopDecision::AddMessage(text) => self.added.push(text),
+                    decision => self.decision = decision,
+                }
+            }
+            Err(error) => {
+                let (turn, text) = (turn.request.turn_id(), error.to_string());
+                let error = loggable(&text);
+                tracing::warn!(%turn, policy = name, %error, "loop policy failed; the turn continues without it");
+                self.failed.push(format!("{name}: {error}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Hooks: async functions of the program that turns ask.
+
+use std::sync::Arc;
+
+use rockbot_core::turn::LoopPolicy;
+
+use super::AgentHostBuilder;
+
+/// Hooks: async functions of the program that turns ask, whose decisions the journal keeps.
+/// [`HookLimits`](crate::turn::HookLimits) are their limits.
+impl AgentHostBuilder {
+    /// Adds a policy of the loop: it is asked before each question to the model, after each answer, and after the
+    /// results of its calls, and may add a message, ask again, or end the turn. Policies are asked in the order in
+    /// which they are added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::{LoopDecision, LoopPoint, policy_fn};
+    /// use rockbot_host::AgentHost;
+    ///
+    /// let polite = policy_fn(|point, _turn| async move {
+    ///     Ok(match point {
+    ///         LoopPoint::AfterAnswer(answer) if !answer.text.contains("please") => {
+    ///             LoopDecision::ask_again("Say please.")
+    ///         }
+    ///         _ => LoopDecision::Continue,
+    ///     })
+    /// });
+    /// let model = ScriptedModel::new().says("Wait.").says("Wait, please.");
+    /// let host = AgentHost::in_memory().chat(model).loop_policy(polite).build()?;
+    /// assert_eq!(host.agent().ask("kitchen", "Is the tea ready?").await?.text, "Wait, please.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn loop_policy(mut self, policy: impl LoopPolicy) -> Self {
+        self.hooks.policies.push(Arc::new(policy));
+        self
+    }
+}

@@ -1,0 +1,43 @@
+//! Consultation: the points at which loop policies of the host's program are asked, and the meaning of their decisions.
+
+use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
+use rockbot_core::turn::{LoopDecision, TurnFailure, TurnStatus};
+
+use super::ending;
+use crate::turn::{Purpose, TurnStep};
+
+/// The result that the model reads for a call that a policy stopped.
+const NOT_RUN: &str = "not run: the host asks for another answer first.";
+
+/// Text of a turn that a policy ended without one.
+const ENDED: &str = "This request was ended by a policy of the agent.";
+
+/// Reports whether policies are asked about a question and its answer: not about a judge's, and not about the last
+/// answer that a reached limit forces, after which nothing is left to decide.
+pub(in crate::turn) fn is_point(purpose: &Purpose) -> bool {
+    !purpose.is_out_of_band() && !matches!(purpose, Purpose::Conclude(_))
+}
+
+/// Returns the result of a call that does not run because the model is asked for `purpose` instead.
+pub(in crate::turn) fn not_run(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Policy { .. } => NOT_RUN,
+        _ => ending::NOT_RUN,
+    }
+}
+
+/// Ends the turn if a policy decided so.
+pub(in crate::turn) fn end(decision: &LoopDecision) -> Option<TurnStep> {
+    let (status, text) = match decision {
+        LoopDecision::Answer(text) => (TurnStatus::Answered, text),
+        LoopDecision::Fail(text) => (TurnStatus::Failed(TurnFailure::Policy), text),
+        _ => return None,
+    };
+    let text = if text.trim().is_empty() { ENDED } else { text };
+    Some(TurnStep::finish_with(status, text))
+}
+
+/// Returns a policy's message for the model.
+pub(in crate::turn) fn message(text: String) -> ChatMessage {
+    ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::Policy)
+}

@@ -70,7 +70,7 @@ impl Terminal {
             }
             TurnProgress::Retract => self.begin("… the model starts over"),
             TurnProgress::ToolStarted { tool, arguments, .. } => self.begin(&format!("→ {tool} {}", cut(arguments))),
-            TurnProgress::ToolProgress { text } => self.begin(&format!("  {}", cut(text))),
+            TurnProgress::ToolProgress { tool, text, .. } => self.begin(&format!("  {tool}: {}", cut(text))),
             TurnProgress::ToolFinished {
                 tool,
                 is_error,

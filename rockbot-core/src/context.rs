@@ -382,11 +382,10 @@ impl CallContext {
         self.change(|scope| scope.trace = Some(traceparent.into()))
     }
 
-    /// Sets the listener that [`CallContext::progress`] reports to, such as the
-    /// [`ProgressSink`](crate::turn::ProgressSink) of a turn.
+    /// Sets the reporter that [`CallContext::progress`] returns, such as a turn's
+    /// [reporter of one call](crate::turn::ProgressSink::reporter_of).
     #[must_use]
-    pub fn with_progress(self, progress: impl Into<ProgressReporter>) -> Self {
-        let progress = progress.into();
+    pub fn with_progress(self, progress: ProgressReporter) -> Self {
         self.change(|scope| scope.progress = progress)
     }
 

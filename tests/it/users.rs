@@ -465,10 +465,19 @@ async fn reports_come_before_the_reply_and_programs_can_read_them() {
         assert_eq!(proxy.stray_replies(), 0, "nothing comes after the reply");
         let reports = reports.lock().unwrap();
         let words: Vec<_> = reports.iter().map(|report| report.content.as_str()).collect();
-        assert_eq!(words, ["Using look …", "I look."]);
+        assert_eq!(words, ["Using look …", "look: I look."]);
         let structured = reports[0].structured_data.clone().unwrap();
         let progress: TurnProgress = serde_json::from_value(structured).unwrap();
-        assert!(matches!(progress, TurnProgress::ToolStarted { tool, .. } if tool == "look"));
+        let TurnProgress::ToolStarted { call: started, .. } = progress else {
+            panic!("got {progress:?}")
+        };
+        let progress = serde_json::from_value(reports[1].structured_data.clone().unwrap()).unwrap();
+        let reported = TurnProgress::ToolProgress {
+            call: started,
+            tool: "look".into(),
+            text: "I look.".to_owned(),
+        };
+        assert_eq!(reported, progress);
         assert_eq!(reports[0].content_type.as_deref(), Some(AgentReply::PROGRESS));
     }
 }

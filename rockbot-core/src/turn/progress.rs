@@ -31,6 +31,12 @@ pub enum TurnProgress {
     },
     /// Report of a running tool.
     ToolProgress {
+        /// Id of the call. Empty in a report of a version that did not name it.
+        #[serde(default = "unnamed")]
+        call: CallId,
+        /// Name of the tool. Empty in a report of a version that did not name it.
+        #[serde(default = "unnamed")]
+        tool: ToolName,
         /// Text that the tool reports.
         text: String,
     },
@@ -55,38 +61,21 @@ pub enum TurnProgress {
 
 /// The receiver of a turn's reports. It is called from within the turn and must not block.
 ///
-/// The host sends it all events of the turn. Tools get its narrow side, the
-/// [`ProgressReporter`] in their [`CallContext`](crate::CallContext).
+/// The host sends it all events of the turn. Tools get its narrow side, the [`ProgressReporter`] in their
+/// [`CallContext`](crate::CallContext).
 #[derive(Clone, Default)]
 pub struct ProgressSink {
-    receiver: Option<Arc<dyn Receiver>>,
+    receiver: Option<Receiver>,
     without_deltas: bool,
 }
 
-/// A callback behind both sides of a sink. `Arc<dyn Receiver>` coerces to `Arc<dyn ProgressListener>` without allocating.
-trait Receiver: ProgressListener {
-    fn receive(&self, progress: TurnProgress);
-}
-
-struct Callback<F>(F);
-
-impl<F: Fn(TurnProgress) + Send + Sync + 'static> Receiver for Callback<F> {
-    fn receive(&self, progress: TurnProgress) {
-        (self.0)(progress);
-    }
-}
-
-impl<F: Fn(TurnProgress) + Send + Sync + 'static> ProgressListener for Callback<F> {
-    fn tool_progress(&self, text: String) {
-        self.receive(TurnProgress::ToolProgress { text });
-    }
-}
+type Receiver = Arc<dyn Fn(TurnProgress) + Send + Sync>;
 
 impl ProgressSink {
     /// Creates a sink that calls `receive` with each report.
     pub fn new(receive: impl Fn(TurnProgress) + Send + Sync + 'static) -> Self {
         Self {
-            receiver: Some(Arc::new(Callback(receive))),
+            receiver: Some(Arc::new(receive)),
             without_deltas: false,
         }
     }
@@ -117,20 +106,80 @@ impl ProgressSink {
     /// Sends a report. `progress` runs only if the sink has a receiver, so building a report costs nothing
     /// without one.
     pub fn send(&self, progress: impl FnOnce() -> TurnProgress) {
-        if let Some(receiver) = &self.receiver {
-            receiver.receive(progress());
+        if let Some(receive) = &self.receiver {
+            receive(progress());
         }
     }
-}
 
-impl From<ProgressSink> for ProgressReporter {
-    fn from(sink: ProgressSink) -> Self {
-        sink.receiver.map_or_else(Self::none, |receiver| Self::new(receiver))
+    /// Returns the side of the sink for one tool call. Its reports arrive as [`TurnProgress::ToolProgress`] of that
+    /// call, so a listener can tell calls apart that run at the same time.
+    ///
+    /// ```
+    /// # use std::sync::mpsc;
+    /// # use rockbot_core::turn::{ProgressSink, TurnProgress};
+    /// let (reports, received) = mpsc::channel();
+    /// let sink = ProgressSink::new(move |progress| drop(reports.send(progress)));
+    ///
+    /// sink.reporter_of(&"call-1".into(), &"index".into()).report("3 of 7 files done");
+    ///
+    /// let expected = TurnProgress::ToolProgress {
+    ///     call: "call-1".into(),
+    ///     tool: "index".into(),
+    ///     text: "3 of 7 files done".to_owned(),
+    /// };
+    /// assert_eq!(received.recv(), Ok(expected));
+    /// ```
+    pub fn reporter_of(&self, call: &CallId, tool: &ToolName) -> ProgressReporter {
+        let listener = |receiver: &Receiver| CallListener {
+            receiver: receiver.clone(),
+            call: call.clone(),
+            tool: tool.clone(),
+        };
+        let listener = self.receiver.as_ref().map(listener);
+        listener.map_or_else(ProgressReporter::none, |listener| ProgressReporter::new(Arc::new(listener)))
     }
 }
 
 impl fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ProgressSink").field(&self.is_open()).finish()
+    }
+}
+
+/// A listener that names the call of each report.
+struct CallListener {
+    receiver: Receiver,
+    call: CallId,
+    tool: ToolName,
+}
+
+impl ProgressListener for CallListener {
+    fn tool_progress(&self, text: String) {
+        (self.receiver)(TurnProgress::ToolProgress {
+            call: self.call.clone(),
+            tool: self.tool.clone(),
+            text,
+        });
+    }
+}
+
+/// Returns the empty id, for a report that lacks one.
+fn unnamed<T: for<'a> From<&'a str>>() -> T {
+    T::from("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TurnProgress;
+
+    #[test]
+    fn a_report_of_an_older_version_has_no_call() {
+        let report: TurnProgress = serde_json::from_str(r#"{"tool_progress":{"text":"half"}}"#).unwrap();
+        let expected = TurnProgress::ToolProgress {
+            call: "".into(),
+            tool: "".into(),
+            text: "half".to_owned(),
+        };
+        assert_eq!(report, expected);
     }
 }

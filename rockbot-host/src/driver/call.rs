@@ -155,6 +155,7 @@ impl Drive<'_> {
 
     /// Returns the context of one call: the turn's, and besides
     ///
+    /// - for a turn with a listener, the reporter that names this call;
     /// - for a mutating call, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
     /// - for a call about the turn's task list, that list;
     /// - for a group that changes something, the untrusted sources that the model has read;
@@ -168,6 +169,11 @@ impl Drive<'_> {
         let cx = match begin {
             Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
             None => self.cx.clone(),
+        };
+        let progress = self.live.progress();
+        let cx = match progress.is_open() {
+            true => cx.with_progress(progress.reporter_of(&call.call.id, &call.call.name)),
+            false => cx,
         };
         let cx = match self.turn.tasks_before(&call.call) {
             Some(tasks) => cx.with_extension(tasks),

@@ -222,8 +222,7 @@ fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         .with_origin(request.origin)
         .with_priority(request.priority)
         .with_trust(request.trust)
-        .with_cancellation(live.cancellation().clone())
-        .with_progress(live.progress().clone());
+        .with_cancellation(live.cancellation().clone());
     let cx = match &request.parent {
         Some((parent, depth)) => cx.with_parent(parent.clone(), *depth),
         None => cx,

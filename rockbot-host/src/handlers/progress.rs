@@ -69,7 +69,8 @@ async fn send(report: &AgentReply, cx: &MessageContext) -> Result<(), rockbot_co
 fn text_of(progress: &TurnProgress) -> Option<String> {
     match progress {
         TurnProgress::ToolStarted { tool, .. } => Some(format!("Using {tool} …")),
-        TurnProgress::ToolProgress { text } | TurnProgress::Note(text) => Some(text.clone()),
+        TurnProgress::ToolProgress { tool, text, .. } => Some(format!("{tool}: {text}")),
+        TurnProgress::Note(text) => Some(text.clone()),
         TurnProgress::ApprovalNeeded(request) => {
             let (tool, arguments) = (&request.tool, &request.arguments);
             Some(format!("May I call {tool} with {arguments}? I wait for your decision."))

@@ -24,6 +24,7 @@ use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
 use rockbot::agent::{SafeLinks, Stores};
 use rockbot::chat::{KeywordTierSelector, PriceTable};
 use rockbot::config::Config;
+use rockbot::layer::RateLimitLayer;
 use rockbot::prelude::*;
 use rockbot::store::InMemoryFeedbackStore;
 use terminal::Terminal;
@@ -73,6 +74,8 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
         .tool(take_note)
         .tool(read_notes)
         .guide(notes::guide())
+        // At most 60 messages a minute from all users together; the others wait, up to a minute.
+        .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))
         // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
         .answer_filter(SafeLinks::new())
         // A policy of the loop besides the host's own.

@@ -17,6 +17,7 @@
 //! * [`recall`]: sources of context for a message
 //! * [`embedding`]: vectors of texts, and the [`EmbeddingClient`](embedding::EmbeddingClient) that computes them
 //! * [`context`]: the [`CallContext`] that travels with every call
+//! * [`layer`]: a rate limit for any of the services that tower layers wrap
 //! * [`clock`] and [`rfc3339`]: wall-clock time
 //!
 //! # The kit for implementers
@@ -41,6 +42,7 @@ pub mod embedding;
 pub mod files;
 mod id;
 mod identity;
+pub mod layer;
 pub mod messaging;
 pub mod recall;
 pub mod rfc3339;

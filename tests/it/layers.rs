@@ -375,6 +375,70 @@ async fn functions_are_layers_in_the_order_in_which_they_were_added() {
     assert_eq!(notes.all(), ["turn", "chat", "inner", "look returned", "chat", "inner"]);
 }
 
+/// Sends half an answer as often as the test says and then breaks off; else answers.
+struct Breaking(std::sync::atomic::AtomicUsize);
+
+#[async_trait]
+impl ChatClient for Breaking {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let send = |text| call.deltas.iter().for_each(|deltas| deltas.send(ChatDelta::Text(text)));
+        send("Hel");
+        use std::sync::atomic::Ordering::Relaxed;
+        match self
+            .0
+            .fetch_update(Relaxed, Relaxed, |failures| failures.checked_sub(1))
+        {
+            Ok(_) => Err(ChatError::new(ChatErrorKind::CutStream, "the line is bad")),
+            Err(_) => {
+                send("lo.");
+                Ok(ChatResponse::text("Hello."))
+            }
+        }
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+#[tokio::test]
+async fn a_layer_that_asks_again_takes_back_what_was_streamed() {
+    let persistent = || {
+        chat_fn(|call, next| async move {
+            let again = next.clone();
+            match next.call(call.clone()).await {
+                Err(_) => again.call(call).await,
+                answer => answer,
+            }
+        })
+    };
+    let delta = |text: &str| TurnProgress::Delta(text.to_owned());
+    let hello = || [delta("Hel"), delta("lo.")];
+    let host = |breaking: usize| AgentHost::in_memory().chat(Breaking(breaking.into()));
+    let read = async |host: AgentHost| {
+        let mut reports = Vec::new();
+        let request = host.agent().request("s", "Hi!");
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = seen.clone();
+        let sink = rockbot_core::turn::ProgressSink::new(move |progress| sink.lock().unwrap().push(progress));
+        let outcome = host.turns().call(TurnCall::new(request, sink)).await.unwrap();
+        reports.append(&mut seen.lock().unwrap());
+        assert_eq!(reports.pop(), Some(TurnProgress::Final(outcome)));
+        reports
+    };
+
+    let layered = |breaking| host(breaking).chat_layer(persistent());
+    assert_eq!(read(layered(0).build().unwrap()).await, hello());
+    let once = [vec![delta("Hel"), TurnProgress::Retract], hello().to_vec()].concat();
+    assert_eq!(read(layered(1).build().unwrap()).await, once);
+    // Our own layer takes its pieces back by itself, and the host does not do it a second time.
+    let ours = host(1).chat_layer(persistent()).chat_layer(Retry::default());
+    assert_eq!(read(ours.build().unwrap()).await, once);
+    let twice = layered(3).chat_layer(persistent());
+    let three = [&once[..2], &once[..2], &once[..2], &hello()].concat();
+    assert_eq!(read(twice.build().unwrap()).await, three);
+}
+
 #[tokio::test]
 async fn the_error_of_a_function_keeps_its_type() {
     /// Closed on Sundays.

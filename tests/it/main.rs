@@ -36,6 +36,7 @@ mod nudges;
 mod parallel;
 mod pipeline;
 mod profile;
+mod rate_limit;
 mod recall;
 mod remote_tools;
 mod restart;

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use tower::timeout::error::Elapsed;
+
 use crate::BoxError;
+use crate::layer::RateLimitExceeded;
 
 /// The error of a model call.
 ///
@@ -217,14 +220,35 @@ impl std::error::Error for ChatError {
 }
 
 impl From<BoxError> for ChatError {
-    /// Converts the error of a layer: a boxed [`ChatError`] is unwrapped, anything else becomes
-    /// [`ChatErrorKind::Other`].
+    /// Converts the error of a layer. A boxed [`ChatError`] is unwrapped; any other error becomes the source of a new
+    /// one, whose kind is [`ChatErrorKind::TimedOut`] for tower's time-out layer, [`ChatErrorKind::Saturated`] for a
+    /// [`RateLimitExceeded`], and else [`ChatErrorKind::Other`].
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use rockbot_core::BoxError;
+    /// use rockbot_core::chat::{ChatError, ChatErrorKind};
+    ///
+    /// let disk_full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    /// let error = ChatError::from(BoxError::from(disk_full));
+    /// assert_eq!(error.kind(), ChatErrorKind::Other);
+    /// assert!(error.source().unwrap().is::<std::io::Error>());
+    /// ```
     fn from(error: BoxError) -> Self {
-        match error.downcast::<Self>() {
-            Ok(error) => *error,
-            Err(error) => {
-                Self::new(ChatErrorKind::Other, format!("a model call layer failed: {error}")).with_source(error)
+        let error = match error.downcast::<Self>() {
+            Ok(error) => return *error,
+            Err(error) => error,
+        };
+        let converted = match error.downcast_ref::<RateLimitExceeded>() {
+            Some(limit) => Self::new(ChatErrorKind::Saturated, limit.to_string())
+                .with_retry_after(limit.retry_after())
+                .with_retry_advice(true),
+            None if error.is::<Elapsed>() => {
+                let message = "the model took longer than a time-out layer allows";
+                Self::new(ChatErrorKind::TimedOut, message)
             }
-        }
+            None => Self::new(ChatErrorKind::Other, format!("a model call layer failed: {error}")),
+        };
+        converted.with_source(error)
     }
 }

@@ -19,6 +19,7 @@ mod spent;
 mod tier;
 mod tool_choice;
 mod usage;
+mod watched_deltas;
 
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
 pub use cost::{MicroUsd, Pricing};
@@ -35,3 +36,4 @@ pub use spent::Spent;
 pub use tier::{TierDecision, TierSelector, TurnSoFar};
 pub use tool_choice::ToolChoice;
 pub use usage::Usage;
+pub use watched_deltas::WatchedDeltas;

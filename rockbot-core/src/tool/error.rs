@@ -5,8 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use tower::timeout::error::Elapsed;
+
 use super::Effect;
 use crate::BoxError;
+use crate::layer::RateLimitExceeded;
 
 /// The kind of a tool failure.
 ///
@@ -151,6 +154,29 @@ impl ToolError {
     pub fn outcome_unknown(what: impl fmt::Display) -> Self {
         let message = format!("{what}; it may or may not have taken effect, so check before you try it again");
         Self::new(ToolErrorCode::OutcomeUnknown, message)
+    }
+
+    /// Converts the error of a layer around a call with `effect`. A boxed `ToolError` is unwrapped; any other error
+    /// becomes the source of a new one: after tower's time-out layer the call [took too long](ToolError::too_long), a
+    /// [`RateLimitExceeded`] is [`ToolErrorCode::Denied`], and anything else [`ToolErrorCode::ExecutionFailed`].
+    ///
+    /// ```
+    /// use rockbot_core::BoxError;
+    /// use rockbot_core::tool::{Effect, ToolError, ToolErrorCode};
+    ///
+    /// let closed = ToolError::new(ToolErrorCode::Denied, "the shop is closed: call it on Monday");
+    /// let error = ToolError::from_layer(BoxError::from(closed), Effect::Mutating);
+    /// assert_eq!(error.code(), ToolErrorCode::Denied);
+    /// ```
+    pub fn from_layer(error: BoxError, effect: Effect) -> Self {
+        if let Some(limit) = error.downcast_ref::<RateLimitExceeded>() {
+            let denied = Self::new(ToolErrorCode::Denied, limit.to_string());
+            return denied.with_retryable(true).with_source(error);
+        }
+        if error.is::<Elapsed>() {
+            return Self::too_long("the tool exceeded its time limit", effect).with_source(error);
+        }
+        Self::from(error)
     }
 
     /// Sets whether the same call may succeed a little later. By default only a time-out may.

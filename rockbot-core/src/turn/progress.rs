@@ -136,7 +136,9 @@ impl ProgressSink {
             tool: tool.clone(),
         };
         let listener = self.receiver.as_ref().map(listener);
-        listener.map_or_else(ProgressReporter::none, |listener| ProgressReporter::new(Arc::new(listener)))
+        listener.map_or_else(ProgressReporter::none, |listener| {
+            ProgressReporter::new(Arc::new(listener))
+        })
     }
 }
 

@@ -14,9 +14,11 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, TryFutureExt};
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, WatchedDeltas,
+};
 
 pub(crate) use background_client::{BackgroundClient, BackgroundHost};
 
@@ -45,6 +47,8 @@ impl GuardedChat {
     /// Creates the guarded access to `client` through `layers`.
     pub(crate) fn new(client: Arc<dyn ChatClient>, layers: Layers<ChatCall, ChatResponse>) -> Self {
         let stack = layers.around(&Arc::new(client.clone()), |client, call: ChatCall| async move {
+            // A layer may attempt a call again, and the reader must not see the text of both attempts.
+            WatchedDeltas::reset_earlier(&call);
             client.chat(call).await.map_err(BoxError::from)
         });
         Self {
@@ -99,11 +103,12 @@ impl GuardedChat {
     }
 
     /// Calls the stack or the client, and catches panics.
-    async fn isolated(&self, request: ChatCall) -> Result<ChatResponse, ChatError> {
+    async fn isolated(&self, mut request: ChatCall) -> Result<ChatResponse, ChatError> {
         let answer = match &self.stack {
             None => AssertUnwindSafe(self.client.chat(request)).catch_unwind().await,
             Some(stack) => {
-                AssertUnwindSafe(call(stack, request).map(|answer| answer.map_err(layer_error)))
+                WatchedDeltas::attach(&mut request);
+                AssertUnwindSafe(call(stack, request).map_err(ChatError::from))
                     .catch_unwind()
                     .await
             }
@@ -115,16 +120,4 @@ impl GuardedChat {
             ))
         })
     }
-}
-
-/// Converts the error of a layer. That of tower's time-out layer becomes a time-out, which retry policies know.
-fn layer_error(error: BoxError) -> ChatError {
-    if error.is::<tower::timeout::error::Elapsed>() {
-        return ChatError::new(
-            ChatErrorKind::TimedOut,
-            "the model took longer than a time-out layer allows",
-        )
-        .with_source(error);
-    }
-    ChatError::from(error)
 }

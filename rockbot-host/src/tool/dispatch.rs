@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::tool::{
-    Effect, Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
+    Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
 };
 use rockbot_core::{BoxError, CallContext};
 use tokio::time::Instant;
@@ -148,7 +148,7 @@ impl ToolDispatcher {
         // A layer is the user's code, as a tool is: its panic is a response.
         let error = match AssertUnwindSafe(call(stack, invocation)).catch_unwind().await {
             Ok(Ok(response)) => return response,
-            Ok(Err(error)) => layer_error(error, effect),
+            Ok(Err(error)) => ToolError::from_layer(error, effect),
             Err(panic) => panicked(&request.tool_name, &panic_message(&*panic)),
         };
         request.fail(&error)
@@ -172,12 +172,4 @@ impl ToolDispatcher {
             Isolated::TimedOut | Isolated::Panicked(_) => Recovery::Unknown,
         }
     }
-}
-
-/// Converts a layer's error to what the model reads. The error of tower's own time-out layer is a time-out.
-fn layer_error(error: BoxError, effect: Effect) -> ToolError {
-    if error.is::<tower::timeout::error::Elapsed>() {
-        return ToolError::too_long("the tool exceeded its time limit", effect).with_source(error);
-    }
-    ToolError::from(error)
 }

@@ -4,13 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier, WatchedDeltas};
 use rockbot_core::support::loggable;
 use tokio::time::Instant;
 
 use super::circuit_breaker::{BreakerState, CircuitBreaker, is_of_the_model};
 use super::layer::{GatewayLayer, layer_of};
-use crate::retry::WatchedDeltas;
 
 /// A layer that asks other models, in order, when the first one fails in a way that another model may not.
 ///

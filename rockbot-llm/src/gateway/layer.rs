@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, WatchedDeltas};
 use tower::{Service, ServiceExt};
 
 /// A layer around model calls: the short way to write a tower layer for them.
@@ -133,9 +133,10 @@ impl<S> ChatClient for ServiceClient<S>
 where
     S: Service<ChatCall, Response = ChatResponse, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
 {
-    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+    async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
+        WatchedDeltas::attach(&mut call);
         let answer = self.service.clone().oneshot(call).await;
-        answer.map_err(|error| chat_error(error.into()))
+        answer.map_err(|error| ChatError::from(error.into()))
     }
 
     fn describe(&self, tier: ModelTier) -> ModelInfo {
@@ -143,18 +144,6 @@ where
             Some(client) => client.describe(tier),
             None => ModelInfo::unknown(),
         }
-    }
-}
-
-/// Converts the error of a tower layer; that of tower's time-out layer becomes a time-out.
-fn chat_error(error: BoxError) -> ChatError {
-    match error.is::<tower::timeout::error::Elapsed>() {
-        true => ChatError::new(
-            ChatErrorKind::TimedOut,
-            "the model took longer than a time-out layer allows",
-        )
-        .with_source(error),
-        false => ChatError::from(error),
     }
 }
 
@@ -172,6 +161,8 @@ impl Service<ChatCall> for ChatService {
     }
 
     fn call(&mut self, call: ChatCall) -> Self::Future {
+        // A layer may attempt a call again, and the reader must not see the text of both attempts.
+        WatchedDeltas::reset_earlier(&call);
         let client = self.0.clone();
         Box::pin(async move { client.chat(call).await.map_err(BoxError::from) })
     }

@@ -3,17 +3,13 @@
 //! Both the [`Retry`](crate::Retry) layer of a gateway and the wire clients use it. A call that a retry layer attempts
 //! carries a [mark](Retried), and whatever is further in attempts it once, so attempts never multiply.
 
-mod deltas;
-
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatError, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatError, ChatResponse, WatchedDeltas};
 use rockbot_core::support::loggable;
 use tokio::time::{Instant, sleep};
-
-pub(crate) use self::deltas::WatchedDeltas;
 
 /// The policy of retries: how many attempts a call gets, and how long it waits between them.
 ///

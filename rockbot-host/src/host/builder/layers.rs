@@ -145,6 +145,7 @@ impl AgentHostBuilder {
     /// use rockbot_core::testing::ScriptedModel;
     /// use rockbot_core::tool::{ToolInvokeResponse, tool};
     /// use rockbot_host::AgentHost;
+    /// use tower::limit::ConcurrencyLimitLayer;
     /// use tower::util::MapResponseLayer;
     ///
     /// /// Shows the account.
@@ -155,6 +156,7 @@ impl AgentHostBuilder {
     /// let host = AgentHost::in_memory()
     ///     .chat(model.clone())
     ///     .tool(tool("account", |_: Account| async { "balance 10, PIN 1234" }).pure())
+    ///     .tool_layer(ConcurrencyLimitLayer::new(4))
     ///     .tool_layer(MapResponseLayer::new(|mut response: ToolInvokeResponse| {
     ///         response.content = response.content.replace("1234", "****");
     ///         response
@@ -233,8 +235,11 @@ impl AgentHostBuilder {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use std::time::Duration;
+    /// use rockbot_core::layer::RateLimitLayer;
     /// use rockbot_core::testing::ScriptedModel;
     /// use rockbot_host::{AgentHost, TurnCall};
+    /// use tower::timeout::TimeoutLayer;
     /// use tower::util::MapRequestLayer;
     ///
     /// let appends = |suffix: &'static str| {
@@ -244,7 +249,15 @@ impl AgentHostBuilder {
     ///     })
     /// };
     /// let model = ScriptedModel::new().says("Hello.");
-    /// let host = AgentHost::in_memory().chat(model.clone()).turn_layer(appends(" first")).turn_layer(appends(" second")).build()?;
+    /// let host = AgentHost::in_memory()
+    ///     .chat(model.clone())
+    ///     // At most 10 turns begin in a minute; the others wait …
+    ///     .turn_layer(RateLimitLayer::new(10, Duration::from_secs(60)))
+    ///     // … and each lasts at most five minutes, not counting that wait.
+    ///     .turn_layer(TimeoutLayer::new(Duration::from_secs(300)))
+    ///     .turn_layer(appends(" first"))
+    ///     .turn_layer(appends(" second"))
+    ///     .build()?;
     ///
     /// host.agent().ask("session", "Hi!").await?;
     /// assert_eq!(model.requests()[0].messages[1].text(), "Hi! first second");

@@ -148,11 +148,7 @@ fn build(bus: &InProcessBus) -> Result<AgentHost, BoxError> {
 
 /// Returns an error answer, which the client receives as a typed error.
 fn no_books_in(currency: &str) -> ErrorReply {
-    ErrorReply {
-        code: "unknown_currency".to_owned(),
-        message: format!("there are no books in {currency}"),
-        is_retryable: false,
-    }
+    ErrorReply::new("unknown_currency", format!("there are no books in {currency}"))
 }
 
 /// Publishes a message as the customer Ada does.

@@ -81,11 +81,11 @@ pub async fn ask(client: &OpenAiChat) -> usize {
             hears.fetch_add(text.len(), Ordering::Relaxed);
         }
     });
-    let call = ChatCall {
-        request: ChatRequest::new([ChatMessage::user("Count.")]).into(),
-        deltas: Some(deltas),
-        cx: CallContext::new("bench"),
-    };
+    let call = ChatCall::new(
+        ChatRequest::new([ChatMessage::user("Count.")]),
+        CallContext::new("bench"),
+    )
+    .with_deltas(deltas);
     let answer = client.chat(call).await.expect("an answer");
     assert_eq!(
         heard.load(Ordering::Relaxed),

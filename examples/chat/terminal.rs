@@ -140,6 +140,7 @@ pub(crate) fn costs(spent: &Spent) -> String {
         output,
         cached,
         reasoning,
+        ..
     } = spent.usage;
     let part = |count: u64, name: &str| {
         if count == 0 {

@@ -87,11 +87,7 @@ fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
 async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
     let request = ChatRequest::new([ChatMessage::user("Say hello.")])
         .with_settings(ModelSettings::new().with_max_output_tokens(16));
-    let call = ChatCall {
-        request: request.into(),
-        deltas: None,
-        cx: CallContext::new("evaluate"),
-    };
+    let call = ChatCall::new(request, CallContext::new("evaluate"));
     let answer = model.chat(call).await?;
     Ok(match answer.model.as_deref() {
         Some("offline") => "offline, which is not an LLM: its figures say nothing about one".to_owned(),

@@ -75,13 +75,7 @@ impl Terminal {
         let Some(message_id) = self.answered.clone() else {
             return self.note("there is no reply yet");
         };
-        let feedback = UserFeedback {
-            session_id: SESSION.into(),
-            message_id,
-            is_positive,
-            user_id: String::new(),
-            agent_name: None,
-        };
+        let feedback = UserFeedback::new(SESSION, message_id, is_positive);
         match self.proxy.feedback(&feedback).await {
             Ok(()) => self.note("thank you"),
             Err(error) => self.note(&format!("that did not reach the agent: {error}")),

@@ -69,6 +69,7 @@ pub struct UntrustedSources(pub Arc<[Arc<str>]>);
 
 /// The approval of one exact tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Grant {
     /// The id of the approved call.
     pub call: CallId,
@@ -78,6 +79,14 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// Creates the approval of the call `call` with the arguments of `args_hash`, a [`Grant::args_hash`].
+    pub fn new(call: impl Into<CallId>, args_hash: Digest) -> Self {
+        Self {
+            call: call.into(),
+            args_hash,
+        }
+    }
+
     /// Returns the digest that binds a grant to a tool and its exact arguments.
     pub fn args_hash(tool: &str, arguments: &str) -> Digest {
         Digest::of([tool, arguments])

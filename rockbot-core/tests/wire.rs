@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelSettings, ModelTier, OutputSchema, Spent, Usage};
-use rockbot_core::context::{Grant, Origin, Priority, Trust};
+use rockbot_core::context::{Origin, Priority, Trust};
 use rockbot_core::messaging::Message;
 use rockbot_core::tool::{
     Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolHints, ToolInvokeRequest, ToolInvokeResponse,
@@ -141,13 +141,9 @@ fn tool_error_codes() {
 fn tool_registration() {
     let mut registration = ToolRegistration::new("book", "Books a table.", json!({"type": "object"}));
     registration.effect = Effect::Idempotent;
-    registration.hints = ToolHints {
-        needs_approval: true,
-        time_limit: Some(Duration::from_millis(1_500)),
-        max_concurrency: None,
-        keeps_results_whole: false,
-        delegates: false,
-    };
+    registration.hints = ToolHints::default()
+        .with_needs_approval(true)
+        .with_time_limit(Duration::from_millis(1_500));
     check(
         &registration,
         &json!({
@@ -162,10 +158,7 @@ fn tool_registration() {
             },
         }),
     );
-    let delegating = ToolHints {
-        delegates: true,
-        ..ToolHints::default()
-    };
+    let delegating = ToolHints::default().with_delegates(true);
     let json = json!({
         "needsApproval": false, "timeLimit": null, "maxConcurrency": null, "keepsResultsWhole": false, "delegates": true,
     });
@@ -202,10 +195,7 @@ fn turn_request_with_everything() {
         tier: Some(ModelTier::High),
         busy: BusyPolicy::Supersede,
         budget: Some(Budget::default()),
-        output: Some(OutputSchema {
-            name: "Answer".to_owned(),
-            schema: json!(true),
-        }),
+        output: Some(OutputSchema::new("Answer", json!(true))),
         model_settings: ModelSettings::new().with_temperature(0.5).shared(),
         parent: Some(("turn-0".into(), 1)),
         trace: Some("00-1-2-01".to_owned()),
@@ -278,13 +268,7 @@ fn turn_identity() {
 }
 
 fn approval_request() -> ApprovalRequest {
-    ApprovalRequest {
-        turn: "turn-1".into(),
-        call: "call_1".into(),
-        tool: "book".into(),
-        arguments: r#"{"day":1}"#.to_owned(),
-        args_hash: Grant::args_hash("book", r#"{"day":1}"#),
-    }
+    ApprovalRequest::new("turn-1", "call_1", "book", r#"{"day":1}"#)
 }
 
 const ARGS_HASH: &str = "70b172aa09a2f1e3a3060a7d3f4307268ada6f17c85dad1fcd70cbaa1c068ff5";
@@ -308,34 +292,16 @@ fn approval() {
 
 #[test]
 fn turn_outcome() {
-    let spent = Spent {
-        calls: 2,
-        usage: Usage {
-            input: 10,
-            output: 5,
-            ..Usage::default()
-        },
-        cost: MicroUsd(1_200),
-        unpriced: 1,
-    };
-    let outcome = TurnOutcome {
-        turn: "turn-1".into(),
-        status: TurnStatus::Answered,
-        text: "Done.".to_owned(),
-        usage: Usage {
-            input: 10,
-            output: 5,
-            cached: 4,
-            reasoning: 0,
-        },
-        model_calls: 2,
-        tiers: [(ModelTier::Low, spent)].into(),
-        calls: vec![FinishedCall {
-            call: "call_1".into(),
-            tool: "book".into(),
-            is_error: false,
-        }],
-    };
+    let spent = Spent::default()
+        .with_calls(2)
+        .with_usage(Usage::new(10, 5))
+        .with_cost(MicroUsd(1_200))
+        .with_unpriced(1);
+    let mut outcome = TurnOutcome::new("turn-1".into(), TurnStatus::Answered, "Done.");
+    outcome.usage = Usage::new(10, 5).with_cached(4);
+    outcome.model_calls = 2;
+    outcome.tiers = [(ModelTier::Low, spent)].into();
+    outcome.calls = vec![FinishedCall::new("call_1", "book", false)];
     let json = json!({
         "turn": "turn-1",
         "status": "answered",

@@ -28,7 +28,7 @@
 //! let model = ChatTiers::from_env_or_offline()?;
 //! let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
 //! let answer = model
-//!     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })
+//!     .chat(ChatCall::new(request, CallContext::new("session")))
 //!     .await?;
 //! println!("{}", answer.text);
 //! # Ok(())

@@ -24,7 +24,7 @@ use thiserror::Error;
 ///
 /// let prices = PriceTable::default()
 ///     .with(PriceTable::from_json(r#"{"models": {"our-model": {"input": 1, "cached": 0.1, "output": 4.5}}}"#)?);
-/// let usage = Usage { input: 1000, cached: 800, output: 100, ..Usage::default() };
+/// let usage = Usage::new(1000, 100).with_cached(800);
 /// // 200 x $1 + 800 x $0.10 + 100 x $4.50, per million
 /// assert_eq!(prices.cost_of("vendor/our-model-2026-01-01", usage), Some(MicroUsd(730)));
 /// assert_eq!(prices.cost_of("unknown", usage), None);
@@ -258,12 +258,7 @@ mod tests {
         let json = r#"{"models":{"m":{"input":0.05,"cached":0.005,"output":0.4}}}"#;
         let prices = PriceTable::from_json(json).unwrap();
         let cost = |input, cached, output| {
-            let usage = Usage {
-                input,
-                cached,
-                output,
-                reasoning: 0,
-            };
+            let usage = Usage::new(input, output).with_cached(cached);
             prices.cost_of("m", usage).unwrap().0
         };
         assert_eq!(cost(0, 0, 0), 0);

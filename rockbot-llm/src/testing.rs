@@ -55,11 +55,7 @@ impl tracing::Subscriber for Log {
 
 /// Returns a call of a user that is not streamed.
 pub(crate) fn call() -> ChatCall {
-    ChatCall {
-        request: ChatRequest::new([ChatMessage::user("hi")]).into(),
-        deltas: None,
-        cx: CallContext::new("s"),
-    }
+    ChatCall::new(ChatRequest::new([ChatMessage::user("hi")]), CallContext::new("s"))
 }
 
 /// Returns a call for `tier` with `priority`.
@@ -68,11 +64,7 @@ pub(crate) fn call_of(tier: ModelTier, priority: Priority) -> ChatCall {
         tier: Some(tier),
         ..ChatRequest::default()
     };
-    ChatCall {
-        request: request.into(),
-        deltas: None,
-        cx: CallContext::new("s").with_priority(priority),
-    }
+    ChatCall::new(request, CallContext::new("s").with_priority(priority))
 }
 
 /// Returns a call that is streamed, and a function that returns its deltas so far: words, or `reset`.
@@ -87,10 +79,7 @@ pub(crate) fn streamed() -> (ChatCall, impl Fn() -> Vec<String>) {
             });
         }
     });
-    let call = ChatCall {
-        deltas: Some(sink),
-        ..call()
-    };
+    let call = call().with_deltas(sink);
     (call, move || seen.lock().unwrap().clone())
 }
 

@@ -208,11 +208,7 @@ mod tests {
             tier,
             ..ChatRequest::new([ChatMessage::user("hi")])
         };
-        ChatCall {
-            request: request.into(),
-            deltas: None,
-            cx: CallContext::new("s"),
-        }
+        ChatCall::new(request, CallContext::new("s"))
     }
 
     /// Returns who answers calls without a tier, of Low, of Balanced and of High.

@@ -59,11 +59,7 @@ async fn ask(client: &OpenAiChat, request: &ChatRequest, is_streamed: bool) -> (
             sink.lock().unwrap().push_str(text);
         }
     });
-    let call = ChatCall {
-        request: Arc::new(request.clone()),
-        deltas: is_streamed.then_some(deltas),
-        cx: CallContext::new("live"),
-    };
+    let call = ChatCall::new(request.clone(), CallContext::new("live")).with_deltas(is_streamed.then_some(deltas));
     let answer = client.chat(call).await.unwrap();
     let text = streamed.lock().unwrap().clone();
     (answer, text)
@@ -111,11 +107,7 @@ async fn a_tool_is_called_and_its_result_accepted() {
 #[tokio::test]
 async fn a_request_beyond_the_context_window_is_told_apart() {
     let Some(client) = client() else { return };
-    let call = ChatCall {
-        request: Arc::new(question(&"word ".repeat(40_000))),
-        deltas: None,
-        cx: CallContext::new("live"),
-    };
+    let call = ChatCall::new(question(&"word ".repeat(40_000)), CallContext::new("live"));
     let error = client.chat(call).await.unwrap_err();
     assert_eq!(error.kind(), ChatErrorKind::ContextOverflow, "{error}");
 }

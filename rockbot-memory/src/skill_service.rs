@@ -93,12 +93,7 @@ impl SkillService {
         let noted = self
             .update(cx.principal(), name, |skill| skill.last_used_at = Some(now))
             .await;
-        let usage = SkillUsage {
-            id,
-            skill_name: name.clone(),
-            session_id: cx.session().clone(),
-            timestamp: now,
-        };
+        let usage = SkillUsage::new(id, name.clone(), cx.session().clone(), now);
         let appended = match &self.usage {
             Some(store) => store.append(cx.principal(), usage).await,
             None => Ok(()),

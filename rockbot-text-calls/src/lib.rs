@@ -36,7 +36,7 @@
 //! use serde_json::json;
 //!
 //! let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-//! let weather = OfferedTool { name: "get_weather", description: "Returns the weather.", parameters: &schema };
+//! let weather = OfferedTool::new("get_weather", "Returns the weather.", &schema);
 //! let system_prompt = instructions([weather]);
 //! assert!(system_prompt.contains("### get_weather"));
 //!

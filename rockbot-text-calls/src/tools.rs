@@ -15,6 +15,7 @@ const MAX_NAME_LEN: usize = 64;
 
 /// A tool that a model was offered.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct OfferedTool<'a> {
     /// The name by which the model calls it.
     pub name: &'a str,
@@ -22,6 +23,17 @@ pub struct OfferedTool<'a> {
     pub description: &'a str,
     /// The JSON Schema of its arguments.
     pub parameters: &'a Value,
+}
+
+impl<'a> OfferedTool<'a> {
+    /// Creates the description of a tool whose arguments match the JSON Schema `parameters`.
+    pub fn new(name: &'a str, description: &'a str, parameters: &'a Value) -> Self {
+        Self {
+            name,
+            description,
+            parameters,
+        }
+    }
 }
 
 /// A place in the answer where a call stands: the call, or its flaw.

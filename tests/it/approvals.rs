@@ -77,21 +77,14 @@ async fn a_decision_about_anything_else_is_refused_and_changes_nothing() {
     let host = host.build().unwrap();
     let (parked, asks) = park(host.agent()).await;
     let right = asks[0].approve();
-    let others = [
-        Approval {
-            args_hash: Digest::of(["pay", r#"{"n":8}"#]),
-            ..right.clone()
-        },
-        Approval {
-            call: "call_2".into(),
-            ..right.clone()
-        },
-        Approval {
-            turn: "another".into(),
-            ..right.clone()
-        },
+    let changes: [fn(&mut Approval); 3] = [
+        |approval| approval.args_hash = Digest::of(["pay", r#"{"n":8}"#]),
+        |approval| approval.call = "call_2".into(),
+        |approval| approval.turn = "another".into(),
     ];
-    for other in others {
+    for change in changes {
+        let mut other = right.clone();
+        change(&mut other);
         let refused = host.agent().decide(other).await;
         assert!(
             matches!(refused, Err(TurnError::NoSuchApproval { .. })),

@@ -38,11 +38,7 @@ fn limits() -> [Limited; 4] {
             .calls_all([("look", json!({})), ("look", json!({}))])
     };
     let dear = || {
-        let usage = Usage {
-            input: 90,
-            output: 10,
-            ..Usage::default()
-        };
+        let usage = Usage::new(90, 10);
         ScriptedModel::new().calls("look", json!({})).with_usage(usage)
     };
     let costly = || {

@@ -21,12 +21,7 @@ fn open(folder: &Path) -> FileConversationLog {
 }
 
 fn said(content: &str) -> LogEntry {
-    LogEntry {
-        session_id: "s".into(),
-        role: Role::User,
-        content: content.to_owned(),
-        timestamp: Timestamp::from_millis(1_767_225_600_000),
-    }
+    LogEntry::new("s", Role::User, content, Timestamp::from_millis(1_767_225_600_000))
 }
 
 async fn append(log: &FileConversationLog, contents: &[&str]) {

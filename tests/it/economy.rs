@@ -31,8 +31,7 @@ fn host(model: &ScriptedModel) -> AgentHostBuilder {
 }
 
 fn overflow(limit: Option<u64>) -> ChatError {
-    ChatError::new(ChatErrorKind::ContextOverflow, "the request is too long")
-        .with_overflow(Overflow { limit, asked: None })
+    ChatError::new(ChatErrorKind::ContextOverflow, "the request is too long").with_overflow(Overflow::new(limit, None))
 }
 
 /// Returns the first tool result as the model reads it in the last request.

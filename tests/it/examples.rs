@@ -47,10 +47,7 @@ async fn call(root: &Path, tool: &str, arguments: serde_json::Value) -> ToolInvo
         arguments: arguments.as_str().into(),
         session_id: "s".into(),
     };
-    let grant = rockbot_core::context::Grant {
-        call: "1".into(),
-        args_hash: rockbot_core::context::Grant::args_hash(tool, &arguments),
-    };
+    let grant = rockbot_core::context::Grant::new("1", rockbot_core::context::Grant::args_hash(tool, &arguments));
     dispatcher
         .call(request, &CallContext::new("s").with_grants([grant]))
         .await

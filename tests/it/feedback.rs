@@ -19,14 +19,11 @@ fn me() -> Principal {
 }
 
 fn entry(session: &str, id: &str) -> FeedbackEntry {
-    FeedbackEntry {
-        id: id.to_owned(),
-        session_id: session.into(),
-        signal_type: FeedbackSignal::ToolFailure,
-        summary: "it failed".to_owned(),
-        detail: None,
-        timestamp: Timestamp::from_millis(1_767_225_600_000),
-    }
+    entry_at(Timestamp::from_millis(1_767_225_600_000), session, id)
+}
+
+fn entry_at(timestamp: Timestamp, session: &str, id: &str) -> FeedbackEntry {
+    FeedbackEntry::new(id, session, FeedbackSignal::ToolFailure, "it failed", timestamp)
 }
 
 fn earlier(now: Timestamp, hours: u64) -> Timestamp {
@@ -197,10 +194,7 @@ async fn old_entries_are_purged_and_edited_ones_stay() {
     let folder = tempfile::tempdir().unwrap();
     let (new, now) = (entry("s", "new"), entry("s", "new").timestamp);
     let long_ago = earlier(now, 48);
-    let old = FeedbackEntry {
-        timestamp: long_ago,
-        ..entry("s", "old")
-    };
+    let old = entry_at(long_ago, "s", "old");
     let [new, old] = [new, old].map(|entry| serde_json::to_string(&entry).unwrap());
     let overlong = format!("{old}\n{}\n", "x".repeat(2 << 20));
     let mixed = format!("{old}\r\n# mine\n{new}\n{{\"id\":");
@@ -241,10 +235,7 @@ async fn no_append_is_lost_while_what_is_old_goes() {
         tokio::spawn(async move {
             for at in 0..200 {
                 for (id, timestamp) in [("old".to_owned(), earlier(now, 2)), (format!("{task}-{at}"), now)] {
-                    let entry = FeedbackEntry {
-                        timestamp,
-                        ..entry(&format!("s{}", at % 3), &id)
-                    };
+                    let entry = entry_at(timestamp, &format!("s{}", at % 3), &id);
                     store.append(&me(), entry).await.unwrap();
                 }
             }
@@ -273,10 +264,7 @@ async fn child() {
     let now = SystemClock.now();
     for at in 0.. {
         let id = format!("{round}-{at}");
-        let entry = |id: &str, timestamp| FeedbackEntry {
-            timestamp,
-            ..entry(&format!("s{}", at % 3), id)
-        };
+        let entry = |id: &str, timestamp| entry_at(timestamp, &format!("s{}", at % 3), id);
         store.append(&me(), entry(&id, now)).await.unwrap();
         kill::acknowledge(&id);
         // What is old goes from the same files.

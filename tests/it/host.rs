@@ -841,11 +841,7 @@ async fn it_is_idle_when_no_turn_works_and_no_model_is_asked() {
     assert!(agent.is_idle());
 
     // Another caller asks through the same gateway.
-    let call = ChatCall {
-        request: Arc::default(),
-        deltas: None,
-        cx: CallContext::new("other"),
-    };
+    let call = ChatCall::new(Arc::default(), CallContext::new("other"));
     let asking = tokio::spawn(async move { gateway.chat(call).await });
     settle().await;
     assert!(!agent.is_idle());

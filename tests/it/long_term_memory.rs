@@ -31,10 +31,7 @@ fn fact(id: &str, content: &str) -> MemoryEntry {
 }
 
 fn filed(id: &str, category: &str) -> MemoryEntry {
-    MemoryEntry {
-        category: Some(StorePath::new(category).unwrap()),
-        ..fact(id, "likes tea")
-    }
+    fact(id, "likes tea").with_category(StorePath::new(category).unwrap())
 }
 
 /// The ids and facts of all entries.
@@ -77,10 +74,7 @@ async fn what_was_archived_long_ago_goes_unless_a_person_changed_it_since() {
     let (memory, clock) = open(folder.path());
     let (now, day) = (SystemClock.now(), 24 * 60 * 60 * 1000);
     let ago = |days: u64| Timestamp::from_millis(now.as_millis() - days * day);
-    let archived = |id: &str, days| MemoryEntry {
-        archived_at: Some(ago(days)),
-        ..fact(id, id)
-    };
+    let archived = |id: &str, days| fact(id, id).with_archived_at(Some(ago(days)));
     for (id, days) in [
         ("old", 100),
         ("new", 80),
@@ -220,17 +214,15 @@ async fn documents_of_the_original_open_as_they_are() {
     );
     let (memory, _) = open(folder.path());
     let entry = memory.get(&me(), &"0123456789ab".into()).await.unwrap().unwrap();
-    let expected = MemoryEntry {
-        category: Some(StorePath::new("User-Notes/Taste").unwrap()),
-        tags: vec!["Tea".into()],
-        provenance: entry.provenance.clone(),
-        ..MemoryEntry::new(
-            "0123456789ab",
-            "likes tea",
-            Timestamp::from_millis(1_735_689_600_123),
-            Provenance::USER,
-        )
-    };
+    let expected = MemoryEntry::new(
+        "0123456789ab",
+        "likes tea",
+        Timestamp::from_millis(1_735_689_600_123),
+        Provenance::USER,
+    )
+    .with_category(StorePath::new("User-Notes/Taste").unwrap())
+    .with_tags(vec!["Tea".into()])
+    .with_provenance(entry.provenance.clone());
     assert_eq!((&*entry, entry.provenance.trust), (&expected, Default::default()));
 
     memory

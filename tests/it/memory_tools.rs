@@ -262,10 +262,7 @@ async fn what_was_changed_while_the_model_filed_it_stays_as_it_was_changed() {
     let background = background.answers_with(move |_| {
         let entry = futures_util::FutureExt::now_or_never(async {
             let entries = corrected.list(&Principal::default()).await.unwrap();
-            let entry = MemoryEntry {
-                content: "Ann likes coffee".into(),
-                ..(*entries[0]).clone()
-            };
+            let entry = ((*entries[0]).clone()).with_content("Ann likes coffee");
             corrected.save(&Principal::default(), entry).await.unwrap();
         });
         entry.expect("memory in memory never waits");

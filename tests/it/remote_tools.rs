@@ -239,11 +239,7 @@ async fn an_error_message_is_the_error_it_names() {
 
 #[tokio::test]
 async fn an_error_reply_is_the_error_it_names() {
-    let reply = ErrorReply {
-        code: "invalid_arguments".to_owned(),
-        message: "no day".to_owned(),
-        is_retryable: false,
-    };
+    let reply = ErrorReply::new("invalid_arguments", "no day");
     check(
         Effect::Mutating,
         &of(&reply),

@@ -38,21 +38,9 @@ impl Stores {
             let mut entry = MemoryEntry::new(&*id, &*id, timestamp, Provenance::USER);
             entry.archived_at = Some(timestamp);
             self.memory.save(&me, entry).await.unwrap();
-            let entry = FeedbackEntry {
-                id: id.clone(),
-                session_id: "s".into(),
-                signal_type: FeedbackSignal::Correction,
-                summary: String::new(),
-                detail: None,
-                timestamp,
-            };
+            let entry = FeedbackEntry::new(id.clone(), "s", FeedbackSignal::Correction, String::new(), timestamp);
             self.feedback.append(&me, entry).await.unwrap();
-            let usage = SkillUsage {
-                id,
-                skill_name: StorePath::new("skill").unwrap(),
-                session_id: "s".into(),
-                timestamp,
-            };
+            let usage = SkillUsage::new(id, StorePath::new("skill").unwrap(), "s", timestamp);
             self.uses.append(&me, usage).await.unwrap();
         }
     }

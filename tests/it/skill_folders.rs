@@ -58,28 +58,22 @@ async fn a_skill_is_imported_with_its_origin_and_upgraded_until_it_is_edited() {
     assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Added]);
     let tea = get(&store, "tea").await;
     assert!(tea.provenance.source.starts_with("skill-folder:"));
-    let expected = Skill {
-        name: StorePath::new("tea").unwrap(),
-        summary: "Makes tea.".to_owned(),
-        content: "Boil water.".to_owned(),
-        created_at: ManualClock::default().now(),
-        updated_at: None,
-        last_used_at: None,
-        see_also: Vec::new(),
-        metadata: [("license".to_owned(), "MIT".to_owned())].into(),
-        provenance: Provenance {
+    let expected = Skill::new(
+        StorePath::new("tea").unwrap(),
+        "Boil water.",
+        ManualClock::default().now(),
+        Provenance {
             trust: Trust::Untrusted,
             ..tea.provenance.clone()
         },
-    };
+    )
+    .with_summary("Makes tea.")
+    .with_metadata([("license".to_owned(), "MIT".to_owned())].into());
     assert_eq!(tea, expected);
     assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Unchanged]);
     write_tea(folder.path(), "Boil water well.");
     assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Updated]);
-    let edited = Skill {
-        content: "Mine.".to_owned(),
-        ..get(&store, "tea").await
-    };
+    let edited = (get(&store, "tea").await).with_content("Mine.");
     store.save(&me(), edited).await.unwrap();
     assert_eq!(outcomes(folder.path(), &store).await, [SkillOutcome::Kept]);
     assert_eq!(get(&store, "tea").await.content, "Mine.");
@@ -173,17 +167,11 @@ async fn export(folder: &Path, store: &dyn SkillStore, options: &ExportOptions) 
 async fn skills_are_written_for_others_and_come_back_as_they_were() {
     let (folder, store) = (folder(), InMemorySkillStore::new());
     import(folder.path(), &store).await;
-    let own = Skill {
-        name: StorePath::new("mcp/E-Mail").unwrap(),
-        metadata: Default::default(),
-        provenance: Provenance::USER,
-        ..get(&store, "tea").await
-    };
+    let own = (get(&store, "tea").await)
+        .with_name(StorePath::new("mcp/E-Mail").unwrap())
+        .with_provenance(Provenance::USER);
     store.save(&me(), own.clone()).await.unwrap();
-    let twin = Skill {
-        name: StorePath::new("mcp/e mail").unwrap(),
-        ..own.clone()
-    };
+    let twin = own.clone().with_name(StorePath::new("mcp/e mail").unwrap());
     store.save(&me(), twin.clone()).await.unwrap();
 
     let (target, all) = (tempfile::tempdir().unwrap(), ExportOptions::default());
@@ -219,13 +207,7 @@ async fn what_others_wrote_into_a_folder_is_replaced_only_on_demand() {
     let changed = async |content: &str| {
         let content = content.to_owned();
         store
-            .save(
-                &me(),
-                Skill {
-                    content,
-                    ..get(&store, "tea").await
-                },
-            )
+            .save(&me(), (get(&store, "tea").await).with_content(content))
             .await
             .unwrap();
     };
@@ -269,10 +251,7 @@ async fn an_export_writes_nowhere_else() {
     assert!(target.path().join("tea/SKILL.md").symlink_metadata().unwrap().is_file());
     std::fs::remove_dir_all(target.path().join("tea")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path().join("tea"), target.path().join("tea")).unwrap();
-    let other = Skill {
-        name: StorePath::new("water").unwrap(),
-        ..get(&store, "tea").await
-    };
+    let other = (get(&store, "tea").await).with_name(StorePath::new("water").unwrap());
     store.save(&me(), other).await.unwrap();
     let expected = [("tea", SkillOutcome::Kept), ("water", SkillOutcome::Added)];
     let exported = export(target.path(), &store, &overwrite).await;

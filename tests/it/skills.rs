@@ -1,6 +1,5 @@
 //! Skills on disk: what long-term memory on disk does not show already.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,17 +29,7 @@ fn path(text: &str) -> StorePath {
 }
 
 fn skill(name: &str, content: &str) -> Skill {
-    Skill {
-        name: path(name),
-        summary: String::new(),
-        content: content.to_owned(),
-        created_at: ManualClock::default().now(),
-        updated_at: None,
-        last_used_at: None,
-        see_also: Vec::new(),
-        metadata: BTreeMap::new(),
-        provenance: Provenance::MODEL,
-    }
+    Skill::new(path(name), content, ManualClock::default().now(), Provenance::MODEL)
 }
 
 async fn list(store: &FileSkillStore) -> Vec<String> {

@@ -18,26 +18,17 @@ fn prices() -> PriceTable {
 fn answer(model: &str, text: &str) -> ChatResponse {
     ChatResponse {
         model: Some(model.into()),
-        usage: Some(Usage {
-            input: 2,
-            output: 1,
-            ..Usage::default()
-        }),
+        usage: Some(Usage::new(2, 1)),
         ..ChatResponse::text(text)
     }
 }
 
 fn spent(calls: u64, cost: u64, unpriced: u64) -> Spent {
-    Spent {
-        calls,
-        usage: Usage {
-            input: 2 * calls,
-            output: calls,
-            ..Usage::default()
-        },
-        cost: MicroUsd(cost),
-        unpriced,
-    }
+    Spent::default()
+        .with_calls(calls)
+        .with_usage(Usage::new(2 * calls, calls))
+        .with_cost(MicroUsd(cost))
+        .with_unpriced(unpriced)
 }
 
 #[tokio::test]

@@ -54,12 +54,7 @@ fn fact(id: &str, content: &str) -> MemoryEntry {
 }
 
 fn said(session: &str, content: &str) -> LogEntry {
-    LogEntry {
-        session_id: session.into(),
-        role: Role::User,
-        content: content.to_owned(),
-        timestamp: at(1000),
-    }
+    LogEntry::new(session, Role::User, content, at(1000))
 }
 
 fn turn(turn: &str) -> ConversationTurn {
@@ -72,37 +67,15 @@ fn turn(turn: &str) -> ConversationTurn {
 }
 
 fn skill(name: &str) -> Skill {
-    Skill {
-        name: path(name),
-        summary: String::new(),
-        content: "Open it.".to_owned(),
-        created_at: at(1000),
-        updated_at: None,
-        last_used_at: None,
-        see_also: Vec::new(),
-        metadata: Default::default(),
-        provenance: Provenance::MODEL,
-    }
+    Skill::new(path(name), "Open it.", at(1000), Provenance::MODEL)
 }
 
 fn used(id: &str, session: &str) -> SkillUsage {
-    SkillUsage {
-        id: id.to_owned(),
-        skill_name: path("web"),
-        session_id: session.into(),
-        timestamp: at(1000),
-    }
+    SkillUsage::new(id, path("web"), session, at(1000))
 }
 
 fn liked(id: &str, session: &str) -> FeedbackEntry {
-    FeedbackEntry {
-        id: id.to_owned(),
-        session_id: session.into(),
-        signal_type: FeedbackSignal::UserThumbsUp,
-        summary: "thanks".to_owned(),
-        detail: None,
-        timestamp: at(1000),
-    }
+    FeedbackEntry::new(id, session, FeedbackSignal::UserThumbsUp, "thanks", at(1000))
 }
 
 /// Leaves something under `id` in every store.
@@ -256,13 +229,7 @@ async fn many_keep_things_at_once() {
     assert_eq!(counts, [8; 25], "of several at once one adds");
     let found = memory
         .long_term
-        .search(
-            &me(),
-            &MemoryQuery {
-                limit: ALL,
-                ..MemoryQuery::new("fact")
-            },
-        )
+        .search(&me(), &MemoryQuery::new("fact").with_limit(ALL))
         .await
         .unwrap();
     assert_eq!(found.len(), 25);

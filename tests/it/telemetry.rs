@@ -53,12 +53,7 @@ fn look() -> Tool {
 
 /// A model that looks for the book, and knows where it is then.
 fn librarian() -> ScriptedModel {
-    let usage = Usage {
-        input: 200,
-        output: 30,
-        cached: 150,
-        reasoning: 20,
-    };
+    let usage = Usage::new(200, 30).with_cached(150).with_reasoning(20);
     let answer = ChatResponse {
         model: Some("big-1-2026".into()),
         provider: Some("library".into()),

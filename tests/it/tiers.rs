@@ -11,7 +11,7 @@ use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, TierDecision, TierSe
 use rockbot_core::testing::ManualClock;
 use rockbot_core::tool::{Effect, ToolError, tool};
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
-use rockbot_host::routing::{RoutingEntry, RoutingLog, RoutingResult};
+use rockbot_host::routing::{RoutingEntry, RoutingLog};
 use rockbot_host::turn::Turn;
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::json;
@@ -231,19 +231,18 @@ async fn a_resumed_turn_keeps_the_tier_that_it_went_on_with() {
 /// Returns the log's entry for the one turn that ended like this.
 fn entry(outcome: &TurnOutcome, text: &str, tier: ModelTier, escalated_to: Option<ModelTier>) -> RoutingEntry {
     let decision = TierDecision::new(tier, 0.25).because("it is said");
-    let result = RoutingResult {
-        status: "answered".to_owned(),
-        escalated_to,
-        model_calls: outcome.model_calls,
-        input_tokens: outcome.usage.input,
-        output_tokens: outcome.usage.output,
-        cost_micro_usd: outcome.spent().price(),
-        latency_ms: 0,
-    };
-    RoutingEntry {
-        result: Some(result),
-        ..RoutingEntry::new(ManualClock::default().now(), "user-message", text, &decision)
-    }
+    let result = json!({
+        "status": "answered",
+        "escalatedTo": escalated_to.map(ModelTier::name),
+        "modelCalls": outcome.model_calls,
+        "inputTokens": outcome.usage.input,
+        "outputTokens": outcome.usage.output,
+        "costMicroUsd": outcome.spent().price(),
+        "latencyMs": 0,
+    });
+    let mut entry = RoutingEntry::new(ManualClock::default().now(), "user-message", text, &decision);
+    entry.result = Some(serde_json::from_value(result).unwrap());
+    entry
 }
 
 #[tokio::test]

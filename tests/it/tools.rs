@@ -277,10 +277,7 @@ async fn a_call_that_needs_approval_is_refused_without_the_grant_for_it() {
     let (tool, notes) = noting_tool("pay");
     let dispatcher = dispatcher([tool.needs_approval()], ToolLimits::default());
     let grant = |call: &str, tool: &str, arguments: &str| {
-        cx().with_grants([Grant {
-            call: CallId::from(call),
-            args_hash: Grant::args_hash(tool, arguments),
-        }])
+        cx().with_grants([Grant::new(CallId::from(call), Grant::args_hash(tool, arguments))])
     };
     let others = [
         cx(),

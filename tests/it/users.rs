@@ -15,7 +15,7 @@ use rockbot_core::messaging::{
 use rockbot_core::store::{FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, TimelineStore};
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::tool::tool;
-use rockbot_core::turn::{Approval, ApprovalRequest, Budget, BusyPolicy, TurnOutcome, TurnProgress};
+use rockbot_core::turn::{ApprovalRequest, Budget, BusyPolicy, TurnOutcome, TurnProgress};
 use rockbot_core::user::{
     AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, UserFeedback, UserMessage, UserProxy,
 };
@@ -425,11 +425,9 @@ async fn a_reply_goes_to_its_requester_alone_and_to_all_when_none_is_named() {
     let (one, two) = (proxy(&bus, "one"), proxy(&bus, "two"));
     assert_eq!(one.send("s", "Hi!").await.unwrap().content, "a");
     assert_eq!(two.send("s", "Hi!").await.unwrap().content, "b");
-    let topicless = MessageEnvelope {
-        reply_to: None,
-        correlation_id: None,
-        ..message("3", "Hi!")
-    };
+    let mut topicless = message("3", "Hi!");
+    topicless.reply_to = None;
+    topicless.correlation_id = None;
     all.send(topicless).await;
     settle().await;
     assert_eq!((one.stray_replies(), two.stray_replies()), (0, 0));
@@ -505,10 +503,8 @@ async fn a_turn_that_waits_for_a_person_goes_on_when_the_person_decides() {
     sleep(SECOND).await;
     let ask = ask_in(&reports);
     assert_eq!((ask.tool.as_str(), ask.arguments.as_str()), ("pay", r#"{"n":7}"#));
-    let wrong = Approval {
-        call: "another".into(),
-        ..ask.approve()
-    };
+    let mut wrong = ask.approve();
+    wrong.call = "another".into();
     proxy.decide(&wrong).await.unwrap();
     sleep(SECOND).await;
     assert!(paid.all().is_empty());
@@ -572,10 +568,7 @@ async fn what_was_said_can_be_read_by_who_said_it_alone() {
         proxy.send_message(&message, |_| {}).await.unwrap();
     }
     let history = async |user: &str| {
-        let request = ConversationHistoryRequest {
-            session_id: "s".into(),
-            user_id: user.to_owned(),
-        };
+        let request = ConversationHistoryRequest::new("s").with_user_id(user);
         let history: ConversationHistoryResponse = proxy.ask(&request).await.unwrap();
         let line = |turn: rockbot_core::user::HistoryTurn| (turn.role, turn.content);
         history.turns.into_iter().map(line).collect::<Vec<_>>()
@@ -590,10 +583,7 @@ async fn what_was_said_can_be_read_by_who_said_it_alone() {
     assert_eq!(history("bob").await, said("bob", "Hello, Bob."));
     assert_eq!(history("eve").await, []);
     assert_eq!(proxy.history("s").await.unwrap().turns, []);
-    let nobody = MessageEnvelope::of(&ConversationHistoryRequest {
-        session_id: "s".into(),
-        user_id: String::new(),
-    });
+    let nobody = MessageEnvelope::of(&ConversationHistoryRequest::new("s"));
     bus.publish("user.history.request", Arc::new(nobody.unwrap()))
         .await
         .unwrap();
@@ -614,13 +604,8 @@ async fn feedback_is_written_down() {
         (true, None, "ann"),
     ];
     for (is_positive, agent_name, user_id) in all {
-        let feedback = UserFeedback {
-            session_id: "s".into(),
-            message_id: "m".into(),
-            is_positive,
-            user_id: user_id.to_owned(),
-            agent_name: agent_name.map(ToOwned::to_owned),
-        };
+        let mut feedback = UserFeedback::new("s", "m", is_positive).with_user_id(user_id);
+        feedback.agent_name = agent_name.map(ToOwned::to_owned);
         proxy.feedback(&feedback).await.unwrap();
     }
     settle().await;
@@ -928,11 +913,8 @@ async fn an_envelope_of_ones_own_keeps_its_id_and_its_headers() {
     assert_eq!(reply, says("Hello."));
 
     let sent = seen.recv().await.unwrap();
-    let expected = MessageEnvelope {
-        source: "test".into(),
-        correlation_id: sent.correlation_id.clone(),
-        reply_to: sent.reply_to.clone(),
-        ..message
-    };
+    let mut expected = message.with_source("test");
+    expected.correlation_id.clone_from(&sent.correlation_id);
+    expected.reply_to.clone_from(&sent.reply_to);
     assert_eq!(*sent, expected);
 }

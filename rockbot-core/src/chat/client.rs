@@ -78,6 +78,7 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
 /// A call of a model, as tower layers on model calls see it. Cheap to clone: a retry clones it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ChatCall {
     /// Request: messages, tools and sampling parameters.
     pub request: Arc<ChatRequest>,
@@ -85,6 +86,38 @@ pub struct ChatCall {
     pub deltas: Option<DeltaSink>,
     /// Context of the call: session, deadline, cancellation and priority.
     pub cx: CallContext,
+}
+
+impl ChatCall {
+    /// Creates a call whose caller wants the whole answer only.
+    pub fn new(request: impl Into<Arc<ChatRequest>>, cx: CallContext) -> Self {
+        Self {
+            request: request.into(),
+            deltas: None,
+            cx,
+        }
+    }
+
+    /// Sets the sink of the answer's pieces. Default `None`: the caller wants the whole answer only.
+    #[must_use]
+    pub fn with_deltas(mut self, deltas: impl Into<Option<DeltaSink>>) -> Self {
+        self.deltas = deltas.into();
+        self
+    }
+
+    /// Replaces the request.
+    #[must_use]
+    pub fn with_request(mut self, request: impl Into<Arc<ChatRequest>>) -> Self {
+        self.request = request.into();
+        self
+    }
+
+    /// Replaces the context of the call.
+    #[must_use]
+    pub fn with_context(mut self, cx: CallContext) -> Self {
+        self.cx = cx;
+        self
+    }
 }
 
 /// A piece of an answer that is still being written.

@@ -28,6 +28,7 @@ pub struct ChatError {
 /// The sizes that a provider reported when a request exceeded the model's context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Overflow {
     /// Size of the context window, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,6 +36,16 @@ pub struct Overflow {
     /// Size of the request, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
+}
+
+impl Overflow {
+    /// Creates the sizes, each as far as the provider reported it.
+    pub fn new(limit: impl Into<Option<u64>>, asked: impl Into<Option<u64>>) -> Self {
+        Self {
+            limit: limit.into(),
+            asked: asked.into(),
+        }
+    }
 }
 
 /// The reason why a model call failed.

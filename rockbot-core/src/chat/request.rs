@@ -38,6 +38,7 @@ impl ModelTier {
 
 /// A JSON Schema that an answer must match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputSchema {
     /// The name of the schema: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     pub name: String,
@@ -64,6 +65,14 @@ impl OutputSchema {
         Self {
             name,
             schema: crate::tool::unordered_schema_of::<T>(),
+        }
+    }
+
+    /// Creates a schema. The name has 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    pub fn new(name: impl Into<String>, schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            schema,
         }
     }
 }

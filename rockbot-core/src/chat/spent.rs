@@ -10,6 +10,7 @@ use super::{ChatResponse, MicroUsd, Usage};
 /// The sum of usage and cost of several answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Spent {
     /// Number of answers.
     pub calls: u64,
@@ -43,6 +44,34 @@ impl Spent {
             cost: answer.cost.unwrap_or_default(),
             unpriced: u64::from(answer.cost.is_none()),
         }
+    }
+
+    /// Sets the number of answers.
+    #[must_use]
+    pub fn with_calls(mut self, calls: u64) -> Self {
+        self.calls = calls;
+        self
+    }
+
+    /// Sets the tokens of these answers.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    /// Sets the price of these answers, as far as it is known.
+    #[must_use]
+    pub fn with_cost(mut self, cost: MicroUsd) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// Sets the number of answers without a known price.
+    #[must_use]
+    pub fn with_unpriced(mut self, unpriced: u64) -> Self {
+        self.unpriced = unpriced;
+        self
     }
 
     /// Returns the cost of all answers, or `None` if that of any is unknown.

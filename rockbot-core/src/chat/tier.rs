@@ -50,6 +50,7 @@ impl<S: TierSelector + ?Sized> TierSelector for Arc<S> {
 
 /// A selected tier, with score and reasons.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct TierDecision {
     /// The selected tier.
     pub tier: ModelTier,

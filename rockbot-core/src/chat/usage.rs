@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The token counts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens of the request, cached ones included.
     pub input: u64,
@@ -25,6 +26,30 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
+    /// Creates the counts of an answer without cached and reasoning tokens.
+    pub fn new(input: u64, output: u64) -> Self {
+        Self {
+            input,
+            output,
+            cached: 0,
+            reasoning: 0,
+        }
+    }
+
+    /// Sets the tokens of the request that the provider had cached.
+    #[must_use]
+    pub fn with_cached(mut self, cached: u64) -> Self {
+        self.cached = cached;
+        self
+    }
+
+    /// Sets the tokens of the answer that were reasoning.
+    #[must_use]
+    pub fn with_reasoning(mut self, reasoning: u64) -> Self {
+        self.reasoning = reasoning;
+        self
+    }
+
     /// Returns the sum of input and output.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)

@@ -34,6 +34,7 @@ pub struct DataFolder {
 
 /// A file in a [`DataFolder`], as a listing returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileEntry {
     /// Name, relative to the folder.
     pub name: String,

@@ -16,6 +16,7 @@ const JOINT: &str = "+/+";
 /// The error of an id that is too long to name a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id of {len} bytes is too long to name a file: use one of at most {MAX_ID_BYTES} bytes")]
+#[non_exhaustive]
 pub struct IdTooLong {
     /// Length of the id, in bytes.
     pub len: usize,

@@ -71,10 +71,18 @@ pub trait Bus: MessagePublisher + MessageSubscriber {
 /// The result of closing a bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use]
+#[non_exhaustive]
 pub struct CloseReport {
     /// The number of messages that were not handled. An in-process bus keeps them as dead letters, a broker
     /// redelivers them.
     pub unfinished: usize,
+}
+
+impl CloseReport {
+    /// Creates the report of a bus that did not handle `unfinished` messages.
+    pub fn new(unfinished: usize) -> Self {
+        Self { unfinished }
+    }
 }
 
 /// Convenience methods of every publisher.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{BusError, MessageEnvelope};
+use super::{BusError, Delivery, MessageEnvelope};
 use crate::{MessageId, Timestamp};
 
 /// The store of a bus's dead letters.
@@ -31,6 +31,7 @@ pub trait DeadLetters: fmt::Debug + Send + Sync + 'static {
 /// A message that could not be handled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DeadLetter {
     /// The subscription that could not handle it.
     pub subscription: Arc<str>,
@@ -46,6 +47,28 @@ pub struct DeadLetter {
     pub last_error: String,
     /// The time when it became a dead letter.
     pub at: Timestamp,
+}
+
+impl DeadLetter {
+    /// Creates the dead letter of a message whose last delivery to `subscription` was `delivery`.
+    pub fn new(subscription: impl Into<Arc<str>>, delivery: Delivery, reason: DeadLetterReason, at: Timestamp) -> Self {
+        Self {
+            subscription: subscription.into(),
+            topic: delivery.topic,
+            envelope: delivery.envelope,
+            reason,
+            attempts: delivery.attempt,
+            last_error: String::new(),
+            at,
+        }
+    }
+
+    /// Sets the error of the last delivery. Default: an empty text, since the handler never ran.
+    #[must_use]
+    pub fn with_last_error(mut self, last_error: impl Into<String>) -> Self {
+        self.last_error = last_error.into();
+        self
+    }
 }
 
 /// The reason why a message became a dead letter.

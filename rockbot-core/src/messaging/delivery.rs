@@ -10,6 +10,7 @@ use crate::context::Trust;
 
 /// One delivery of a message to one subscription. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delivery {
     /// The topic under which the message was published.
     pub topic: Arc<str>,
@@ -19,6 +20,32 @@ pub struct Delivery {
     pub attempt: u32,
     /// The trust of the channel in the sender. It is set by the bus's configuration, never by the message.
     pub trust: Trust,
+}
+
+impl Delivery {
+    /// Creates the first delivery of `envelope`, from a sender that the channel does not trust.
+    pub fn new(topic: impl Into<Arc<str>>, envelope: impl Into<Arc<MessageEnvelope>>) -> Self {
+        Self {
+            topic: topic.into(),
+            envelope: envelope.into(),
+            attempt: 1,
+            trust: Trust::Untrusted,
+        }
+    }
+
+    /// Sets the number of this delivery to the subscription, counted from 1.
+    #[must_use]
+    pub fn with_attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// Sets the trust of the channel in the sender. Default [`Trust::Untrusted`].
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
 }
 
 /// The outcome of a delivery, which the handler chooses.

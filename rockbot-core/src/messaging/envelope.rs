@@ -49,6 +49,7 @@ pub trait Message {
 /// base64 and the timestamp RFC 3339.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MessageEnvelope {
     /// The id of the message, chosen by its sender. The same id again is the same message, redelivered.
     pub message_id: MessageId,

@@ -13,11 +13,19 @@ pub(super) const BIGRAM_WEIGHT: f64 = 2.0;
 
 /// A search result with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Ranked<T> {
     /// Item that matches.
     pub item: T,
     /// Score: above 0, finite, and comparable within one search only.
     pub score: f64,
+}
+
+impl<T> Ranked<T> {
+    /// Creates a result: an item that matches, with its score.
+    pub fn new(item: T, score: f64) -> Self {
+        Self { item, score }
+    }
 }
 
 /// Normalizes scores: divides them by the best one, so that they lie between 0 and 1.

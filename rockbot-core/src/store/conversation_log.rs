@@ -51,6 +51,7 @@ pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
 /// An entry of the conversation log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LogEntry {
     /// Session of the entry.
     pub session_id: SessionId,
@@ -63,6 +64,18 @@ pub struct LogEntry {
     pub timestamp: Timestamp,
 }
 
+impl LogEntry {
+    /// Creates the entry of a text that was said in a session.
+    pub fn new(session_id: impl Into<SessionId>, role: Role, content: impl Into<String>, timestamp: Timestamp) -> Self {
+        Self {
+            session_id: session_id.into(),
+            role,
+            content: content.into(),
+            timestamp,
+        }
+    }
+}
+
 /// A position in a log: the number of entries that were ever appended before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -70,11 +83,19 @@ pub struct LogOffset(pub u64);
 
 /// A batch of log entries, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct LogBatch {
     /// Entries of the batch; empty if the reader has read all.
     pub entries: Vec<LogEntry>,
     /// Position to commit once the batch is processed.
     pub next: LogOffset,
+}
+
+impl LogBatch {
+    /// Creates a batch, after which a reader commits `next`.
+    pub fn new(entries: Vec<LogEntry>, next: LogOffset) -> Self {
+        Self { entries, next }
+    }
 }
 
 /// Maximum number of entries of a principal that are kept in memory.

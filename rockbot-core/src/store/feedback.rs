@@ -16,6 +16,7 @@ impl<S: TimelineStore<FeedbackEntry> + ?Sized> FeedbackStore for S {}
 /// A signal of how well the agent did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FeedbackEntry {
     /// Unique id of the entry.
     pub id: String,
@@ -31,6 +32,33 @@ pub struct FeedbackEntry {
     /// Time of the signal.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
+}
+
+impl FeedbackEntry {
+    /// Creates an entry without further detail.
+    pub fn new(
+        id: impl Into<String>,
+        session_id: impl Into<SessionId>,
+        signal_type: FeedbackSignal,
+        summary: impl Into<String>,
+        timestamp: Timestamp,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            session_id: session_id.into(),
+            signal_type,
+            summary: summary.into(),
+            detail: None,
+            timestamp,
+        }
+    }
+
+    /// Sets the further detail, if any: for a summary of a session, its JSON.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
 }
 
 /// The kind of a feedback entry. Serialized as a number, from 0 to 4.

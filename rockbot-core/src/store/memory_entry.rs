@@ -30,6 +30,7 @@ impl Remembered {
 /// A fact in long-term memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MemoryEntry {
     /// Unique id of the entry.
     pub id: MemoryId,
@@ -101,6 +102,76 @@ impl MemoryEntry {
             superseded_by: None,
             provenance,
         }
+    }
+
+    /// Sets the category, such as `projects/rust`.
+    #[must_use]
+    pub fn with_category(mut self, category: impl Into<Option<StorePath>>) -> Self {
+        self.category = category.into();
+        self
+    }
+
+    /// Sets the tags, which searches match too.
+    #[must_use]
+    pub fn with_tags(mut self, tags: Vec<String>) -> Self {
+        self.tags = tags;
+        self
+    }
+
+    /// Sets the time of the last change.
+    #[must_use]
+    pub fn with_updated_at(mut self, updated_at: impl Into<Option<Timestamp>>) -> Self {
+        self.updated_at = updated_at.into();
+        self
+    }
+
+    /// Sets the further properties, for programs.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: BTreeMap<String, String>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// Sets the importance, from 0 to 1. Default 0.5.
+    #[must_use]
+    pub fn with_importance_score(mut self, importance_score: f64) -> Self {
+        self.importance_score = importance_score;
+        self
+    }
+
+    /// Sets the time at which the fact was last learned; `None` means [`created_at`](Self::created_at).
+    #[must_use]
+    pub fn with_last_seen_at(mut self, last_seen_at: impl Into<Option<Timestamp>>) -> Self {
+        self.last_seen_at = last_seen_at.into();
+        self
+    }
+
+    /// Sets the number of times that the fact was learned. Default 1.
+    #[must_use]
+    pub fn with_reinforcement_count(mut self, reinforcement_count: u32) -> Self {
+        self.reinforcement_count = reinforcement_count;
+        self
+    }
+
+    /// Sets the time of archiving; searches skip an archived entry.
+    #[must_use]
+    pub fn with_archived_at(mut self, archived_at: impl Into<Option<Timestamp>>) -> Self {
+        self.archived_at = archived_at.into();
+        self
+    }
+
+    /// Sets the text of the fact.
+    #[must_use]
+    pub fn with_content(mut self, content: impl Into<String>) -> Self {
+        self.content = content.into();
+        self
+    }
+
+    /// Sets the provenance: a fact learned from untrusted text is untrusted.
+    #[must_use]
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
+        self
     }
 
     /// Returns the time of archiving if it is credible. `None` for an entry that was archived before it was

@@ -12,13 +12,11 @@ use crate::search::{Bm25Ranker, Ranked};
 /// ```
 /// use rockbot_core::store::MemoryQuery;
 ///
-/// let query = MemoryQuery {
-///     tags: vec!["work".into()],
-///     ..MemoryQuery::new("garden gate")
-/// };
+/// let query = MemoryQuery::new("garden gate").with_tags(vec!["work".into()]);
 /// assert_eq!(query.limit, 20);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryQuery {
     /// Search words: entries with none of them are skipped, the best matches come first. Empty by default: the
     /// most recently learned or changed entries come first.
@@ -61,6 +59,55 @@ impl MemoryQuery {
             text: text.into(),
             ..Self::default()
         }
+    }
+
+    /// Sets the category, subcategories included.
+    #[must_use]
+    pub fn with_category(mut self, category: impl Into<Option<StorePath>>) -> Self {
+        self.category = category.into();
+        self
+    }
+
+    /// Sets the tags that an entry must all have, ignoring case.
+    #[must_use]
+    pub fn with_tags(mut self, tags: Vec<String>) -> Self {
+        self.tags = tags;
+        self
+    }
+
+    /// Sets the earliest time of creation, inclusive.
+    #[must_use]
+    pub fn with_created_after(mut self, created_after: impl Into<Option<Timestamp>>) -> Self {
+        self.created_after = created_after.into();
+        self
+    }
+
+    /// Sets the latest time of creation, inclusive.
+    #[must_use]
+    pub fn with_created_before(mut self, created_before: impl Into<Option<Timestamp>>) -> Self {
+        self.created_before = created_before.into();
+        self
+    }
+
+    /// Sets the source of the text, such as `tool:web_browse`.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Sets whether archived and superseded entries match too. Default `false`.
+    #[must_use]
+    pub fn with_archived(mut self, with_archived: bool) -> Self {
+        self.with_archived = with_archived;
+        self
+    }
+
+    /// Sets the maximum number of entries. Default 20.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// Returns `true` if an entry passes all filters but the search words.

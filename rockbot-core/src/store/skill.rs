@@ -66,6 +66,7 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
 /// A procedure that the agent knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Skill {
     /// Name, such as `mcp/email`.
     pub name: StorePath,
@@ -96,6 +97,78 @@ pub struct Skill {
 }
 
 impl Skill {
+    /// Creates a skill without a summary and without related skills.
+    pub fn new(name: StorePath, content: impl Into<String>, created_at: Timestamp, provenance: Provenance) -> Self {
+        Self {
+            name,
+            summary: String::new(),
+            content: content.into(),
+            created_at,
+            updated_at: None,
+            last_used_at: None,
+            see_also: Vec::new(),
+            metadata: BTreeMap::new(),
+            provenance,
+        }
+    }
+
+    /// Sets the purpose, in one sentence; empty until written.
+    #[must_use]
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = summary.into();
+        self
+    }
+
+    /// Sets the time of the last change.
+    #[must_use]
+    pub fn with_updated_at(mut self, updated_at: impl Into<Option<Timestamp>>) -> Self {
+        self.updated_at = updated_at.into();
+        self
+    }
+
+    /// Sets the time of the last use.
+    #[must_use]
+    pub fn with_last_used_at(mut self, last_used_at: impl Into<Option<Timestamp>>) -> Self {
+        self.last_used_at = last_used_at.into();
+        self
+    }
+
+    /// Sets the related skills.
+    #[must_use]
+    pub fn with_see_also(mut self, see_also: Vec<StorePath>) -> Self {
+        self.see_also = see_also;
+        self
+    }
+
+    /// Sets the further properties by name: for an imported skill its `license`, and its author's own notes as
+    /// `metadata.author`.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: BTreeMap<String, String>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// Sets the provenance: a skill written after reading untrusted text is untrusted.
+    #[must_use]
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
+        self
+    }
+
+    /// Sets the instructions, as Markdown.
+    #[must_use]
+    pub fn with_content(mut self, content: impl Into<String>) -> Self {
+        self.content = content.into();
+        self
+    }
+
+    /// Sets the name, such as `mcp/email`.
+    #[must_use]
+    pub fn with_name(mut self, name: StorePath) -> Self {
+        self.name = name;
+        self
+    }
+
     /// Returns the text that searches match: the name and the summary; the instructions only while there is no
     /// summary.
     pub fn searched_text(&self) -> String {

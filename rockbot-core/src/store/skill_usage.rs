@@ -17,6 +17,7 @@ impl<S: TimelineStore<SkillUsage> + ?Sized> SkillUsageStore for S {}
 /// A use of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SkillUsage {
     /// Unique id of the use.
     pub id: String,
@@ -27,6 +28,23 @@ pub struct SkillUsage {
     /// Time of the use.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
+}
+
+impl SkillUsage {
+    /// Creates the use of a skill in a session.
+    pub fn new(
+        id: impl Into<String>,
+        skill_name: StorePath,
+        session_id: impl Into<SessionId>,
+        timestamp: Timestamp,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            skill_name,
+            session_id: session_id.into(),
+            timestamp,
+        }
+    }
 }
 
 /// A [`SkillUsageStore`] in memory, lost when the process ends. Keeps the newest 10 000 uses of each principal.

@@ -15,6 +15,7 @@ pub const DEFAULT_TTL: Duration = Duration::from_secs(300);
 
 /// A text to be stored in working memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkingNote {
     /// Path of the entry.
     pub key: StorePath,
@@ -43,6 +44,20 @@ impl WorkingNote {
         }
     }
 
+    /// Sets the category of the text.
+    #[must_use]
+    pub fn with_category(mut self, category: impl Into<Option<StorePath>>) -> Self {
+        self.category = category.into();
+        self
+    }
+
+    /// Sets the tags, which searches match too.
+    #[must_use]
+    pub fn with_tags(mut self, tags: Vec<String>) -> Self {
+        self.tags = tags;
+        self
+    }
+
     /// Sets the time to live.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
@@ -67,6 +82,7 @@ impl WorkingNote {
 /// A stored text of working memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WorkingEntry {
     /// Path of the entry.
     pub key: StorePath,

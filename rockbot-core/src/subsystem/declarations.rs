@@ -171,6 +171,7 @@ impl Declarations {
 
 /// The declarations of all subsystems of a host, in the order in which they were made. The host is built from them.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct MergedDeclarations {
     /// The parts that a subsystem requires and none provides.
     pub missing: Vec<MissingPart>,

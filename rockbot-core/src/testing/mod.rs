@@ -17,7 +17,7 @@
 //! # async fn main() -> Result<(), rockbot_core::BoxError> {
 //! let model = ScriptedModel::new().calls("get_weather", json!({"city": "Oslo"})).says("It rains in Oslo.");
 //!
-//! let call = ChatCall { request: Arc::new(ChatRequest::default()), deltas: None, cx: CallContext::new("session") };
+//! let call = ChatCall::new(ChatRequest::default(), CallContext::new("session"));
 //! assert_eq!(model.chat(call.clone()).await?.tool_calls[0].id, "call_1");
 //! assert_eq!(model.chat(call).await?.text, "It rains in Oslo.");
 //! model.assert_complete();

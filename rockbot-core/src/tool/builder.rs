@@ -25,6 +25,7 @@ use super::{Effect, ToolExecutor, ToolRegistration};
 /// assert!(send.registration.hints.needs_approval);
 /// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Tool {
     /// The description of the tool, for the model and the host.
     pub registration: ToolRegistration,

@@ -35,6 +35,7 @@ impl Message for ToolErrorMessage {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolErrorMessage {
     /// The id of the call that this answers.
     pub tool_call_id: CallId,

@@ -13,6 +13,7 @@ use crate::ToolName;
 /// Facts about a tool, besides its effect, that guide the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct ToolHints {
     /// `true` if each call must be approved before it runs. Default `false`.
     pub needs_approval: bool,
@@ -29,6 +30,44 @@ pub struct ToolHints {
     pub delegates: bool,
 }
 
+impl ToolHints {
+    /// Sets whether each call must be approved before it runs. Default `false`.
+    #[must_use]
+    pub fn with_needs_approval(mut self, needs_approval: bool) -> Self {
+        self.needs_approval = needs_approval;
+        self
+    }
+
+    /// Sets the maximum duration of a call. Default `None`: the host's own limit.
+    #[must_use]
+    pub fn with_time_limit(mut self, time_limit: impl Into<Option<Duration>>) -> Self {
+        self.time_limit = time_limit.into();
+        self
+    }
+
+    /// Sets the maximum number of calls that run concurrently in one host. Default `None`: no limit of its own.
+    #[must_use]
+    pub fn with_max_concurrency(mut self, max_concurrency: impl Into<Option<u32>>) -> Self {
+        self.max_concurrency = max_concurrency.into();
+        self
+    }
+
+    /// Sets whether results stay in the conversation as they are, however long. Default `false`: the host offloads
+    /// long results.
+    #[must_use]
+    pub fn with_keeps_results_whole(mut self, keeps_results_whole: bool) -> Self {
+        self.keeps_results_whole = keeps_results_whole;
+        self
+    }
+
+    /// Sets whether a call hands its work to another agent that reports the result later. Default `false`.
+    #[must_use]
+    pub fn with_delegates(mut self, delegates: bool) -> Self {
+        self.delegates = delegates;
+        self
+    }
+}
+
 /// Leaves the member out of the JSON of a tool that does not delegate, so that it stays as older versions write it.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 fn is_false(value: &bool) -> bool {
@@ -40,6 +79,7 @@ fn is_false(value: &bool) -> bool {
 /// It crosses a bus as JSON with camelCase members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolRegistration {
     /// The name, unique in the registry: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     pub name: ToolName,
@@ -93,6 +133,27 @@ impl ToolRegistration {
         let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         let description = description.as_ref().and_then(Value::as_str).unwrap_or_default();
         Self::new(name, description, schema)
+    }
+
+    /// Sets the origin of the tool, such as `local`, `brave` or `mcp:weather-server`.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
+        self
+    }
+
+    /// Sets the effect of a call. Default [`Effect::Mutating`].
+    #[must_use]
+    pub fn with_effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Sets the further facts for the host.
+    #[must_use]
+    pub fn with_hints(mut self, hints: ToolHints) -> Self {
+        self.hints = hints;
+        self
     }
 
     /// Returns the definition of the tool for OpenAI-compatible models: `{"type":"function","function":{…}}`.

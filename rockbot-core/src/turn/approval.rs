@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::Grant;
 use crate::{CallId, Digest, ToolName, TurnId};
 
 /// A tool call that waits for the approval of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// Turn that waits for the decision.
     pub turn: TurnId,
@@ -23,6 +25,7 @@ pub struct ApprovalRequest {
 /// The decision of a person about a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Approval {
     /// Turn that waits for the decision.
     pub turn: TurnId,
@@ -38,6 +41,23 @@ pub struct Approval {
 }
 
 impl ApprovalRequest {
+    /// Creates the request for a decision about a call of `tool` with exactly these arguments.
+    pub fn new(
+        turn: impl Into<TurnId>,
+        call: impl Into<CallId>,
+        tool: impl Into<ToolName>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        let (tool, arguments) = (tool.into(), arguments.into());
+        Self {
+            turn: turn.into(),
+            call: call.into(),
+            args_hash: Grant::args_hash(tool.as_str(), &arguments),
+            tool,
+            arguments,
+        }
+    }
+
     /// Returns the approval of exactly this call with these arguments.
     pub fn approve(&self) -> Approval {
         self.decide(true, None)

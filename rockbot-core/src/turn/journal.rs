@@ -77,6 +77,7 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
 /// The identity of a message: two deliveries with an equal key are the same message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RunKey {
     /// Principal on whose behalf the message was sent.
     pub principal: Principal,
@@ -89,9 +90,29 @@ pub struct RunKey {
     pub message: MessageId,
 }
 
+impl RunKey {
+    /// Creates the identity of a message whose sending program is not named.
+    pub fn new(principal: Principal, session: impl Into<SessionId>, message: impl Into<MessageId>) -> Self {
+        Self {
+            principal,
+            source: String::new(),
+            session: session.into(),
+            message: message.into(),
+        }
+    }
+
+    /// Sets the program that sent the message; empty by default.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
+        self
+    }
+}
+
 /// A run at the time of its acceptance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RunAccepted {
     /// Id of the run, derived from its key.
     pub run: TurnId,
@@ -105,9 +126,23 @@ pub struct RunAccepted {
     pub body: Box<RawValue>,
 }
 
+impl RunAccepted {
+    /// Creates the acceptance of a run.
+    pub fn new(run: impl Into<TurnId>, key: RunKey, digest: Digest, at: Timestamp, body: Box<RawValue>) -> Self {
+        Self {
+            run: run.into(),
+            key,
+            digest,
+            at,
+            body,
+        }
+    }
+}
+
 /// A record of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RunRecord {
     /// Time of the event.
     pub at: Timestamp,
@@ -117,6 +152,24 @@ pub struct RunRecord {
     pub critical: bool,
     /// Event, as JSON text.
     pub body: Box<RawValue>,
+}
+
+impl RunRecord {
+    /// Creates a record that need not be durable at once.
+    pub fn new(at: Timestamp, body: Box<RawValue>) -> Self {
+        Self {
+            at,
+            critical: false,
+            body,
+        }
+    }
+
+    /// Sets whether the record must be durable before the run goes on. Default `false`.
+    #[must_use]
+    pub fn with_critical(mut self, critical: bool) -> Self {
+        self.critical = critical;
+        self
+    }
 }
 
 /// The result of accepting a run.
@@ -141,6 +194,7 @@ pub enum RunState {
 
 /// A run with its records, as the journal stores it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct StoredRun {
     /// Run at the time of its acceptance.
     pub accepted: RunAccepted,
@@ -148,6 +202,17 @@ pub struct StoredRun {
     pub records: Vec<RunRecord>,
     /// State of the run, with the outcome if it is finished.
     pub state: RunState,
+}
+
+impl StoredRun {
+    /// Creates a run, as a journal returns it.
+    pub fn new(accepted: RunAccepted, records: Vec<RunRecord>, state: RunState) -> Self {
+        Self {
+            accepted,
+            records,
+            state,
+        }
+    }
 }
 
 /// A fencing token: the number of claims of a run. A claim with an older fence than the current one cannot

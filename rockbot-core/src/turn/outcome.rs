@@ -12,6 +12,7 @@ use crate::{CallId, ToolName, TurnId};
 /// The outcome of a turn, and the one final reply to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TurnOutcome {
     /// Id of the turn.
     pub turn: TurnId,
@@ -80,6 +81,7 @@ pub enum TurnFailure {
 /// A tool call that ended within a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FinishedCall {
     /// Id of the call.
     pub call: CallId,
@@ -87,6 +89,17 @@ pub struct FinishedCall {
     pub tool: ToolName,
     /// `true` if the call failed.
     pub is_error: bool,
+}
+
+impl FinishedCall {
+    /// Creates a call that ended.
+    pub fn new(call: impl Into<CallId>, tool: impl Into<ToolName>, is_error: bool) -> Self {
+        Self {
+            call: call.into(),
+            tool: tool.into(),
+            is_error,
+        }
+    }
 }
 
 impl TurnOutcome {

@@ -86,12 +86,30 @@ impl Message for AgentReply {
 /// A request for the history of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ConversationHistoryRequest {
     /// The conversation.
     pub session_id: SessionId,
     /// The user, as in [`UserMessage::user_id`]. The original RockBot never sends it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user_id: String,
+}
+
+impl ConversationHistoryRequest {
+    /// Creates a request for a conversation without a user.
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            user_id: String::new(),
+        }
+    }
+
+    /// Sets the user, as in [`UserMessage::user_id`].
+    #[must_use]
+    pub fn with_user_id(mut self, user_id: impl Into<String>) -> Self {
+        self.user_id = user_id.into();
+        self
+    }
 }
 
 impl Message for ConversationHistoryRequest {
@@ -102,9 +120,17 @@ impl Message for ConversationHistoryRequest {
 /// The history of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ConversationHistoryResponse {
     /// The messages that the agent remembers, oldest first.
     pub turns: Vec<HistoryTurn>,
+}
+
+impl ConversationHistoryResponse {
+    /// Creates a history from its messages, oldest first.
+    pub fn new(turns: Vec<HistoryTurn>) -> Self {
+        Self { turns }
+    }
 }
 
 impl Message for ConversationHistoryResponse {
@@ -128,6 +154,7 @@ pub struct HistoryTurn {
 /// The feedback of a user on a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UserFeedback {
     /// The conversation.
     pub session_id: SessionId,
@@ -141,6 +168,33 @@ pub struct UserFeedback {
     /// The name of the agent that replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
+}
+
+impl UserFeedback {
+    /// Creates the feedback without a user and without the name of an agent.
+    pub fn new(session_id: impl Into<SessionId>, message_id: impl Into<MessageId>, is_positive: bool) -> Self {
+        Self {
+            session_id: session_id.into(),
+            message_id: message_id.into(),
+            is_positive,
+            user_id: String::new(),
+            agent_name: None,
+        }
+    }
+
+    /// Sets the user, as in [`UserMessage::user_id`].
+    #[must_use]
+    pub fn with_user_id(mut self, user_id: impl Into<String>) -> Self {
+        self.user_id = user_id.into();
+        self
+    }
+
+    /// Sets the name of the agent that replied.
+    #[must_use]
+    pub fn with_agent_name(mut self, agent_name: impl Into<String>) -> Self {
+        self.agent_name = Some(agent_name.into());
+        self
+    }
 }
 
 impl Message for UserFeedback {

@@ -46,15 +46,8 @@ impl DeadLetterStore {
             attempts = delivery.attempt, ?reason, last_error = %loggable(&last_error),
             "a message became a dead letter"
         );
-        let letter = DeadLetter {
-            subscription: Arc::clone(subscription),
-            topic: delivery.topic,
-            envelope: delivery.envelope,
-            reason,
-            attempts: delivery.attempt,
-            last_error,
-            at: self.clock.now(),
-        };
+        let letter = DeadLetter::new(Arc::clone(subscription), delivery, reason, self.clock.now());
+        let letter = letter.with_last_error(last_error);
         let mut state = self.lock();
         state.closed += usize::from(reason == DeadLetterReason::Closed);
         state.letters.push_back(letter);

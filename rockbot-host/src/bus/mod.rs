@@ -129,12 +129,7 @@ impl MessagePublisher for InProcessBus {
         let mut reach = Reach::NoSubscribers;
         // The last cancel point: from here on the message is pushed to all subscriptions without an await.
         for permit in reservation::reserve(&route, options.publish_wait).await? {
-            let delivery = Delivery {
-                topic: Arc::clone(&route.topic),
-                envelope: Arc::clone(&envelope),
-                attempt: 0,
-                trust: options.trust,
-            };
+            let delivery = Delivery::new(Arc::clone(&route.topic), Arc::clone(&envelope)).with_trust(options.trust);
             if permit.push(delivery) {
                 reach = Reach::Subscribers;
             }
@@ -177,9 +172,7 @@ impl Bus for InProcessBus {
         self.shared.end();
         let mut workers = self.shared.take_workers();
         let _ = time::timeout(GRACE, workers.shutdown()).await;
-        CloseReport {
-            unfinished: self.shared.dead_letters.closed(),
-        }
+        CloseReport::new(self.shared.dead_letters.closed())
     }
 }
 

@@ -124,12 +124,7 @@ mod tests {
     fn item(number: usize, partition: Option<u8>) -> QueuedMessage {
         let envelope = MessageEnvelope::new("t", "").with_id(number.to_string());
         QueuedMessage {
-            delivery: Delivery {
-                topic: "t".into(),
-                envelope: Arc::new(envelope),
-                attempt: 0,
-                trust: Trust::User,
-            },
+            delivery: Delivery::new("t", Arc::new(envelope)).with_trust(Trust::User),
             partition: partition.map(|key| key.to_string().into()),
             last_error: String::new(),
         }

@@ -1,7 +1,6 @@
 //! The step that asks the model.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
@@ -124,11 +123,7 @@ impl Drive<'_> {
                 output: Some(question.shape),
                 ..ChatRequest::new(question.messages)
             };
-            return ChatCall {
-                request: Arc::new(request),
-                deltas: None,
-                cx: self.cx.clone(),
-            };
+            return ChatCall::new(request, self.cx.clone());
         }
         self.view = self.view.extended(&self.driver.tools.registry().snapshot());
         let request = self.turn.request();
@@ -145,11 +140,7 @@ impl Drive<'_> {
             output,
             settings: self.turn.model_settings(),
         };
-        ChatCall {
-            request: Arc::new(request),
-            deltas,
-            cx: self.cx.clone(),
-        }
+        ChatCall::new(request, self.cx.clone()).with_deltas(deltas)
     }
 
     fn answered(&self, answer: Result<ChatResponse, ChatError>, tier: ModelTier) -> TurnEvent {

@@ -45,11 +45,10 @@ impl Drive<'_> {
             source: format!("tool:{}", candidate.call.name).into(),
             ..Provenance::TOOL
         };
-        WorkingNote {
-            category: StorePath::new(CATEGORY).ok(),
-            tags: vec!["stash".to_owned(), candidate.call.name.to_string()],
-            ..WorkingNote::new(key, candidate.message.text(), provenance).with_ttl(self.turn.policy().economy.ttl)
-        }
+        WorkingNote::new(key, candidate.message.text(), provenance)
+            .with_ttl(self.turn.policy().economy.ttl)
+            .with_category(StorePath::new(CATEGORY).ok())
+            .with_tags(vec!["stash".to_owned(), candidate.call.name.to_string()])
     }
 }
 

@@ -29,13 +29,13 @@ impl OutputFilter {
     }
 
     /// Returns the outcome as users may see it.
-    pub(crate) fn apply(&self, turn: &Turn, outcome: TurnOutcome) -> TurnOutcome {
+    pub(crate) fn apply(&self, turn: &Turn, mut outcome: TurnOutcome) -> TurnOutcome {
         let Some(filter) = self.for_turn(turn) else {
             return outcome;
         };
         // A filter is the user's code: its panic must not let the answer through.
         let filter = AssertUnwindSafe(|| filter_answer(&**filter, &user_text(turn), &outcome.text));
-        let text = match catch_unwind(filter) {
+        outcome.text = match catch_unwind(filter) {
             Ok(text) if text.trim().is_empty() => EMPTY.to_owned(),
             Ok(text) => text,
             Err(_) => {
@@ -43,7 +43,7 @@ impl OutputFilter {
                 WITHHELD.to_owned()
             }
         };
-        TurnOutcome { text, ..outcome }
+        outcome
     }
 
     /// Returns a stream that reports the pieces of one answer to `progress`, filtered.

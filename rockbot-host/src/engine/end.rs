@@ -154,11 +154,6 @@ impl TurnEngine {
 }
 
 fn log_entries(session: &SessionId, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
-    let entry = |entry: ConversationTurn| LogEntry {
-        session_id: session.clone(),
-        role: entry.role,
-        content: entry.content,
-        timestamp: entry.timestamp,
-    };
+    let entry = |entry: ConversationTurn| LogEntry::new(session.clone(), entry.role, entry.content, entry.timestamp);
     entries.into_iter().map(entry).collect()
 }

@@ -27,14 +27,13 @@ impl MessageHandler<UserFeedback> for Thumbs {
             true => (FeedbackSignal::UserThumbsUp, "liked"),
             false => (FeedbackSignal::UserThumbsDown, "disliked"),
         };
-        let entry = FeedbackEntry {
-            id: self.ids.next_id(),
-            session_id: feedback.session_id,
+        let entry = FeedbackEntry::new(
+            self.ids.next_id(),
+            feedback.session_id,
             signal_type,
-            summary: format!("The user {liked} the reply to message {}.", feedback.message_id),
-            detail: None,
-            timestamp: self.clock.now(),
-        };
+            format!("The user {liked} the reply to message {}.", feedback.message_id),
+            self.clock.now(),
+        );
         Ok(self.store.append(&cx.principal(Some(&feedback.user_id)), entry).await?)
     }
 }

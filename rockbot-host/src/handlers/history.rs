@@ -17,7 +17,7 @@ impl MessageHandler<ConversationHistoryRequest> for Histories {
         let principal = cx.principal(Some(&request.user_id));
         let turns = self.0.recent(&principal, &request.session_id, usize::MAX).await?;
         let turns = turns.into_iter().map(history_turn).collect();
-        cx.reply(&ConversationHistoryResponse { turns }).await?;
+        cx.reply(&ConversationHistoryResponse::new(turns)).await?;
         Ok(())
     }
 }

@@ -72,6 +72,7 @@ pub enum StartError {
 /// The error of [`AgentHost::readiness`](super::AgentHost::readiness).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the host is not ready: {}", .reasons.join("; "))]
+#[non_exhaustive]
 pub struct NotReady {
     /// The reasons, at least one.
     pub reasons: Vec<String>,

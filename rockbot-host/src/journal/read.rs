@@ -50,11 +50,8 @@ impl FileTurnJournal {
             Ok(JournalLine::Accepted(_) | JournalLine::Finished { .. }) => None,
             Err(error) => Some(Err(error)),
         });
-        Ok(StoredRun {
-            accepted,
-            records: records.collect::<Result<_, _>>()?,
-            state: RunState::Unfinished,
-        })
+        let records = records.collect::<Result<_, _>>()?;
+        Ok(StoredRun::new(accepted, records, RunState::Unfinished))
     }
 
     /// Reads the lines of a finished run as far as they have not been removed.
@@ -83,11 +80,7 @@ impl FileTurnJournal {
             })?;
         }
         let state = RunState::Finished(self.outcome(ended)?);
-        Ok(accepted.map(|accepted| StoredRun {
-            accepted,
-            records,
-            state,
-        }))
+        Ok(accepted.map(|accepted| StoredRun::new(accepted, records, state)))
     }
 
     /// Finds a location in the index and reads the files at it.

@@ -119,6 +119,7 @@ pub struct LargeResult<'a> {
 
 /// A large result in chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChunkedResult {
     /// The notes to store, all or none: the chunks in order, then the outline.
     pub notes: Vec<WorkingNote>,
@@ -188,11 +189,10 @@ impl<'a> LargeResult<'a> {
             source: format!("tool:{}", self.tool).into(),
             ..Provenance::TOOL
         };
-        WorkingNote {
-            category: Some(ChunkKeys::category()),
-            tags: vec![self.tool.to_string()],
-            ..WorkingNote::new(key, text, provenance).with_ttl(self.policy.ttl)
-        }
+        WorkingNote::new(key, text, provenance)
+            .with_ttl(self.policy.ttl)
+            .with_category(ChunkKeys::category())
+            .with_tags(vec![self.tool.to_string()])
     }
 }
 

@@ -191,11 +191,7 @@ async fn refuse(cx: &MessageContext, reason: &str) {
     if cx.envelope().reply_to.is_none() {
         return;
     }
-    let refusal = ErrorReply {
-        code: "rejected".to_owned(),
-        message: reason.to_owned(),
-        is_retryable: false,
-    };
+    let refusal = ErrorReply::new("rejected", reason);
     if let Err(error) = cx.reply(&refusal).await {
         tracing::warn!(%error, "question refused, but the refusal could not be published; its sender will time out");
     }

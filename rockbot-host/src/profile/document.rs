@@ -11,6 +11,7 @@ pub struct AgentProfileDocument {
 
 /// A section of a document, under a heading of the second level.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentProfileSection {
     /// The heading without `## ` and surrounding whitespace.
     pub name: String,

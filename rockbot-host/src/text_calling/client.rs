@@ -32,8 +32,8 @@ use super::deltas::FilteredDeltas;
 /// use rockbot_host::text_calling::TextCallingClient;
 ///
 /// let model = TextCallingClient::new(ScriptedModel::new().says("Hello."));
-/// let request = ChatRequest::new([ChatMessage::user("Hi!")]).into();
-/// let answer = model.chat(ChatCall { request, deltas: None, cx: CallContext::new("s") }).await?;
+/// let request = ChatRequest::new([ChatMessage::user("Hi!")]);
+/// let answer = model.chat(ChatCall::new(request, CallContext::new("s"))).await?;
 /// assert_eq!(answer.text, "Hello.");
 /// # Ok(())
 /// # }
@@ -57,11 +57,8 @@ impl<C: ChatClient> TextCallingClient<C> {
         call: &ChatCall,
     ) -> Result<(ChatResponse, TextAnswer), ChatError> {
         let filtered = call.deltas.as_ref().map(|deltas| FilteredDeltas::new(deltas, parser));
-        let inner = ChatCall {
-            request: Arc::new(request.clone()),
-            deltas: filtered.as_ref().map(FilteredDeltas::sink),
-            cx: call.cx.clone(),
-        };
+        let inner =
+            ChatCall::new(request.clone(), call.cx.clone()).with_deltas(filtered.as_ref().map(FilteredDeltas::sink));
         let response = self.client.chat(inner).await?;
         // The end of a truncated text looks like a forgotten bracket, so a call could be repaired into a wrong one.
         let answer = match response.finish {
@@ -192,11 +189,7 @@ fn result_message(name: &ToolName, content: &str) -> ChatMessage {
 fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
     tools.entries().iter().map(|entry| {
         let tool = entry.registration();
-        OfferedTool {
-            name: tool.name.as_str(),
-            description: &tool.description,
-            parameters: &tool.parameters_schema,
-        }
+        OfferedTool::new(tool.name.as_str(), &tool.description, &tool.parameters_schema)
     })
 }
 

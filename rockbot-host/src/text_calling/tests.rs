@@ -24,11 +24,7 @@ async fn a_result_has_the_name_of_the_call_before_it() {
         ChatMessage::tool("text_1".into(), "a hum"),
     ]);
     let model = ScriptedModel::new().says("It hums.");
-    let call = ChatCall {
-        request: request.into(),
-        deltas: None,
-        cx: CallContext::new("s"),
-    };
+    let call = ChatCall::new(request, CallContext::new("s"));
     TextCallingClient::new(model.clone()).chat(call).await.unwrap();
     let texts = model.requests()[0]
         .messages

@@ -94,10 +94,7 @@ impl CallState {
             self.status,
             CallStatus::Waiting { granted: true } | CallStatus::Started { granted: true }
         );
-        granted.then(|| Grant {
-            call: self.call.id.clone(),
-            args_hash: self.args_hash(),
-        })
+        granted.then(|| Grant::new(self.call.id.clone(), self.args_hash()))
     }
 
     /// Returns the request to the tool.
@@ -112,13 +109,8 @@ impl CallState {
 
     /// Returns the request for a user's approval.
     pub fn ask(&self, turn: &TurnId) -> ApprovalRequest {
-        ApprovalRequest {
-            turn: turn.clone(),
-            call: self.call.id.clone(),
-            tool: self.call.name.clone(),
-            arguments: self.call.arguments.to_string(),
-            args_hash: self.args_hash(),
-        }
+        let Self { call, .. } = self;
+        ApprovalRequest::new(turn.clone(), call.id.clone(), call.name.clone(), &*call.arguments)
     }
 
     /// Applies the end of the process: a call that may run again waits again.
@@ -144,11 +136,11 @@ impl CallState {
             return None;
         };
         let is_error = response.is_error;
-        Some(FinishedCall {
-            call: self.call.id.clone(),
-            tool: self.call.name.clone(),
+        Some(FinishedCall::new(
+            self.call.id.clone(),
+            self.call.name.clone(),
             is_error,
-        })
+        ))
     }
 
     pub(super) fn args_hash(&self) -> Digest {

@@ -53,19 +53,19 @@ impl AcceptedTurn {
     /// Returns an error if the request cannot be serialized as JSON.
     pub fn to_run(&self, at: Timestamp) -> Result<RunAccepted, serde_json::Error> {
         let request = &self.request;
-        let key = RunKey {
-            principal: request.principal.clone(),
-            source: request.source.clone(),
-            session: request.session.clone(),
-            message: request.message.clone(),
-        };
-        Ok(RunAccepted {
-            run: request.turn_id(),
+        let key = RunKey::new(
+            request.principal.clone(),
+            request.session.clone(),
+            request.message.clone(),
+        )
+        .with_source(request.source.clone());
+        Ok(RunAccepted::new(
+            request.turn_id(),
             key,
-            digest: request.body_digest(),
+            request.body_digest(),
             at,
-            body: to_raw_value(self)?,
-        })
+            to_raw_value(self)?,
+        ))
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn record(
         context: "an event cannot be written as JSON".to_owned(),
         source: error.into(),
     })?;
-    Ok(RunRecord { at, critical, body })
+    Ok(RunRecord::new(at, body).with_critical(critical))
 }
 
 impl Turn {

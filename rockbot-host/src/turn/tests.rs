@@ -235,7 +235,7 @@ impl Life {
             Chance::Overflow(limit) => vec![TurnEvent::ModelFailed {
                 kind: ChatErrorKind::ContextOverflow,
                 message: "too long".to_owned(),
-                overflow: Some(Overflow { limit, asked: None }),
+                overflow: Some(Overflow::new(limit, None)),
             }],
             Chance::Cancel | Chance::CancelFirst => vec![TurnEvent::Cancelled(CancelReason::Caller)],
             Chance::Spend => vec![TurnEvent::BudgetSpent(BudgetLimit::WallClock)],
@@ -368,11 +368,8 @@ fn check_conversation(messages: &[Arc<ChatMessage>]) {
 }
 
 fn stored(has_policies: bool, records: &[RunRecord]) -> StoredRun {
-    StoredRun {
-        accepted: accepted(has_policies).to_run(at(0)).unwrap(),
-        records: records.to_vec(),
-        state: RunState::Unfinished,
-    }
+    let accepted = accepted(has_policies).to_run(at(0)).unwrap();
+    StoredRun::new(accepted, records.to_vec(), RunState::Unfinished)
 }
 
 proptest! {

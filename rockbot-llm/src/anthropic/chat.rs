@@ -53,7 +53,7 @@ pub struct AnthropicOptions {
 ///     .build()?;
 /// let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
 /// let answer = model
-///     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })
+///     .chat(ChatCall::new(request, CallContext::new("session")))
 ///     .await?;
 /// println!("{}", answer.text);
 /// # Ok(())

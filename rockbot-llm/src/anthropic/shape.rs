@@ -98,10 +98,7 @@ mod tests {
     use super::*;
 
     fn shape(schema: Value) -> ShapeTool {
-        let output = OutputSchema {
-            name: "Answer".into(),
-            schema,
-        };
+        let output = OutputSchema::new("Answer", schema);
         let request = ChatRequest {
             output: Some(output),
             ..ChatRequest::new([])

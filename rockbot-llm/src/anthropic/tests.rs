@@ -42,11 +42,7 @@ fn builder(server: &Server) -> AnthropicChatBuilder {
 }
 
 fn call(request: ChatRequest) -> ChatCall {
-    ChatCall {
-        request: request.into(),
-        deltas: None,
-        cx: CallContext::new("s"),
-    }
+    ChatCall::new(request, CallContext::new("s"))
 }
 
 /// Asks `request`, and returns the answer and the body that was sent.
@@ -520,10 +516,7 @@ async fn a_model_thinks_only_where_the_server_lets_it() {
 
 fn shaped(schema: Value) -> ChatRequest {
     ChatRequest {
-        output: Some(OutputSchema {
-            name: "Answer".into(),
-            schema,
-        }),
+        output: Some(OutputSchema::new("Answer", schema)),
         ..ChatRequest::new([ChatMessage::user("hi")])
     }
 }
@@ -635,12 +628,7 @@ fn recorded() -> ChatResponse {
             text: "größer".into(),
             ..reasoning
         }),
-        usage: Some(Usage {
-            input: 7,
-            output: 15,
-            cached: 4,
-            reasoning: 0,
-        }),
+        usage: Some(Usage::new(7, 15).with_cached(4)),
         model: Some("claude-1".into()),
         id: Some("msg_1".into()),
         ..ChatResponse::calls([tool_call("toolu_1", r#"{"zone":"é"}"#)])

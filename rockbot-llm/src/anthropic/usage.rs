@@ -38,13 +38,13 @@ impl TokenCounts {
         if input.iter().chain([&self.output_tokens]).all(Option::is_none) {
             return None;
         }
-        Some(Usage {
-            input: input.into_iter().flatten().fold(0, u64::saturating_add),
-            output: self.output_tokens.unwrap_or(0),
-            cached: self.cache_read_input_tokens.unwrap_or(0),
-            // The API counts thinking among the output and does not report it apart.
-            reasoning: 0,
-        })
+        Some(
+            Usage::new(
+                input.into_iter().flatten().fold(0, u64::saturating_add),
+                self.output_tokens.unwrap_or(0),
+            )
+            .with_cached(self.cache_read_input_tokens.unwrap_or(0)),
+        )
     }
 }
 

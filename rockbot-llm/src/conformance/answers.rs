@@ -85,12 +85,9 @@ fn expected(script: &Script) -> ChatResponse {
         },
         tool_calls,
         reasoning: (!text.is_empty()).then_some(Reasoning { text, details: None }),
-        usage: script.usage.map(|[input, cached, output]| Usage {
-            input,
-            output,
-            cached,
-            reasoning: 0,
-        }),
+        usage: script
+            .usage
+            .map(|[input, cached, output]| Usage::new(input, output).with_cached(cached)),
         model: Some("m-1".into()),
         id: Some("answer-1".into()),
         ..ChatResponse::default()

@@ -54,10 +54,7 @@ async fn errors_have_their_kind_status_and_advice() {
                 let place = format!("{} {problem:?}: {error}", wire.name());
                 assert_eq!((error.kind(), error.status()), (kind, Some(status)), "{place}");
                 assert_eq!(error.retry_after(), Some(Duration::from_secs(7)), "{place}");
-                let sizes = Overflow {
-                    limit: Some(200_000),
-                    asked: Some(213_462),
-                };
+                let sizes = Overflow::new(Some(200_000), Some(213_462));
                 assert_eq!(error.overflow() == Some(sizes), problem == Problem::TooLong, "{place}");
             }
         }
@@ -155,10 +152,7 @@ async fn a_call_ends_at_its_limits() {
         let limit = |options: &mut ConnectionOptions| options.limits.call = Duration::from_millis(50);
         let own = error(wire, [Reply::Hang(Vec::new())], call(), limit).await;
         let deadline = Instant::now() + Duration::from_millis(50);
-        let late = ChatCall {
-            cx: CallContext::new("s").with_deadline(deadline),
-            ..call()
-        };
+        let late = call().with_context(CallContext::new("s").with_deadline(deadline));
         let work = error(wire, [Reply::Hang(Vec::new())], late, unchanged).await;
         assert_eq!([own.kind(), work.kind()], [TimedOut, TimedOut], "{}", wire.name());
     }
@@ -173,7 +167,7 @@ async fn a_cancelled_call_lets_the_server_go() {
             let cancellation = CancellationToken::new();
             let cx = CallContext::new("s").with_cancellation(cancellation.clone());
             let call = if is_streamed { streamed().0 } else { call() };
-            let asking = tokio::spawn(async move { client.chat(ChatCall { cx, ..call }).await });
+            let asking = tokio::spawn(async move { client.chat(call.with_context(cx)).await });
             while server.requests().is_empty() {
                 tokio::task::yield_now().await;
             }

@@ -106,11 +106,7 @@ struct Heard {
 }
 
 fn call() -> ChatCall {
-    ChatCall {
-        request: ChatRequest::new([ChatMessage::user("hi")]).into(),
-        deltas: None,
-        cx: CallContext::new("s"),
-    }
+    ChatCall::new(ChatRequest::new([ChatMessage::user("hi")]), CallContext::new("s"))
 }
 
 /// A call that is streamed, and what its sink heard.
@@ -132,9 +128,6 @@ fn streamed() -> (ChatCall, Arc<Mutex<Heard>>) {
             }
         }
     });
-    let call = ChatCall {
-        deltas: Some(sink),
-        ..call()
-    };
+    let call = call().with_deltas(sink);
     (call, heard)
 }

@@ -177,11 +177,7 @@ mod tests {
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
         let _guard = metrics::set_default_local_recorder(&recorder);
-        let usage = Usage {
-            input: 1_000_000,
-            output: 500_000,
-            ..Usage::default()
-        };
+        let usage = Usage::new(1_000_000, 500_000);
         let answer = ChatResponse {
             model: Some("gpt-4.1".into()),
             usage: Some(usage),

@@ -78,7 +78,7 @@ use crate::limits::{PermitLimits, TimeLimit};
 ///     .tower_layer(ConcurrencyLimitLayer::new(100))
 ///     .build();
 ///
-/// let call = ChatCall { request: ChatRequest::default().into(), deltas: None, cx: CallContext::new("session") };
+/// let call = ChatCall::new(ChatRequest::default(), CallContext::new("session"));
 /// assert_eq!(gateway.chat(call).await?.text, "Hello.");
 /// assert!(gateway.is_idle());
 /// # Ok(())

@@ -25,9 +25,9 @@ impl Retry {
 impl GatewayLayer for Retry {
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
         let deadline = call.cx.deadline();
-        let attempt = |call: ChatCall| {
-            let cx = call.cx.with_extension(Retried);
-            next.chat(ChatCall { cx, ..call })
+        let attempt = |mut call: ChatCall| {
+            call.cx = call.cx.with_extension(Retried);
+            next.chat(call)
         };
         retrying(&self.0, call, deadline, attempt).await
     }

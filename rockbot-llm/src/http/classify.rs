@@ -51,10 +51,7 @@ impl ErrorFacts {
     /// Returns the sizes of the context window and of the request, as far as an overflow reports them.
     pub(crate) fn overflow(&self) -> Overflow {
         let said = sizes(&self.text.to_lowercase());
-        Overflow {
-            limit: self.sizes.limit.or(said.limit),
-            asked: self.sizes.asked.or(said.asked),
-        }
+        Overflow::new(self.sizes.limit.or(said.limit), self.sizes.asked.or(said.asked))
     }
 
     /// Returns `true` for a bare status without a body, as Cerebras reports an overflow.

@@ -49,10 +49,7 @@ fn from_json(body: &Value) -> ErrorFacts {
             .filter(|status| (400..600).contains(status)),
         is_flagged: !metadata["flagged_input"].is_null(),
         is_in_flight_limit: metadata["limit_source"] == "openrouter_in_flight_budget",
-        sizes: Overflow {
-            limit: error["n_ctx"].as_u64(),
-            asked: error["n_prompt_tokens"].as_u64(),
-        },
+        sizes: Overflow::new(error["n_ctx"].as_u64(), error["n_prompt_tokens"].as_u64()),
     }
 }
 
@@ -161,18 +158,12 @@ mod tests {
             let body = serde_json::json!({ "error": { "message": text } }).to_string();
             assert_eq!(
                 read_error(body.as_bytes()).overflow(),
-                Overflow { limit, asked },
+                Overflow::new(limit, asked),
                 "{text}"
             );
         }
         let llama = br#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_prompt_tokens":5,"n_ctx":4}}"#;
-        assert_eq!(
-            read_error(llama).overflow(),
-            Overflow {
-                limit: Some(4),
-                asked: Some(5)
-            }
-        );
+        assert_eq!(read_error(llama).overflow(), Overflow::new(Some(4), Some(5)));
     }
 
     #[test]

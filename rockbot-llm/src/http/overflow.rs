@@ -95,10 +95,7 @@ const ASKED_AFTER: &[&str] = &[
 /// Reads the sizes of window and request from the lower-case `text` of an overflow.
 pub(super) fn sizes(text: &str) -> Overflow {
     let after = |words: &[&str]| words.iter().find_map(|words| number_after(text, words));
-    Overflow {
-        limit: after(LIMIT_AFTER),
-        asked: after(ASKED_AFTER),
-    }
+    Overflow::new(after(LIMIT_AFTER), after(ASKED_AFTER))
 }
 
 /// Reads the number that follows `words`, with nothing but blanks and a bracket between them.

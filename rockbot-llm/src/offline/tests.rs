@@ -90,11 +90,7 @@ fn tools() -> ToolView {
 }
 
 async fn ask(request: ChatRequest) -> ChatResponse {
-    let call = ChatCall {
-        request: request.into(),
-        deltas: None,
-        cx: CallContext::new("s"),
-    };
+    let call = ChatCall::new(request, CallContext::new("s"));
     OfflineModel::new().chat(call).await.unwrap()
 }
 
@@ -186,11 +182,7 @@ async fn words_are_streamed_one_by_one() {
         ChatDelta::Text(text) => seen.lock().unwrap().push(text.to_owned()),
         other => panic!("{other:?}"),
     });
-    let call = ChatCall {
-        request: Arc::new(ChatRequest::new([ChatMessage::user("hi")])),
-        deltas: Some(sink),
-        cx: CallContext::new("s"),
-    };
+    let call = ChatCall::new(ChatRequest::new([ChatMessage::user("hi")]), CallContext::new("s")).with_deltas(sink);
     let answer = OfflineModel::new().chat(call).await.unwrap();
     let words = words.lock().unwrap();
     assert_eq!(words.concat(), answer.text);
@@ -199,14 +191,13 @@ async fn words_are_streamed_one_by_one() {
 
 #[tokio::test]
 async fn a_given_shape_is_refused() {
-    let call = ChatCall {
-        request: Arc::new(ChatRequest {
+    let call = ChatCall::new(
+        ChatRequest {
             output: Some(rockbot_core::chat::OutputSchema::of::<Unit>()),
             ..ChatRequest::new([ChatMessage::user("hi")])
-        }),
-        deltas: None,
-        cx: CallContext::new("s"),
-    };
+        },
+        CallContext::new("s"),
+    );
     let error = OfflineModel::new().chat(call).await.unwrap_err();
     assert_eq!(error.kind(), ChatErrorKind::NotConfigured);
 }

@@ -42,7 +42,7 @@ pub struct ChatOptions {
 /// let model = OpenAiChat::builder("http://localhost:11434/v1", "qwen3").build()?;
 /// let request = ChatRequest::new([ChatMessage::user("Why is the sky blue?")]);
 /// let answer = model
-///     .chat(ChatCall { request: request.into(), deltas: None, cx: CallContext::new("session") })
+///     .chat(ChatCall::new(request, CallContext::new("session")))
 ///     .await?;
 /// println!("{}", answer.text);
 /// # Ok(())

@@ -167,10 +167,7 @@ mod tests {
             .with_max_output_tokens(9)
             .with_temperature(0.7);
         let request = ChatRequest {
-            output: Some(OutputSchema {
-                name: "Answer".into(),
-                schema: json!({"type": "object"}),
-            }),
+            output: Some(OutputSchema::new("Answer", json!({"type": "object"}))),
             ..ChatRequest::new([]).with_settings(settings)
         };
         check(

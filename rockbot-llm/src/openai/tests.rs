@@ -40,11 +40,7 @@ fn client(server: &Server) -> OpenAiChatBuilder {
 }
 
 fn call() -> ChatCall {
-    ChatCall {
-        request: Arc::new(ChatRequest::new([ChatMessage::user("hi")])),
-        deltas: None,
-        cx: CallContext::new("s"),
-    }
+    ChatCall::new(ChatRequest::new([ChatMessage::user("hi")]), CallContext::new("s"))
 }
 
 /// A call whose deltas are noted as text.
@@ -59,10 +55,7 @@ fn streamed() -> (ChatCall, Arc<Mutex<Vec<String>>>) {
             _ => "reset".into(),
         });
     });
-    let call = ChatCall {
-        deltas: Some(sink),
-        ..call()
-    };
+    let call = call().with_deltas(sink);
     (call, noted)
 }
 
@@ -90,13 +83,7 @@ async fn settings_of_the_request_win_over_those_of_the_client() {
         .with_temperature(0.0)
         .with_extra_header("x-title", "request");
     let request = ChatRequest::new([ChatMessage::user("hi")]).with_settings(own);
-    client
-        .chat(ChatCall {
-            request: request.into(),
-            ..call()
-        })
-        .await
-        .unwrap();
+    client.chat(call().with_request(request)).await.unwrap();
     let requests = server.requests();
     for (request, temperature, title) in [(&requests[0], "0.5", "client"), (&requests[1], "0.0", "request")] {
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -125,13 +112,7 @@ async fn invalid_settings_are_refused_before_anything_is_sent_and_headers_are_ne
     let settings = ModelSettings::new().with_extra_header("x-key", "sk-header");
     let model = client(&server).model_settings(settings).build().unwrap();
     let request = ChatRequest::new([]).with_settings(invalid);
-    let refused = model
-        .chat(ChatCall {
-            request: request.into(),
-            ..call()
-        })
-        .await
-        .unwrap_err();
+    let refused = model.chat(call().with_request(request)).await.unwrap_err();
     assert_eq!(refused.kind(), ChatErrorKind::InvalidRequest);
     assert!(
         refused
@@ -224,12 +205,7 @@ async fn a_whole_answer_is_read_with_all_that_belongs_to_it() {
                 text: "hm".into(),
                 details: None,
             }),
-            usage: Some(Usage {
-                input: 9,
-                output: 5,
-                cached: 3,
-                reasoning: 2,
-            }),
+            usage: Some(Usage::new(9, 5).with_cached(3).with_reasoning(2)),
             model: Some("m-1".into()),
             id: Some("chatcmpl-1".into()),
             ..ChatResponse::text("yes")
@@ -261,10 +237,7 @@ async fn a_call_gets_another_id_when_the_conversation_has_that_one() {
     let body = r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}}]}}]}"#;
     let server = Server::start([Reply::json(200, body)]).await;
     let earlier = ChatMessage::calls(String::new(), vec![tool_call("a", "f", "{}")]);
-    let call = ChatCall {
-        request: Arc::new(ChatRequest::new([earlier, ChatMessage::tool("a".into(), "x")])),
-        ..call()
-    };
+    let call = call().with_request(ChatRequest::new([earlier, ChatMessage::tool("a".into(), "x")]));
     let answer = client(&server).build().unwrap().chat(call).await.unwrap();
     assert_eq!(answer.tool_calls, [tool_call("call_1", "f", "{}")]);
 }
@@ -356,7 +329,7 @@ async fn a_web_page_is_no_model_server_and_is_not_asked_again() {
         let error = client(&server)
             .build()
             .unwrap()
-            .chat(ChatCall { deltas, ..call() })
+            .chat(call().with_deltas(deltas))
             .await
             .unwrap_err();
         assert_eq!(error.kind(), ChatErrorKind::NotFound);
@@ -496,11 +469,7 @@ fn recorded() -> ChatResponse {
                 serde_json::value::RawValue::from_string(details.into()).unwrap(),
             )),
         }),
-        usage: Some(Usage {
-            input: 3,
-            output: 4,
-            ..Usage::default()
-        }),
+        usage: Some(Usage::new(3, 4)),
         model: Some("m-1".into()),
         id: Some("gen-1".into()),
         ..ChatResponse::calls([
@@ -802,7 +771,7 @@ async fn the_deadline_of_the_work_ends_a_call() {
     let client = client(&server).build().unwrap();
     let deadline = Instant::now() + Duration::from_millis(300);
     let cx = CallContext::new("s").with_deadline(deadline);
-    let late = ChatCall { cx, ..call() };
+    let late = call().with_context(cx);
     for _ in 0..2 {
         let error = client.chat(late.clone()).await.unwrap_err();
         assert_eq!(error.kind(), ChatErrorKind::TimedOut);
@@ -822,10 +791,8 @@ async fn a_cancelled_call_lets_the_server_go() {
         let client = client(&server).build().unwrap();
         let cancellation = CancellationToken::new();
         let (streamed, deltas) = streamed();
-        let call = ChatCall {
-            cx: CallContext::new("s").with_cancellation(cancellation.clone()),
-            ..if is_streamed { streamed } else { call() }
-        };
+        let call = (if is_streamed { streamed } else { call() })
+            .with_context(CallContext::new("s").with_cancellation(cancellation.clone()));
         let asking = tokio::spawn(async move { client.chat(call).await });
         while server.requests().is_empty() || (is_streamed && deltas.lock().unwrap().is_empty()) {
             tokio::task::yield_now().await;
@@ -841,10 +808,7 @@ async fn a_wait_before_a_retry_can_be_cancelled() {
     let server = Server::start([Reply::new(429, "retry-after: 20\r\n", "")]).await;
     let client = client(&server).max_attempts(2).build().unwrap();
     let cancellation = CancellationToken::new();
-    let call = ChatCall {
-        cx: CallContext::new("s").with_cancellation(cancellation.clone()),
-        ..call()
-    };
+    let call = call().with_context(CallContext::new("s").with_cancellation(cancellation.clone()));
     let asking = tokio::spawn(async move { client.chat(call).await });
     while server.requests().is_empty() {
         tokio::task::yield_now().await;

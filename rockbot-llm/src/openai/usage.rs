@@ -29,12 +29,9 @@ pub(super) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
     let output = usage.completion_tokens.or(usage.output_tokens).unwrap_or(0);
     // Some leave the reasoning out of the answer's tokens; the total has it.
     let rest = usage.total_tokens.unwrap_or(0).saturating_sub(input);
-    let usage = Usage {
-        input,
-        output: output.max(rest),
-        cached: cached.unwrap_or(0),
-        reasoning: reasoning.unwrap_or(0),
-    };
+    let usage = Usage::new(input, output.max(rest))
+        .with_cached(cached.unwrap_or(0))
+        .with_reasoning(reasoning.unwrap_or(0));
     Some((usage, cost))
 }
 
@@ -70,12 +67,7 @@ mod tests {
     #[track_caller]
     fn check(json: &str, [input, output, cached, reasoning]: [u64; 4]) {
         let raw = RawValue::from_string(json.to_owned()).unwrap();
-        let expected = Usage {
-            input,
-            output,
-            cached,
-            reasoning,
-        };
+        let expected = Usage::new(input, output).with_cached(cached).with_reasoning(reasoning);
         assert_eq!(read_usage(&raw).map(|(usage, _)| usage), Some(expected), "{json}");
     }
 

@@ -120,40 +120,32 @@ impl Expander {
                 self.memory.remember(principal, entry).await?;
             kept.push(entry.id.to_string());
         }
-        let after = MemoryEntry {
-            archived_at: Some(self.clock.now()),
-            archive_reason: Some(format!("put in order as {}", kept.join(", "))),
-            superseded_by: kept.first().map(|id| id.as_str().into()),
-            ..(**raw).clone()
-        };
+        let mut after = (**raw).clone();
+        after.archived_at = Some(self.clock.now());
+        after.archive_reason = Some(format!("put in order as {}", kept.join(", ")));
+        after.superseded_by = kept.first().map(|id| id.as_str().into());
         self.memory.replace(principal, raw, after).await.map(drop)
     }
 
     /// Files the text in place: the model left its words unchanged.
-    async fn refine(&self, principal: &Principal, raw: &MemoryEntry, filed: MemoryEntry) -> Result<(), StoreError> {
-        let after = MemoryEntry {
-            id: raw.id.clone(),
-            content: raw.content.clone(),
-            ..filed
-        };
-        self.memory.replace(principal, raw, after).await.map(drop)
+    async fn refine(&self, principal: &Principal, raw: &MemoryEntry, mut filed: MemoryEntry) -> Result<(), StoreError> {
+        filed.id.clone_from(&raw.id);
+        filed.content.clone_from(&raw.content);
+        self.memory.replace(principal, raw, filed).await.map(drop)
     }
 
     fn entry(&self, raw: &MemoryEntry, fact: Fact) -> MemoryEntry {
         let category = fact.category.and_then(|category| StorePath::new(category.trim()).ok());
-        MemoryEntry {
-            id: new_memory_id(&*self.ids),
-            content: fact.content.trim().to_owned(),
-            category: raw.category.clone().or(category),
-            tags: if raw.tags.is_empty() {
-                fact.tags
-            } else {
-                raw.tags.clone()
-            },
-            importance_score: fact.importance.unwrap_or(raw.importance_score).clamp(0.0, 1.0),
-            metadata: fact.metadata.into_iter().filter_map(text).collect(),
-            ..raw.clone()
+        let mut entry = raw.clone();
+        entry.id = new_memory_id(&*self.ids);
+        entry.content = fact.content.trim().to_owned();
+        entry.category = entry.category.or(category);
+        if entry.tags.is_empty() {
+            entry.tags = fact.tags;
         }
+        entry.importance_score = fact.importance.unwrap_or(entry.importance_score).clamp(0.0, 1.0);
+        entry.metadata = fact.metadata.into_iter().filter_map(text).collect();
+        entry
     }
 
     async fn instructions(&self) -> String {

@@ -101,11 +101,7 @@ async fn ask(
         .with_priority(Priority::Dream)
         .with_deadline(Instant::now() + TIME_LIMIT);
     let request = ChatRequest::new([ChatMessage::system(system), ChatMessage::user(text)]);
-    let call = ChatCall {
-        request: Arc::new(request),
-        deltas: None,
-        cx,
-    };
+    let call = ChatCall::new(request, cx);
     let answer = tokio::time::timeout(TIME_LIMIT, chat.chat(call)).await;
     answer.unwrap_or_else(|_| {
         let kind = rockbot_core::chat::ChatErrorKind::TimedOut;

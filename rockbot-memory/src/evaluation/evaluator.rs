@@ -96,15 +96,14 @@ impl Evaluator {
                 question(key, transcript(turns, signals)),
             ])
         };
-        let call = ChatCall {
-            request: Arc::new(request),
-            deltas: None,
-            cx: CallContext::new(key.session_id.clone())
+        let call = ChatCall::new(
+            request,
+            CallContext::new(key.session_id.clone())
                 .with_principal(key.principal.clone())
                 .with_priority(Priority::Dream)
                 .with_trust(Trust::Host)
                 .with_deadline(deadline),
-        };
+        );
         let answered = timeout_at(deadline, self.chat.chat(call)).await;
         let answer = answered.map_err(|_| "the model took too long to judge a session")??;
         SessionSummary::of_answer(&answer.text)
@@ -135,14 +134,9 @@ fn question(key: &SessionKey, transcript: String) -> ChatMessage {
 }
 
 fn entry(id: String, key: &SessionKey, summary: SessionSummary, now: Timestamp) -> Result<FeedbackEntry, BoxError> {
-    Ok(FeedbackEntry {
-        id,
-        session_id: key.session_id.clone(),
-        signal_type: FeedbackSignal::SessionSummary,
-        detail: Some(serde_json::to_string(&summary)?),
-        summary: summary.summary,
-        timestamp: now,
-    })
+    let (session, detail) = (key.session_id.clone(), serde_json::to_string(&summary)?);
+    let entry = FeedbackEntry::new(id, session, FeedbackSignal::SessionSummary, summary.summary, now);
+    Ok(entry.with_detail(detail))
 }
 
 /// Reads the directive from the file, or returns the default.

@@ -15,6 +15,7 @@ const MAX_TEXT: usize = 1_000;
 /// A model wrote it after it had read the conversation: it is data, not an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SessionSummary {
     /// The subject of the session, in a sentence.
     pub summary: String,

@@ -73,14 +73,7 @@ mod tests {
     }
 
     fn signal(signal_type: FeedbackSignal, summary: &str) -> FeedbackEntry {
-        FeedbackEntry {
-            id: "f".to_owned(),
-            session_id: "s".into(),
-            signal_type,
-            summary: summary.to_owned(),
-            detail: None,
-            timestamp: Timestamp::default(),
-        }
+        FeedbackEntry::new("f", "s", signal_type, summary, Timestamp::default())
     }
 
     #[test]

@@ -64,6 +64,7 @@ impl FileMemoryOptions {
 /// # }
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FileMemory {
     /// Rules, in `rules.md` and `rules/`.
     // Opened first, because its lock is the lock of the whole data folder.

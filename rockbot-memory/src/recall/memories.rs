@@ -23,12 +23,9 @@ const SHOWN: usize = 1_500;
 pub struct MemoryRecall {
     memory: Arc<dyn LongTermMemory>,
     clock: Arc<dyn Clock>,
-    /// Maximum number of memories. Default 8.
-    pub most: usize,
-    /// Maximum number of the newest memories when a conversation begins and none fits. Default 5.
-    pub max_new: usize,
-    /// Decay of importance over time.
-    pub decay: Decay,
+    max_memories: usize,
+    max_new: usize,
+    decay: Decay,
 }
 
 impl MemoryRecall {
@@ -37,18 +34,36 @@ impl MemoryRecall {
         Self {
             memory,
             clock,
-            most: 8,
+            max_memories: 8,
             max_new: 5,
             decay: Decay::default(),
         }
     }
 
+    /// Sets the maximum number of memories. Default 8.
+    #[must_use]
+    pub fn with_max_memories(mut self, max_memories: usize) -> Self {
+        self.max_memories = max_memories;
+        self
+    }
+
+    /// Sets the maximum number of the newest memories when a conversation begins and none fits. Default 5.
+    #[must_use]
+    pub fn with_max_new(mut self, max_new: usize) -> Self {
+        self.max_new = max_new;
+        self
+    }
+
+    /// Sets the decay of importance over time.
+    #[must_use]
+    pub fn with_decay(mut self, decay: Decay) -> Self {
+        self.decay = decay;
+        self
+    }
+
     async fn fitting(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
         let search = async |topic| {
-            let asked = MemoryQuery {
-                limit: self.most,
-                ..MemoryQuery::new(topic)
-            };
+            let asked = MemoryQuery::new(topic).with_limit(self.max_memories);
             self.memory
                 .search(&query.principal, &asked)
                 .await
@@ -61,7 +76,7 @@ impl MemoryRecall {
             .map(|found| (found.score * self.weight(&found.item, now), found))
             .collect();
         found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        let shown = found.into_iter().take(self.most);
+        let shown = found.into_iter().take(self.max_memories);
         Ok(shown
             .map(|(_, found)| self.item(&found.item, reason(found.topic, found.score)))
             .collect())
@@ -73,10 +88,7 @@ impl MemoryRecall {
     }
 
     async fn newest(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
-        let newest = MemoryQuery {
-            limit: self.max_new,
-            ..MemoryQuery::default()
-        };
+        let newest = MemoryQuery::default().with_limit(self.max_new);
         let found = self.memory.search(&query.principal, &newest).await?;
         let item = |entry: &Arc<MemoryEntry>| self.item(entry, "learned last".to_owned());
         Ok(found.iter().map(|found| item(&found.item)).collect())

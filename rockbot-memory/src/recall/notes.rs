@@ -19,8 +19,7 @@ const SHARED: &str = "shared";
 pub struct NoteRecall {
     memory: Arc<dyn WorkingMemory>,
     clock: Arc<dyn Clock>,
-    /// Maximum number of entries. Default 20.
-    pub most: usize,
+    max_notes: usize,
 }
 
 impl NoteRecall {
@@ -29,8 +28,15 @@ impl NoteRecall {
         Self {
             memory,
             clock,
-            most: 20,
+            max_notes: 20,
         }
+    }
+
+    /// Sets the maximum number of entries. Default 20.
+    #[must_use]
+    pub fn with_max_notes(mut self, max_notes: usize) -> Self {
+        self.max_notes = max_notes;
+        self
     }
 }
 
@@ -73,7 +79,11 @@ impl ContextSource for NoteRecall {
                 .then_with(|| one.key.cmp(&other.key))
         });
         let now = self.clock.now();
-        Ok(entries.iter().take(self.most).map(|entry| item(entry, now)).collect())
+        Ok(entries
+            .iter()
+            .take(self.max_notes)
+            .map(|entry| item(entry, now))
+            .collect())
     }
 }
 
@@ -91,11 +101,11 @@ mod tests {
     async fn keys_of_the_conversation_and_shared_ones_are_listed() {
         let clock = ManualClock::default();
         let memory = InMemoryWorkingMemory::new().with_clock(Arc::new(clock.clone()));
-        let note = |key: &str, category: &str| WorkingNote {
-            category: Some(StorePath::new(category).unwrap()),
-            tags: vec!["x".to_owned()],
-            ..WorkingNote::new(StorePath::new(key).unwrap(), "secret", Provenance::TOOL)
+        let note = |key: &str, category: &str| {
+            WorkingNote::new(StorePath::new(key).unwrap(), "secret", Provenance::TOOL)
                 .with_ttl(Duration::from_secs(90))
+                .with_category(StorePath::new(category).unwrap())
+                .with_tags(vec!["x".to_owned()])
         };
         let notes = vec![
             note("session/s/draft", "letters"),

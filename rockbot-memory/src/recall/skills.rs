@@ -29,10 +29,8 @@ const SUMMARY: usize = 1_024;
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,
-    /// Maximum number of matching skills. Default 5.
-    pub most: usize,
-    /// Maximum number of skills listed when a conversation begins. Default 50.
-    pub max_listed: usize,
+    max_skills: usize,
+    max_listed: usize,
 }
 
 impl SkillRecall {
@@ -40,19 +38,33 @@ impl SkillRecall {
     pub fn new(skills: Arc<dyn SkillStore>) -> Self {
         Self {
             skills,
-            most: 5,
+            max_skills: 5,
             max_listed: 50,
         }
     }
 
+    /// Sets the maximum number of matching skills. Default 5.
+    #[must_use]
+    pub fn with_max_skills(mut self, max_skills: usize) -> Self {
+        self.max_skills = max_skills;
+        self
+    }
+
+    /// Sets the maximum number of skills listed when a conversation begins. Default 50.
+    #[must_use]
+    pub fn with_max_listed(mut self, max_listed: usize) -> Self {
+        self.max_listed = max_listed;
+        self
+    }
+
     async fn fitting(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
         let search = async |topic| {
-            let found = self.skills.search(&query.principal, topic, self.most).await;
+            let found = self.skills.search(&query.principal, topic, self.max_skills).await;
             found.map(|found| (topic, found))
         };
         let found = try_join_all(query.topics().map(search)).await?;
         let mut found = merged(found, |skill: &Arc<Skill>| skill.name.clone());
-        found.truncate(self.most);
+        found.truncate(self.max_skills);
         let mut items = Vec::with_capacity(found.len() + 1);
         for (index, found) in found.iter().enumerate() {
             let text = match index == 0 && found.item.content.len() <= WHOLE {
@@ -137,24 +149,18 @@ mod tests {
     use super::*;
 
     fn skill(name: &str, summary: &str, see_also: &[&str]) -> Skill {
-        Skill {
-            name: StorePath::new(name).unwrap(),
-            summary: summary.to_owned(),
-            content: format!("# {name}"),
-            created_at: Timestamp::default(),
-            updated_at: None,
-            last_used_at: None,
-            see_also: see_also.iter().map(|name| StorePath::new(name).unwrap()).collect(),
-            metadata: Default::default(),
-            provenance: Provenance::USER,
-        }
+        Skill::new(
+            StorePath::new(name).unwrap(),
+            format!("# {name}"),
+            Timestamp::default(),
+            Provenance::USER,
+        )
+        .with_summary(summary)
+        .with_see_also(see_also.iter().map(|name| StorePath::new(name).unwrap()).collect())
     }
 
     async fn check(text: &str, earlier: &[&str], expected: &[&str]) {
-        let of_stranger = Skill {
-            provenance: Provenance::MODEL,
-            ..skill("poems", "Writing verses.", &[])
-        };
+        let of_stranger = skill("poems", "Writing verses.", &[]).with_provenance(Provenance::MODEL);
         let by_hand = Provenance {
             source: "unknown".into(),
             ..Provenance::MODEL
@@ -164,10 +170,7 @@ mod tests {
             of_stranger,
             skill("travel/trains", "Booking trains and seats.", &["travel/hotels", "maps"]),
             skill("travel/hotels", "Booking hotels.", &[]),
-            Skill {
-                provenance: by_hand,
-                ..skill("cooking", "", &[])
-            },
+            skill("cooking", "", &[]).with_provenance(by_hand),
         ] {
             skills.save(&Principal::default(), skill).await.unwrap();
         }

@@ -31,7 +31,7 @@ pub(super) fn merged<'a, T, K: Hash + Eq>(
     for (topic, ranked) in found {
         let best = ranked.first().map_or(1.0, |first| first.score);
         let worth_it = ranked.into_iter().filter(|ranked| ranked.score >= best * WORTH_IT);
-        for Ranked { item, score } in worth_it {
+        for Ranked { item, score, .. } in worth_it {
             let score = weight * score / best;
             let place = *places.entry(key(&item)).or_insert(all.len());
             match all.get(place) {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn ranked(found: &[(&'static str, f64)]) -> Vec<Ranked<&'static str>> {
-        found.iter().map(|&(item, score)| Ranked { item, score }).collect()
+        found.iter().map(|&(item, score)| Ranked::new(item, score)).collect()
     }
 
     #[test]

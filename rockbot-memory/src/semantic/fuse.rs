@@ -24,7 +24,7 @@ pub(super) fn fuse<T, K: Ord>(
     normalize(&mut near);
     let mut places = BTreeMap::new();
     let mut all: Vec<Ranked<T>> = Vec::with_capacity(words.len() + near.len());
-    for Ranked { item, score } in words.into_iter().chain(near) {
+    for Ranked { item, score, .. } in words.into_iter().chain(near) {
         let score = score * WEIGHT;
         match places.get(&key(&item)) {
             Some(&place) => {
@@ -33,7 +33,7 @@ pub(super) fn fuse<T, K: Ord>(
             }
             None => {
                 places.insert(key(&item), all.len());
-                all.push(Ranked { item, score });
+                all.push(Ranked::new(item, score));
             }
         }
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn ranked<T: Copy>(found: &[(T, f64)]) -> Vec<Ranked<T>> {
-        found.iter().map(|&(item, score)| Ranked { item, score }).collect()
+        found.iter().map(|&(item, score)| Ranked::new(item, score)).collect()
     }
 
     #[track_caller]
@@ -80,7 +80,7 @@ mod tests {
             near in prop::collection::btree_map(0_u8..20, 0.31_f64..1.0, 0..12),
         ) {
             let list = |found: &BTreeMap<u8, f64>| {
-                let found = found.iter().map(|(&item, &score)| Ranked { item, score });
+                let found = found.iter().map(|(&item, &score)| Ranked::new(item, score));
                 found.collect::<Vec<_>>()
             };
             let fused = fuse(list(&words), list(&near), 0.3, |item| *item);

@@ -137,7 +137,7 @@ impl SemanticMemory {
         let hits = blocking(move || Ok(searched.search(&vector, least))).await?;
         let known: BTreeMap<_, _> = known.iter().map(|hit| (&hit.item.id, &hit.item)).collect();
         let mut near = Vec::new();
-        for Ranked { item: id, score } in hits {
+        for Ranked { item: id, score, .. } in hits {
             if near.len() == query.limit {
                 break;
             }
@@ -152,7 +152,7 @@ impl SemanticMemory {
                 continue;
             }
             let admitted = entry.filter(|entry| query.admits(entry));
-            near.extend(admitted.map(|item| Ranked { item, score }));
+            near.extend(admitted.map(|item| Ranked::new(item, score)));
         }
         Ok(near)
     }
@@ -215,10 +215,7 @@ impl LongTermMemory for SemanticMemory {
         if query.text.trim().is_empty() || query.limit == 0 {
             return self.shared.store.search(principal, query).await;
         }
-        let wider = MemoryQuery {
-            limit: query.limit.max(POOL),
-            ..query.clone()
-        };
+        let wider = query.clone().with_limit(query.limit.max(POOL));
         let words = self.shared.store.search(principal, &wider);
         let (words, place) = future::try_join(words, self.place(principal, &query.text)).await?;
         let mut found = match place {

@@ -264,12 +264,11 @@ async fn filters_hold_for_meanings_as_for_words() {
     let ask = || MemoryQuery::new(PARAPHRASE);
     assert_eq!(found(&memory, ask()).await, ["strange", "filed"]);
     let category = StorePath::new("pets").ok();
-    assert_eq!(found(&memory, MemoryQuery { category, ..ask() }).await, ["filed"]);
+    assert_eq!(found(&memory, ask().with_category(category)).await, ["filed"]);
     let tags = vec!["HOME".to_owned()];
-    assert_eq!(found(&memory, MemoryQuery { tags, ..ask() }).await, ["filed"]);
-    let source = Some("tool".to_owned());
-    assert_eq!(found(&memory, MemoryQuery { source, ..ask() }).await, ["strange"]);
-    assert_eq!(found(&memory, MemoryQuery { limit: 1, ..ask() }).await, ["strange"]);
+    assert_eq!(found(&memory, ask().with_tags(tags)).await, ["filed"]);
+    assert_eq!(found(&memory, ask().with_source("tool")).await, ["strange"]);
+    assert_eq!(found(&memory, ask().with_limit(1)).await, ["strange"]);
     let found_by_others = memory.search(&"other".into(), &ask()).await.unwrap();
     assert_eq!(found_by_others, []);
     memory

@@ -22,10 +22,8 @@ pub(super) fn entries(turn: &EndedTurn<'_>) -> Vec<FeedbackEntry> {
 fn corrected(turn: &EndedTurn<'_>) -> Option<FeedbackEntry> {
     let answer = turn.previous_answer.filter(|_| turn.is_of_a_person())?;
     let how = correction(&turn.request.text, answer)?;
-    Some(FeedbackEntry {
-        detail: Some(turn.request.text.chars().take(DETAIL).collect()),
-        ..entry(turn, FeedbackSignal::Correction, "", how.summary().to_owned())
-    })
+    let detail: String = turn.request.text.chars().take(DETAIL).collect();
+    Some(entry(turn, FeedbackSignal::Correction, "", how.summary().to_owned()).with_detail(detail))
 }
 
 /// Returns the failures of tools. Their error texts are left out, because they are untrusted.
@@ -46,14 +44,13 @@ fn failures(turn: &EndedTurn<'_>) -> impl Iterator<Item = FeedbackEntry> {
 
 fn entry(turn: &EndedTurn<'_>, signal_type: FeedbackSignal, about: &str, summary: String) -> FeedbackEntry {
     let kind = u8::from(signal_type).to_string();
-    FeedbackEntry {
-        id: Digest::of([turn.outcome.turn.as_str(), &kind, about]).short(),
-        session_id: turn.request.session.clone(),
+    FeedbackEntry::new(
+        Digest::of([turn.outcome.turn.as_str(), &kind, about]).short(),
+        turn.request.session.clone(),
         signal_type,
         summary,
-        detail: None,
-        timestamp: turn.at,
-    }
+        turn.at,
+    )
 }
 
 #[cfg(test)]
@@ -64,15 +61,11 @@ mod tests {
     use rockbot_core::turn::{FinishedCall, TurnOutcome, TurnRequest, TurnStatus};
 
     fn outcome(calls: &[(&str, bool)]) -> TurnOutcome {
-        let call = |(at, (tool, is_error)): (usize, &(&str, bool))| FinishedCall {
-            call: format!("call_{at}").into(),
-            tool: (*tool).into(),
-            is_error: *is_error,
-        };
-        TurnOutcome {
-            calls: calls.iter().enumerate().map(call).collect(),
-            ..TurnOutcome::new("turn".into(), TurnStatus::Answered, "Done.")
-        }
+        let call =
+            |(at, (tool, is_error)): (usize, &(&str, bool))| FinishedCall::new(format!("call_{at}"), *tool, *is_error);
+        let mut outcome = TurnOutcome::new("turn".into(), TurnStatus::Answered, "Done.");
+        outcome.calls = calls.iter().enumerate().map(call).collect();
+        outcome
     }
 
     #[track_caller]
@@ -88,14 +81,14 @@ mod tests {
         let request = TurnRequest::new("s", "m", format!("No, I meant {}.", "x".repeat(300)));
         let outcome = outcome(&[]);
         let turn = EndedTurn::new(&request, &outcome, Timestamp::from_millis(7)).after(Some("It rains."));
-        let expected = FeedbackEntry {
-            id: Digest::of(["turn", "0", ""]).short(),
-            session_id: "s".into(),
-            signal_type: FeedbackSignal::Correction,
-            summary: "The user had meant something else.".to_owned(),
-            detail: Some(request.text[..DETAIL].to_owned()),
-            timestamp: Timestamp::from_millis(7),
-        };
+        let expected = FeedbackEntry::new(
+            Digest::of(["turn", "0", ""]).short(),
+            "s",
+            FeedbackSignal::Correction,
+            "The user had meant something else.",
+            Timestamp::from_millis(7),
+        )
+        .with_detail(request.text[..DETAIL].to_owned());
         assert_eq!(entries(&turn), [expected]);
     }
 

@@ -42,6 +42,7 @@ impl ExportOptions {
 
 /// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ExportReport {
     /// The exported skills, in the order of their names.
     pub skills: Vec<ExportedSkill>,
@@ -53,6 +54,7 @@ pub struct ExportReport {
 
 /// An exported skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExportedSkill {
     /// The name in the store.
     pub name: StorePath,

@@ -21,6 +21,7 @@ const MAX_BYTES: u64 = 256 << 10;
 
 /// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ImportReport {
     /// The skills, in the order of their folders.
     pub skills: Vec<ImportedSkill>,
@@ -30,6 +31,7 @@ pub struct ImportReport {
 
 /// An imported skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImportedSkill {
     /// The name of the skill.
     pub name: StorePath,
@@ -41,6 +43,7 @@ pub struct ImportedSkill {
 
 /// A file that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SkippedFile {
     /// Path of the file, relative to the imported folder.
     pub path: String,

@@ -85,17 +85,17 @@ impl ManagedSkill {
     /// Converts it into a skill that replaces `known`, and keeps its age and uses.
     fn into_skill(self, known: Option<&Skill>, now: Timestamp) -> Skill {
         let provenance = self.provenance();
-        Skill {
-            name: self.name,
-            summary: self.summary,
-            content: self.content,
-            created_at: known.map_or(now, |known| known.created_at),
-            updated_at: known.map(|_| now),
-            last_used_at: known.and_then(|known| known.last_used_at),
-            see_also: known.map(|known| known.see_also.clone()).unwrap_or_default(),
-            metadata: self.metadata,
+        Skill::new(
+            self.name,
+            self.content,
+            known.map_or(now, |known| known.created_at),
             provenance,
-        }
+        )
+        .with_summary(self.summary)
+        .with_updated_at(known.map(|_| now))
+        .with_last_used_at(known.and_then(|known| known.last_used_at))
+        .with_see_also(known.map(|known| known.see_also.clone()).unwrap_or_default())
+        .with_metadata(self.metadata)
     }
 
     fn provenance(&self) -> Provenance {
@@ -144,19 +144,15 @@ mod tests {
     fn an_unedited_skill_is_upgraded() {
         check(&taken("new"), SkillOutcome::Unchanged);
         check(&taken("old"), SkillOutcome::Updated);
-        let used = Skill {
-            last_used_at: Some(Timestamp::from_millis(1)),
-            see_also: vec![StorePath::new("mail").unwrap()],
-            ..taken("old")
-        };
+        let used = taken("old")
+            .with_last_used_at(Timestamp::from_millis(1))
+            .with_see_also(vec![StorePath::new("mail").unwrap()]);
         check(&used, SkillOutcome::Updated);
         let upgraded = offer("new").into_skill(Some(&used), Timestamp::from_millis(2));
-        let expected = Skill {
-            content: "new".to_owned(),
-            updated_at: Some(Timestamp::from_millis(2)),
-            provenance: offer("new").provenance(),
-            ..used
-        };
+        let expected = used
+            .with_content("new")
+            .with_updated_at(Timestamp::from_millis(2))
+            .with_provenance(offer("new").provenance());
         assert_eq!(upgraded, expected);
     }
 

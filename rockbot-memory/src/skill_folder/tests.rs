@@ -79,17 +79,13 @@ fn what_breaks_a_rule_of_the_format_is_refused() {
 }
 
 fn skill(name: &str, summary: &str, content: &str) -> Skill {
-    Skill {
-        name: StorePath::new(name).unwrap(),
-        summary: summary.to_owned(),
-        content: content.to_owned(),
-        created_at: Timestamp::default(),
-        updated_at: None,
-        last_used_at: None,
-        see_also: Vec::new(),
-        metadata: Default::default(),
-        provenance: Provenance::USER,
-    }
+    Skill::new(
+        StorePath::new(name).unwrap(),
+        content,
+        Timestamp::default(),
+        Provenance::USER,
+    )
+    .with_summary(summary)
 }
 
 #[test]

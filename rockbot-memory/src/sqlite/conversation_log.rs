@@ -128,10 +128,10 @@ fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) ->
         .iter()
         .filter_map(|(position, json)| parse_or_skip("log entry", &position.to_string(), json));
     let next = rows.last().map_or(committed, |(last, _)| last + 1);
-    Ok(LogBatch {
-        entries: entries.collect(),
-        next: LogOffset(u64::try_from(next).unwrap_or_default()),
-    })
+    Ok(LogBatch::new(
+        entries.collect(),
+        LogOffset(u64::try_from(next).unwrap_or_default()),
+    ))
 }
 
 /// Stores the offset of `reader`, which only grows.

@@ -96,6 +96,7 @@ impl SqliteMemoryOptions {
 /// # }
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SqliteMemory {
     /// Conversation memory: the last turns of each session.
     pub conversations: SqliteConversationMemory,

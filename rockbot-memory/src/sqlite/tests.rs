@@ -357,17 +357,12 @@ async fn ids(memory: &dyn LongTermMemory) -> Vec<String> {
 #[tokio::test]
 async fn a_skill_that_is_too_long_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let skill = Skill {
-        name: StorePath::new("web").unwrap(),
-        summary: String::new(),
-        content: "x".repeat(9 << 20),
-        created_at: Timestamp::default(),
-        updated_at: None,
-        last_used_at: None,
-        see_also: Vec::new(),
-        metadata: Default::default(),
-        provenance: Provenance::MODEL,
-    };
+    let skill = Skill::new(
+        StorePath::new("web").unwrap(),
+        "x".repeat(9 << 20),
+        Timestamp::default(),
+        Provenance::MODEL,
+    );
     let refused = open(&folder).skills.save(&me(), skill).await.unwrap_err();
     assert!(matches!(
         reason(&refused),

@@ -144,12 +144,10 @@ struct SearchMemory {
 }
 
 async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
-    let query = MemoryQuery {
-        category: category(args.category.as_deref())?,
-        source: args.source,
-        with_archived: args.with_archived,
-        ..MemoryQuery::new(args.query.unwrap_or_default())
-    };
+    let mut query = MemoryQuery::new(args.query.unwrap_or_default())
+        .with_category(category(args.category.as_deref())?)
+        .with_archived(args.with_archived);
+    query.source = args.source;
     let found = this.memory.search(cx.principal(), &query).await.map_err(failed)?;
     this.deps.taint.note(&cx, found.iter().map(|hit| &hit.item.provenance));
     if found.is_empty() {
@@ -296,11 +294,9 @@ impl LongTermTools {
         let origin: Provenance = self.deps.taint.origin(cx);
         let id = new_memory_id(&*self.ids);
         let entry = MemoryEntry::new(id, args.content.trim(), self.deps.clock.now(), origin);
-        Ok(MemoryEntry {
-            category: category(args.category.as_deref())?,
-            tags: tags(args.tags.as_deref()),
-            ..entry
-        })
+        Ok(entry
+            .with_category(category(args.category.as_deref())?)
+            .with_tags(tags(args.tags.as_deref())))
     }
 }
 

@@ -97,17 +97,18 @@ async fn save(this: State<SkillTools>, args: SaveSkill, cx: CallContext) -> Resu
     let (now, origin) = (this.service.clock.now(), this.deps.taint.origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
         let known = before.as_deref();
-        Ok(Some(Skill {
-            name: name.clone(),
-            summary: String::new(),
-            content: args.content,
-            created_at: known.map_or(now, |known| known.created_at),
-            updated_at: known.map(|_| now),
-            last_used_at: known.and_then(|known| known.last_used_at),
-            see_also: known.map(|known| known.see_also.clone()).unwrap_or_default(),
-            metadata: known.map(|known| known.metadata.clone()).unwrap_or_default(),
-            provenance: origin,
-        }))
+        Ok(Some(
+            Skill::new(
+                name.clone(),
+                args.content,
+                known.map_or(now, |known| known.created_at),
+                origin,
+            )
+            .with_updated_at(known.map(|_| now))
+            .with_last_used_at(known.and_then(|known| known.last_used_at))
+            .with_see_also(known.map(|known| known.see_also.clone()).unwrap_or_default())
+            .with_metadata(known.map(|known| known.metadata.clone()).unwrap_or_default()),
+        ))
     };
     let saved = this
         .service
@@ -145,12 +146,12 @@ async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Resu
             let left = "nothing would be left of it: use delete_skill";
             return Err(ChangeError::Rejected(ToolError::invalid_arguments(left)));
         }
-        Ok(Some(Skill {
-            content,
-            updated_at: Some(now),
-            provenance: least(before.provenance.clone(), origin),
-            ..(*before).clone()
-        }))
+        Ok(Some(
+            ((*before).clone())
+                .with_content(content)
+                .with_updated_at(now)
+                .with_provenance(least(before.provenance.clone(), origin)),
+        ))
     };
     let edited = this.service.write(cx.principal(), &name, change).await;
     let edited = edited.map_err(ChangeError::into_error)?;

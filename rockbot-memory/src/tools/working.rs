@@ -72,12 +72,10 @@ async fn save(this: State<WorkingTools>, args: SaveToWorkingMemory, cx: CallCont
         .ttl_minutes
         .map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
     let ttl = minutes.unwrap_or(DEFAULT_TTL);
-    let note = WorkingNote {
-        ttl,
-        category: category(args.category.as_deref())?,
-        tags: tags(args.tags.as_deref()),
-        ..WorkingNote::new(key.clone(), args.data, this.deps.taint.origin(&cx))
-    };
+    let note = WorkingNote::new(key.clone(), args.data, this.deps.taint.origin(&cx))
+        .with_ttl(ttl)
+        .with_category(category(args.category.as_deref())?)
+        .with_tags(tags(args.tags.as_deref()));
     this.memory.put(cx.principal(), vec![note]).await.map_err(refused)?;
     Ok(format!("Kept under `{key}` for {} minutes.", ttl.as_secs() / 60))
 }
@@ -164,14 +162,14 @@ async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContex
     let entry = this.memory.get(cx.principal(), &key).await.map_err(refused)?;
     let entry = entry.ok_or_else(|| missing(&key))?;
     let value = edited(&entry.value, &args.old_string, &args.new_string, args.replace_all);
-    let note = WorkingNote {
-        key: key.clone(),
-        value: value.map_err(|error| invalid(&error))?,
-        ttl: entry.expires_at.since(this.deps.clock.now()),
-        category: entry.category.clone(),
-        tags: entry.tags.clone(),
-        provenance: least(entry.provenance.clone(), this.deps.taint.origin(&cx)),
-    };
+    let note = WorkingNote::new(
+        key.clone(),
+        value.map_err(|error| invalid(&error))?,
+        least(entry.provenance.clone(), this.deps.taint.origin(&cx)),
+    )
+    .with_ttl(entry.expires_at.since(this.deps.clock.now()))
+    .with_category(entry.category.clone())
+    .with_tags(entry.tags.clone());
     this.deps.taint.note(&cx, [&note.provenance]);
     this.memory.put(cx.principal(), vec![note]).await.map_err(refused)?;
     Ok(format!("`{key}` is changed."))

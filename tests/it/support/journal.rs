@@ -122,25 +122,16 @@ pub(crate) fn raw(json: &str) -> Box<RawValue> {
 
 /// A run as it is accepted, named after its message.
 pub(crate) fn run(name: &str, clock: &ManualClock) -> RunAccepted {
-    RunAccepted {
-        run: TurnId::from(name),
-        key: RunKey {
-            principal: "local".into(),
-            source: String::new(),
-            session: "session".into(),
-            message: name.into(),
-        },
-        digest: Digest::of([name]),
-        at: clock.now(),
-        body: raw(r#"{"text":"zwölf"}"#),
-    }
+    RunAccepted::new(
+        TurnId::from(name),
+        RunKey::new("local".into(), "session", name),
+        Digest::of([name]),
+        clock.now(),
+        raw(r#"{"text":"zwölf"}"#),
+    )
 }
 
 /// Something that happened to a run.
 pub(crate) fn record(clock: &ManualClock, body: &str) -> RunRecord {
-    RunRecord {
-        at: clock.now(),
-        critical: false,
-        body: raw(body),
-    }
+    RunRecord::new(clock.now(), raw(body))
 }

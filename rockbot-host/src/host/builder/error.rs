@@ -10,6 +10,7 @@ use rockbot_core::messaging::TopicPattern;
 /// The error of [`AgentHostBuilder::build`](super::AgentHostBuilder::build), with every problem at once.
 #[derive(thiserror::Error)]
 #[error("the agent host cannot be built: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+#[non_exhaustive]
 pub struct BuildError {
     /// The parts that are missing or wrong, each with what to do about it.
     pub problems: Vec<BoxError>,

@@ -37,6 +37,7 @@ pub struct ContentChunker {
 
 /// A chunk of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chunk<'t> {
     /// The text of the chunk, its heading included.
     pub text: &'t str,

@@ -9,6 +9,7 @@ use super::preview::preview;
 /// A routing decision and, once its turn has ended, its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RoutingEntry {
     /// Time of the decision.
     #[serde(with = "rfc3339")]
@@ -36,6 +37,7 @@ pub struct RoutingEntry {
 /// The result of a decision: the end of its turn and its cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RoutingResult {
     /// Status of the turn: `answered`, `partial`, `failed`, `cancelled` or `superseded`.
     pub status: String,

@@ -249,15 +249,12 @@ impl Turn {
 
     /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.
     pub fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
-        TurnOutcome {
-            turn: self.id.clone(),
-            status,
-            text,
-            usage: self.spent().usage,
-            model_calls: self.model_calls,
-            tiers: self.tiers().collect(),
-            calls: self.finished_calls(),
-        }
+        let mut outcome = TurnOutcome::new(self.id.clone(), status, text);
+        outcome.usage = self.spent().usage;
+        outcome.model_calls = self.model_calls;
+        outcome.tiers = self.tiers().collect();
+        outcome.calls = self.finished_calls();
+        outcome
     }
 
     /// Returns the outcome of a turn whose journal this version cannot read.

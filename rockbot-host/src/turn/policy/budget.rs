@@ -46,15 +46,11 @@ mod tests {
 
     #[track_caller]
     fn check(asked: u32, tokens: u64, cost: u64, unpriced: u64, expected: Option<BudgetLimit>) {
-        let spent = Spent {
-            calls: asked.into(),
-            usage: Usage {
-                input: tokens,
-                ..Usage::default()
-            },
-            cost: MicroUsd(cost),
-            unpriced,
-        };
+        let spent = Spent::default()
+            .with_calls(asked.into())
+            .with_usage(Usage::new(tokens, 0))
+            .with_cost(MicroUsd(cost))
+            .with_unpriced(unpriced);
         assert_eq!(model_calls(&budget(), asked, &spent), expected);
         let free = Budget::default().with_max_model_calls(u32::MAX);
         assert_eq!(model_calls(&free, asked, &spent), None);

@@ -193,10 +193,7 @@ pub(super) fn yes_or_no(name: &str, flag: &str, text: &str) -> OutputSchema {
         "required": [flag, text],
         "additionalProperties": false,
     });
-    OutputSchema {
-        name: name.to_owned(),
-        schema,
-    }
+    OutputSchema::new(name, schema)
 }
 
 /// Returns the missing part when the verdict can be read and is negative.

@@ -174,11 +174,7 @@ mod tests {
     };
 
     fn call(is_error: bool) -> FinishedCall {
-        FinishedCall {
-            call: "1".into(),
-            tool: "mail".into(),
-            is_error,
-        }
+        FinishedCall::new("1", "mail", is_error)
     }
 
     fn check(text: &str, calls: &[FinishedCall], expected: Option<Nudge>) {

@@ -128,10 +128,7 @@ impl PrincipalLog {
                 Err(error) => tracing::warn!(%error, "a line of the conversation log cannot be read and is skipped"),
             }
         }
-        Ok(LogBatch {
-            entries,
-            next: LogOffset(to),
-        })
+        Ok(LogBatch::new(entries, LogOffset(to)))
     }
 
     /// Stores the offset of `reader`. Offsets only grow: a late commit of an earlier batch has no effect.

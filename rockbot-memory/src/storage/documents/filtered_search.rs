@@ -18,7 +18,7 @@ pub(crate) fn search_filtered<K, T, E>(
         let is_all = hits.len() < requested;
         let matches = hits.iter().filter_map(|hit| {
             let item = find(&hit.item).transpose()?;
-            Some(item.map(|item| Ranked { item, score: hit.score }))
+            Some(item.map(|item| Ranked::new(item, hit.score)))
         });
         let matches: Vec<_> = matches.take(limit).collect::<Result<_, E>>()?;
         if is_all || matches.len() == limit {

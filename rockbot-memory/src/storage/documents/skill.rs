@@ -58,17 +58,11 @@ mod tests {
     #[test]
     fn every_member_is_known() {
         let name = StorePath::new("a").unwrap();
-        let skill = Skill {
-            name: name.clone(),
-            summary: String::new(),
-            content: String::new(),
-            created_at: Timestamp::default(),
-            updated_at: Some(Timestamp::default()),
-            last_used_at: Some(Timestamp::default()),
-            see_also: vec![name],
-            metadata: [("license".to_owned(), "MIT".to_owned())].into(),
-            provenance: Provenance::MODEL,
-        };
+        let skill = Skill::new(name.clone(), String::new(), Timestamp::default(), Provenance::MODEL)
+            .with_updated_at(Timestamp::default())
+            .with_last_used_at(Timestamp::default())
+            .with_see_also(vec![name])
+            .with_metadata([("license".to_owned(), "MIT".to_owned())].into());
         let Value::Object(members) = serde_json::to_value(skill).unwrap() else {
             unreachable!("a skill is an object")
         };

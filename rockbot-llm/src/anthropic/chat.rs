@@ -2,30 +2,27 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::Url;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
-use rockbot_core::{IdSource, RandomIds};
-use tokio::time::Instant;
+use rockbot_core::IdSource;
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings, ModelTier,
+};
 
 use super::dialect::{ANTHROPIC, DEFAULT_VERSION, FIRST_WITHOUT_TEMPERATURE, MESSAGES_PATH, VERSION_HEADER};
 use super::request::{self, RequestOptions};
 use super::response::Assembler;
 use super::shape::ShapeTool;
 use crate::error::LlmConfigError;
-use crate::http::{ClientBuilder, Connection, ExtraHeader, Outgoing, Outlet, provider_of};
-use crate::retry::retrying;
+use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, ExtraHeader, HttpChat, Outlet};
 use crate::settings::TierSettings;
 
 /// Builds an [`AnthropicChat`].
-pub type AnthropicChatBuilder = ClientBuilder<AnthropicOptions>;
+pub type AnthropicChatBuilder = ClientBuilder<ChatOptions<AnthropicOptions>>;
 
 /// The options that only a chat client of this dialect has.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AnthropicOptions {
-    ids: Arc<dyn IdSource>,
     version: String,
     request: RequestOptions,
 }
@@ -59,13 +56,7 @@ pub struct AnthropicOptions {
 /// # Ok(())
 /// # }
 /// ```
-pub struct AnthropicChat {
-    connection: Connection,
-    url: Url,
-    ids: Arc<dyn IdSource>,
-    provider: Arc<str>,
-    options: RequestOptions,
-}
+pub struct AnthropicChat(HttpChat<AnthropicWire>);
 
 impl AnthropicChat {
     /// The maximum number of tokens of an answer, if neither the request nor the builder sets one: the API requires a limit.
@@ -90,74 +81,65 @@ impl AnthropicChat {
 
     /// Returns the id of the model that this client asks.
     pub fn model(&self) -> &str {
-        &self.connection.report.model
+        self.0.model()
     }
 
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
-        let (request, is_streamed) = (&call.request, call.deltas.is_some());
-        let settings = self.connection.settings_of(request)?;
-        let shape = ShapeTool::of(request, &settings);
-        let body = request::body(
-            self.model(),
-            request,
-            &settings,
-            shape.as_ref(),
-            &self.options,
-            is_streamed,
-        )?;
-        let outgoing = Outgoing::new(body, &settings.extra_headers);
-        // Borrows the call, which moves now.
-        drop(settings);
-        let attempt = |call| self.attempt(call, shape.as_ref(), outgoing.clone());
-        retrying(&self.connection.retry, call, Some(deadline), attempt).await
-    }
-
-    async fn attempt(
-        &self,
-        call: ChatCall,
-        shape: Option<&ShapeTool>,
-        outgoing: Outgoing,
-    ) -> Result<ChatResponse, ChatError> {
-        let outlet = Outlet(call.deltas);
-        let is_streamed = outlet.0.is_some();
-        let answer = Assembler::new(&call.request.messages, shape, &*self.ids, &outlet);
-        let read = self.connection.exchange(&self.url, outgoing, is_streamed, answer).await;
-        read.map(|answer| ChatResponse {
-            provider: Some(self.provider.clone()),
-            ..answer
-        })
+    pub(crate) fn into_connection(self) -> Connection {
+        self.0.connection
     }
 }
 
 #[async_trait]
 impl ChatClient for AnthropicChat {
     fn describe(&self, _: ModelTier) -> ModelInfo {
-        ModelInfo::new(self.connection.report.model.clone()).with_provider(self.provider.clone())
+        self.0.describe()
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let (cx, deadline) = (call.cx.clone(), self.connection.deadline(&call.cx));
-        self.connection.until(&cx, deadline, self.ask(call, deadline)).await
+        self.0.chat(call).await
     }
 }
 
 impl fmt::Debug for AnthropicChat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnthropicChat")
-            .field("endpoint", &self.connection.report.endpoint)
-            .field("model", &self.connection.report.model)
-            .finish_non_exhaustive()
+        self.0.fmt_as("AnthropicChat", f)
+    }
+}
+
+/// The requests and answers of this dialect.
+struct AnthropicWire(RequestOptions);
+
+impl ChatWire for AnthropicWire {
+    const DIALECT: &'static Dialect = &ANTHROPIC;
+    const PATH: &'static str = MESSAGES_PATH;
+    type Asked = Option<ShapeTool>;
+    type Reader<'a> = Assembler<'a>;
+
+    fn request(
+        &self,
+        model: &str,
+        call: &ChatCall,
+        settings: &ModelSettings,
+    ) -> Result<(Vec<u8>, Self::Asked), ChatError> {
+        let (request, is_streamed) = (&call.request, call.deltas.is_some());
+        let shape = ShapeTool::of(request, settings);
+        let body = request::body(model, request, settings, shape.as_ref(), &self.0, is_streamed)?;
+        Ok((body, shape))
+    }
+
+    fn reader<'a>(
+        shape: &'a Self::Asked,
+        messages: &'a [Arc<ChatMessage>],
+        ids: &'a dyn IdSource,
+        outlet: &'a Outlet,
+    ) -> Assembler<'a> {
+        Assembler::new(messages, shape.as_ref(), ids, outlet)
     }
 }
 
 impl AnthropicChatBuilder {
     fn new(endpoint: String, model: String) -> Self {
         let options = AnthropicOptions {
-            ids: Arc::new(RandomIds),
             version: DEFAULT_VERSION.to_owned(),
             request: RequestOptions {
                 max_tokens: AnthropicChat::DEFAULT_MAX_TOKENS,
@@ -166,13 +148,13 @@ impl AnthropicChatBuilder {
                 has_temperature: true,
             },
         };
-        Self::with(endpoint, model, options)
+        Self::chat(endpoint, model, options)
     }
 
     /// Sets the maximum number of tokens of an answer, for requests that set none. Default
     /// [`DEFAULT_MAX_TOKENS`](AnthropicChat::DEFAULT_MAX_TOKENS); 0 counts as 1.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.options.request.max_tokens = tokens;
+        self.options.wire.request.max_tokens = tokens;
         self
     }
 
@@ -183,33 +165,20 @@ impl AnthropicChatBuilder {
     /// [`ReasoningEffort`](rockbot_core::chat::ReasoningEffort) replaces this number: 1024 for minimal, 4096 for low, 8192,
     /// 16384 and 32768 for more.
     pub fn thinking_budget(mut self, tokens: u32) -> Self {
-        self.options.request.thinking_budget = Some(tokens.max(1024));
+        self.options.wire.request.thinking_budget = Some(tokens.max(1024));
         self
     }
 
     /// Sets whether the server is asked to cache what the next request begins with. Default `true`.
     pub fn prompt_caching(mut self, is_cached: bool) -> Self {
-        self.options.request.is_cached = is_cached;
+        self.options.wire.request.is_cached = is_cached;
         self
     }
 
     /// Sets the version of the API, a date that is sent as `anthropic-version`. Default `2023-06-01`. Versions from
     /// `2026-10-21` on accept no temperature, so none is sent.
     pub fn api_version(mut self, version: impl Into<String>) -> Self {
-        self.options.version = version.into();
-        self
-    }
-
-    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first piece may take as long
-    /// as the call.
-    pub fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.connection.limits.idle = limit;
-        self
-    }
-
-    /// Sets the source of ids for tool calls that the server sends without one. Random by default.
-    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
-        self.options.ids = ids;
+        self.options.wire.version = version.into();
         self
     }
 
@@ -219,23 +188,11 @@ impl AnthropicChatBuilder {
     ///
     /// Returns an error if the endpoint is no http(s) URL, the model is empty, or a key or header cannot be sent.
     pub fn build(mut self) -> Result<AnthropicChat, LlmConfigError> {
-        let AnthropicOptions {
-            ids,
-            version,
-            mut request,
-        } = self.options;
+        let AnthropicOptions { version, mut request } = self.options.wire.clone();
         request.has_temperature = version.as_str() < FIRST_WITHOUT_TEMPERATURE;
         // In front of the user's own headers, of which the last of a name counts.
-        self.connection
-            .headers
-            .insert(0, ExtraHeader::shown(VERSION_HEADER, version));
-        let connection = self.connection.connect(&ANTHROPIC)?;
-        Ok(AnthropicChat {
-            ids,
-            provider: provider_of(&connection.base).unwrap_or("anthropic").into(),
-            url: connection.url(MESSAGES_PATH),
-            connection,
-            options: request,
-        })
+        let header = ExtraHeader::shown(VERSION_HEADER, version);
+        self.connection.headers.insert(0, header);
+        HttpChat::connect(self, AnthropicWire(request)).map(AnthropicChat)
     }
 }

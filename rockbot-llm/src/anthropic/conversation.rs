@@ -13,6 +13,7 @@ use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use serde_json::value::RawValue;
 
 use super::thinking::sendable_blocks;
+use crate::http::OPENING;
 
 /// The messages of a request, arranged. Everything is borrowed.
 pub(super) struct Conversation<'a> {
@@ -71,7 +72,7 @@ impl<'a> Conversation<'a> {
         conversation.settle();
         if conversation.messages.first().is_none_or(|first| !first.is_user) {
             let mut opening = WireMessage::new(true);
-            opening.push(BlockContent::Note("[The conversation begins here.]"), false);
+            opening.push(BlockContent::Note(OPENING), false);
             conversation.messages.insert(0, opening);
         }
         if conversation.messages.last().is_some_and(|last| !last.is_user) {

@@ -18,6 +18,7 @@ pub(super) const FIRST_WITHOUT_TEMPERATURE: &str = "2026-10-21";
 /// The dialect of Anthropic's Messages API.
 pub(crate) const ANTHROPIC: Dialect = Dialect {
     api: "Anthropic's Messages API",
+    provider: "anthropic",
     example: "https://api.anthropic.com",
     // Anthropic's own tools take a base URL without the version segment; other tools take one with it.
     call_paths: &[MESSAGES_PATH, "v1"],

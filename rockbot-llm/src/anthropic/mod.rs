@@ -24,4 +24,3 @@ mod wire;
 pub use self::chat::{AnthropicChat, AnthropicChatBuilder};
 #[cfg(test)]
 pub(crate) use self::rules::refusal;
-pub(crate) use self::thinking::is_thinking;

@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use rockbot_core::CallId;
 use rockbot_core::chat::{ChatError, ChatMessage, ChatRequest, ModelSettings, ReasoningEffort, ToolCall, ToolChoice};
 use serde::Serialize;
-use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::conversation::{Block, BlockContent, Conversation, WireMessage};
 use super::shape::ShapeTool;
 use super::tools::{CACHE_MARK, has_calls, push_tools};
-use crate::http::{invalid_body, push_extra, push_text, sendable_name};
+use crate::http::{NO_RESULT, ORPHAN, invalid_body, push_extra, push_text, sendable_name, sendable_object};
 
 /// The options of a client that shape its requests.
 #[derive(Debug, Clone)]
@@ -199,10 +198,7 @@ fn push_block(body: &mut Vec<u8>, block: &Block<'_>) {
         BlockContent::Thinking(raw) => return body.extend_from_slice(raw.get().as_bytes()),
         BlockContent::Text(message) => push_text_block(body, texts(message)),
         BlockContent::Orphan(message) => {
-            push_text_block(
-                body,
-                ["Result of an earlier tool call:\n"].into_iter().chain(texts(message)),
-            );
+            push_text_block(body, [ORPHAN].into_iter().chain(texts(message)));
         }
         BlockContent::Note(text) => push_text_block(body, [*text]),
         BlockContent::Call(call) => push_call(body, call),
@@ -225,14 +221,15 @@ fn push_call(body: &mut Vec<u8>, call: &ToolCall) {
     body.extend_from_slice(b",\"name\":");
     push_text(body, [&*sendable_name(&call.name)]);
     body.extend_from_slice(b",\"input\":");
-    body.extend_from_slice(sendable_input(&call.arguments).as_bytes());
+    body.extend_from_slice(sendable_object(&call.arguments).as_bytes());
 }
 
 fn push_result(body: &mut Vec<u8>, call: &CallId, message: Option<&ChatMessage>) {
     body.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
     push_text(body, [&*sendable_id(call)]);
     let Some(message) = message else {
-        return body.extend_from_slice(b",\"is_error\":true,\"content\":\"No result was recorded for this call.\"");
+        body.extend_from_slice(b",\"is_error\":true,\"content\":");
+        return push_text(body, [NO_RESULT]);
     };
     if texts(message).any(|text| !text.is_empty()) {
         body.extend_from_slice(b",\"content\":");
@@ -251,18 +248,5 @@ fn sendable_id(id: &CallId) -> Cow<'_, str> {
         "" => Cow::Borrowed("_"),
         id if id.chars().all(is_allowed) => Cow::Borrowed(id),
         id => Cow::Owned(id.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()),
-    }
-}
-
-/// Returns arguments as the JSON object that the server wants; other text is quoted inside of one.
-fn sendable_input(arguments: &str) -> Cow<'_, str> {
-    let is_object = arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
-    match arguments.trim() {
-        "" => Cow::Borrowed("{}"),
-        _ if is_object => Cow::Borrowed(arguments),
-        _ => {
-            let quoted = Map::from_iter([("malformed".to_owned(), Value::from(arguments))]);
-            Cow::Owned(Value::from(quoted).to_string())
-        }
     }
 }

@@ -117,14 +117,6 @@ pub(super) fn sendable_blocks(reasoning: &Reasoning) -> Vec<&RawValue> {
     blocks
 }
 
-/// Returns `true` if `details` are thinking blocks of this dialect, which no other dialect may send.
-pub(crate) fn is_thinking(details: &RawValue) -> bool {
-    let heads: Vec<ThoughtHead<'_>> = serde_json::from_str(details.get()).unwrap_or_default();
-    heads
-        .iter()
-        .any(|head| head.kind.is_some_and(|kind| KINDS.contains(&kind)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,17 +139,5 @@ mod tests {
         for malformed in ["{}", "[1]", r#"["x"]"#, "null"] {
             assert!(sendable_blocks(&reasoning(malformed)).is_empty(), "{malformed}");
         }
-    }
-
-    #[test]
-    fn thinking_blocks_are_told_from_the_details_of_other_providers() {
-        let check = |details: &str, expected| {
-            let raw = RawValue::from_string(details.to_owned()).unwrap();
-            assert_eq!(is_thinking(&raw), expected, "{details}");
-        };
-        check(r#"[{"type":"thinking","thinking":"a","signature":"s"}]"#, true);
-        check(r#"[{"type":"redacted_thinking","data":"x"}]"#, true);
-        check(r#"[{"type":"reasoning.text","text":"a"}]"#, false);
-        check("{}", false);
     }
 }

@@ -1,17 +1,19 @@
 //! The builder that all clients of model servers share.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::Secret;
 use rockbot_core::chat::ModelSettings;
+use rockbot_core::{IdSource, RandomIds, Secret};
 
 use super::{ConnectionOptions, ExtraHeader, SettingNames};
 
 /// A builder of a client of a model server. The order of the calls does not matter.
 ///
 /// `O` holds the options that only one kind of client has: see [`OpenAiChatBuilder`](crate::OpenAiChatBuilder),
-/// [`OpenAiEmbeddingsBuilder`](crate::OpenAiEmbeddingsBuilder) and [`AnthropicChatBuilder`](crate::AnthropicChatBuilder).
+/// [`OpenAiResponsesBuilder`](crate::OpenAiResponsesBuilder), [`AnthropicChatBuilder`](crate::AnthropicChatBuilder) and
+/// [`OpenAiEmbeddingsBuilder`](crate::OpenAiEmbeddingsBuilder).
 #[must_use]
 pub struct ClientBuilder<O> {
     pub(crate) connection: ConnectionOptions,
@@ -104,5 +106,32 @@ impl<O> ClientBuilder<O> {
 
     fn add_header(&mut self, name: String, value: Secret, is_secret: bool) {
         self.connection.headers.push(ExtraHeader { name, value, is_secret });
+    }
+}
+
+/// The options of a chat client; `O` holds those that only its dialect has.
+#[derive(Debug)]
+pub struct ChatOptions<O> {
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) wire: O,
+}
+
+impl<O> ClientBuilder<ChatOptions<O>> {
+    pub(crate) fn chat(endpoint: String, model: String, wire: O) -> Self {
+        let ids = Arc::new(RandomIds);
+        Self::with(endpoint, model, ChatOptions { ids, wire })
+    }
+
+    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first piece may
+    /// take as long as the call, because reasoning models pause first.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.connection.limits.idle = limit;
+        self
+    }
+
+    /// Sets the source of ids for tool calls that the server sends without one. Random by default.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.options.ids = ids;
+        self
     }
 }

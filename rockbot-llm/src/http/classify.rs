@@ -65,13 +65,15 @@ fn kind_of_code(code: &str) -> Option<ChatErrorKind> {
         "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "insufficient_balance" => {
             ChatErrorKind::QuotaExceeded
         }
-        "content_filter" | "content_policy_violation" | "responsibleaipolicyviolation" => {
+        "content_filter" | "content_policy_violation" | "responsibleaipolicyviolation" | "invalid_prompt" => {
             ChatErrorKind::ContentFiltered
         }
         "invalid_api_key" | "authentication_error" | "permission_error" | "permission_denied" => ChatErrorKind::Auth,
         "model_not_found" | "not_found_error" => ChatErrorKind::NotFound,
-        "rate_limit_exceeded" | "rate_limit_error" => ChatErrorKind::RateLimited,
-        "overloaded_error" | "server_error" | "api_error" | "internal_server_error" => ChatErrorKind::Overloaded,
+        "rate_limit_exceeded" | "rate_limit_error" | "slow_down" => ChatErrorKind::RateLimited,
+        "overloaded_error" | "server_is_overloaded" | "server_error" | "api_error" | "internal_server_error" => {
+            ChatErrorKind::Overloaded
+        }
         "timeout_error" => ChatErrorKind::TimedOut,
         _ => return None,
     })

@@ -7,6 +7,8 @@ use super::ErrorFacts;
 pub(crate) struct Dialect {
     /// Name of the API that the endpoint must serve, for error messages.
     pub(crate) api: &'static str,
+    /// Name of the provider as OpenTelemetry names it, unless the host of the endpoint is a known one.
+    pub(crate) provider: &'static str,
     /// A base URL that serves it, as an example for error messages.
     pub(crate) example: &'static str,
     /// Paths of calls below the base URL, which users paste together with it.

@@ -1,25 +1,31 @@
 //! The HTTP transport of model clients: everything that no wire dialect owns.
 //!
 //! A dialect, such as [`openai`](crate::openai) or [`anthropic`](crate::anthropic), describes itself to the transport
-//! by a [`Dialect`]: how it sends the key and how it reads an error body. Its builders collect [`ConnectionOptions`]
+//! by a [`Dialect`]: how it sends the key and how it reads an error body; a chat adds how it writes and reads
+//! ([`ChatWire`]). Its builders collect [`ConnectionOptions`]
 //! and [connect](ConnectionOptions::connect) them to a [`Connection`], which sends requests, bounds answers in size and
 //! time, and turns refusals into a [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
 //!
 //! * [`endpoint`]: base URLs and the providers behind them
 //! * [`builder`], [`options`], [`connection`]: what a client is built from, and the client of one model at one server
+//! * [`chat`]: the chat client of every dialect
 //! * [`outgoing`]: what a request carries, with the members and headers that model settings add
 //! * [`retry_after`]: the server's advice on retrying
 //! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
-//! * [`calls`], [`tool_name`]: tool calls from the pieces of a stream, and names that every provider accepts
+//! * [`calls`]: tool calls from the pieces of a stream
+//! * [`tool_name`], [`arguments`], [`stand_in`]: parts of a conversation, as every provider accepts them
+//! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
 //! * [`json_text`], [`wire_text`]: JSON strings, written straight into a request body, and read with patience
 
 mod answer;
+mod arguments;
 mod builder;
 mod calls;
+mod chat;
 mod classify;
 mod connection;
 mod dialect;
@@ -32,9 +38,11 @@ mod options;
 mod outgoing;
 mod overflow;
 mod probe;
+mod reasoning_form;
 mod report;
 mod retry_after;
 mod sse;
+mod stand_in;
 mod tool_name;
 mod wire_text;
 
@@ -44,8 +52,10 @@ pub use self::report::SettingNames;
 #[cfg(test)]
 pub(crate) use self::answer::StreamFold;
 pub(crate) use self::answer::{AnswerReader, Outlet};
-pub(crate) use self::builder::ClientBuilder;
+pub(crate) use self::arguments::{sendable_arguments, sendable_object};
+pub(crate) use self::builder::{ChatOptions, ClientBuilder};
 pub(crate) use self::calls::{CallAssembler, CallPiece};
+pub(crate) use self::chat::{ChatWire, HttpChat};
 pub(crate) use self::classify::ErrorFacts;
 pub(crate) use self::connection::{Connection, has_type};
 pub(crate) use self::dialect::Dialect;
@@ -57,6 +67,8 @@ pub(crate) use self::json_text::push_text;
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::outgoing::{Outgoing, invalid_body, push_extra};
 pub(crate) use self::probe::check_server;
+pub(crate) use self::reasoning_form::ReasoningForm;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
+pub(crate) use self::stand_in::{NO_RESULT, OPENING, ORPHAN};
 pub(crate) use self::tool_name::sendable_name;
 pub(crate) use self::wire_text::WireText;

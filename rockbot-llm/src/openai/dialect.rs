@@ -11,6 +11,7 @@ pub(super) const EMBEDDINGS_PATH: &str = "embeddings";
 /// The dialect that OpenAI-compatible servers speak.
 pub(crate) const OPENAI: Dialect = Dialect {
     api: "an OpenAI-compatible API",
+    provider: "openai",
     example: "https://api.openai.com/v1",
     call_paths: &[CHAT_PATH, EMBEDDINGS_PATH],
     key_header: "authorization",

@@ -9,22 +9,16 @@
 //! * What the host adds in the user's role stands between two marks in the user's message. Behind the results of tool
 //!   calls it stands in the last result, because some servers refuse a user's message there.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Reasoning, Role, ToolCall};
 use rockbot_core::support::Digest;
-use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::value::RawValue;
 
-use crate::anthropic::is_thinking;
-use crate::http::{push_text, sendable_name};
+use crate::http::{OPENING, ReasoningForm, push_text, sendable_arguments, sendable_name};
 
 /// The text between two texts that become one.
 const BETWEEN: &str = "\n\n";
-
-/// The user's words in front of a conversation that begins with the model's.
-const OPENING: &str = "[The conversation begins here.]";
 
 /// Length of the part of the digest that stands in a mark, in characters.
 const MARK_LEN: usize = 8;
@@ -179,16 +173,21 @@ fn name(role: Role) -> &'static str {
     }
 }
 
-/// Appends the reasoning: the provider's own form if there is one, else the plain text. Thinking blocks of Anthropic's
-/// dialect, which a model of another tier may have written, are not this dialect's form.
+/// Appends the reasoning: the provider's own form if there is one, else the plain text. What a model of another tier has
+/// written may have the form of another dialect.
 fn push_reasoning(body: &mut Vec<u8>, reasoning: &Reasoning) {
-    if let Some(details) = reasoning.details.as_ref().filter(|details| !is_thinking(details)) {
+    if let Some(details) = own_details(reasoning) {
         body.extend_from_slice(b",\"reasoning_details\":");
         body.extend_from_slice(details.get().as_bytes());
     } else if !reasoning.text.is_empty() {
         body.extend_from_slice(b",\"reasoning_content\":");
         push_text(body, [reasoning.text.as_str()]);
     }
+}
+
+fn own_details(reasoning: &Reasoning) -> Option<&RawValue> {
+    let details = reasoning.details.as_deref()?;
+    (ReasoningForm::of(details) == ReasoningForm::Chat).then_some(details)
 }
 
 fn push_calls<'a>(body: &mut Vec<u8>, calls: impl Iterator<Item = &'a ToolCall>) {
@@ -206,14 +205,6 @@ fn push_calls<'a>(body: &mut Vec<u8>, calls: impl Iterator<Item = &'a ToolCall>)
         body.extend_from_slice(b"}}");
     }
     body.push(b']');
-}
-
-/// Returns arguments that are JSON: servers that parse those of earlier calls fail on malformed text, so it is quoted.
-fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
-    match serde_json::from_str::<IgnoredAny>(arguments) {
-        Ok(_) => Cow::Borrowed(arguments),
-        Err(_) => Cow::Owned(json!({ "malformed": arguments }).to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -22,3 +22,4 @@ pub use self::chat::{OpenAiChat, OpenAiChatBuilder};
 #[cfg(test)]
 pub(crate) use self::dialect::OPENAI;
 pub use self::embeddings::{OpenAiEmbeddings, OpenAiEmbeddingsBuilder};
+pub(crate) use self::usage::read_usage;

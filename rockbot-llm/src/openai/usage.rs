@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::wire::{WireCost, WireUsage};
 
 /// Reads the usage and the cost; `None` if they are malformed, which is no reason to reject the answer.
-pub(super) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
+pub(crate) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
     let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let cost = usage.money();
     let input_details = usage

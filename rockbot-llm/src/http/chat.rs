@@ -1,0 +1,112 @@
+//! [`HttpChat`]: the chat client of every dialect, which adds only how a request is written and an answer is read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use reqwest::Url;
+use rockbot_core::IdSource;
+use rockbot_core::chat::{ChatCall, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings};
+use tokio::time::Instant;
+
+use super::{AnswerReader, ChatOptions, ClientBuilder, Connection, Dialect, Outgoing, Outlet, provider_of};
+use crate::error::LlmConfigError;
+use crate::retry::retrying;
+
+/// The requests and answers of a dialect.
+pub(crate) trait ChatWire: Send + Sync {
+    /// The dialect, as the transport sees it.
+    const DIALECT: &'static Dialect;
+
+    /// Path of chats below the base URL.
+    const PATH: &'static str;
+
+    /// The facts about a request that its answer is read with.
+    type Asked: Send + Sync;
+
+    /// The reader of one answer.
+    type Reader<'a>: AnswerReader + Send;
+
+    /// Writes the body that asks `model` for the answer to `call` with `settings`; streamed, if the call has a sink.
+    fn request(
+        &self,
+        model: &str,
+        call: &ChatCall,
+        settings: &ModelSettings,
+    ) -> Result<(Vec<u8>, Self::Asked), ChatError>;
+
+    /// Creates the reader of an answer to `messages`. Calls without a usable id get one from `ids`.
+    fn reader<'a>(
+        asked: &'a Self::Asked,
+        messages: &'a [Arc<ChatMessage>],
+        ids: &'a dyn IdSource,
+        outlet: &'a Outlet,
+    ) -> Self::Reader<'a>;
+}
+
+/// A chat client of one model at one server, in the dialect `W`.
+pub(crate) struct HttpChat<W> {
+    pub(crate) connection: Connection,
+    url: Url,
+    ids: Arc<dyn IdSource>,
+    provider: Arc<str>,
+    wire: W,
+}
+
+impl<W: ChatWire> HttpChat<W> {
+    /// Connects the client that `builder` describes. Opens no connection yet.
+    pub(crate) fn connect<O>(builder: ClientBuilder<ChatOptions<O>>, wire: W) -> Result<Self, LlmConfigError> {
+        let connection = builder.connection.connect(W::DIALECT)?;
+        Ok(Self {
+            url: connection.url(W::PATH),
+            ids: builder.options.ids,
+            provider: provider_of(&connection.base).unwrap_or(W::DIALECT.provider).into(),
+            connection,
+            wire,
+        })
+    }
+
+    /// Returns the id of the model that this client asks.
+    pub(crate) fn model(&self) -> &str {
+        &self.connection.report.model
+    }
+
+    /// Describes the model.
+    pub(crate) fn describe(&self) -> ModelInfo {
+        ModelInfo::new(self.connection.report.model.clone()).with_provider(self.provider.clone())
+    }
+
+    /// Asks the model within the limits of the connection and of the call.
+    pub(crate) async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let (cx, deadline) = (call.cx.clone(), self.connection.deadline(&call.cx));
+        self.connection.until(&cx, deadline, self.ask(call, deadline)).await
+    }
+
+    /// Writes the client for debugging, under the name of its public type.
+    pub(crate) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name)
+            .field("endpoint", &self.connection.report.endpoint)
+            .field("model", &self.connection.report.model)
+            .finish_non_exhaustive()
+    }
+
+    async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
+        let settings = self.connection.settings_of(&call.request)?;
+        let (body, asked) = self.wire.request(self.model(), &call, &settings)?;
+        let outgoing = Outgoing::new(body, &settings.extra_headers);
+        // Borrows the call, which moves now.
+        drop(settings);
+        let attempt = |call| self.attempt(call, &asked, outgoing.clone());
+        retrying(&self.connection.retry, call, Some(deadline), attempt).await
+    }
+
+    async fn attempt(&self, call: ChatCall, asked: &W::Asked, outgoing: Outgoing) -> Result<ChatResponse, ChatError> {
+        let outlet = Outlet(call.deltas);
+        let is_streamed = outlet.0.is_some();
+        let answer = W::reader(asked, &call.request.messages, &*self.ids, &outlet);
+        let read = self.connection.exchange(&self.url, outgoing, is_streamed, answer).await;
+        read.map(|answer| ChatResponse {
+            provider: Some(self.provider.clone()),
+            ..answer
+        })
+    }
+}

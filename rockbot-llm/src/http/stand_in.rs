@@ -1,0 +1,11 @@
+//! Texts that stand in for what a conversation lacks: one that was shortened, or began with another provider, may have
+//! lost what a server insists on.
+
+/// Words of the user in front of a conversation that begins with the model's.
+pub(crate) const OPENING: &str = "[The conversation begins here.]";
+
+/// Result of a call whose own was never recorded.
+pub(crate) const NO_RESULT: &str = "No result was recorded for this call.";
+
+/// Words in front of a result whose call is not in the conversation any more.
+pub(crate) const ORPHAN: &str = "Result of an earlier tool call:\n";

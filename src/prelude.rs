@@ -29,6 +29,6 @@ pub use rockbot_host::bus::InProcessBus;
 pub use rockbot_host::{Agent, AgentHost, TurnError};
 #[cfg(feature = "llm")]
 #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
-pub use rockbot_llm::{AnthropicChat, ChatTiers, ModelGateway, OfflineModel, OpenAiChat};
+pub use rockbot_llm::{AnthropicChat, ChatTiers, ModelGateway, OfflineModel, OpenAiChat, OpenAiResponses};
 pub use schemars::{self, JsonSchema};
 pub use serde::{self, Deserialize, Serialize};

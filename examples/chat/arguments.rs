@@ -33,7 +33,7 @@ Lines that begin with a slash:
 
 The model is set in the section LLM of the file, or in the environment:
     OPENAI_API_KEY, and if need be OPENAI_BASE_URL and OPENAI_MODEL, or the same with ANTHROPIC_; or for each tier
-    ROCKBOT_LLM__BALANCED__PROVIDER (openai or anthropic),
+    ROCKBOT_LLM__BALANCED__PROVIDER (openai, openai-responses or anthropic),
     ROCKBOT_LLM__BALANCED__ENDPOINT, ROCKBOT_LLM__BALANCED__APIKEY, ROCKBOT_LLM__BALANCED__MODELID,
     also without ROCKBOT_. Other settings alike: ROCKBOT_AGENTHOST__MAXTOOLITERATIONS=30.
     With no model a built-in offline model answers, which is not an LLM.";

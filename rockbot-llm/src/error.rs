@@ -41,10 +41,16 @@ pub enum LlmConfigError {
         setting: String,
     },
     /// The provider is unknown.
-    #[error("{setting} must be one of these: openai, anthropic")]
+    #[error("{setting} must be one of these: openai, openai-responses, anthropic")]
     UnknownProvider {
         /// Name of the setting of the provider.
         setting: String,
+    },
+    /// Several settings cannot be used.
+    #[error("{}", lines(errors))]
+    Several {
+        /// The errors, at least two.
+        errors: Vec<Self>,
     },
     /// The model is not set.
     #[error("{setting} is not set: set it to the name of a model that the server knows")]
@@ -76,6 +82,24 @@ pub enum LlmConfigError {
         /// Cause.
         source: reqwest::Error,
     },
+}
+
+impl LlmConfigError {
+    /// Returns the error of unknown providers, and of the tier Balanced, together: at least one of them is wrong.
+    pub(crate) fn unknown_providers(unknown: Vec<Self>, balanced: Option<Self>) -> Self {
+        // An unknown provider of Balanced is among the others already.
+        let other = balanced.filter(|error| unknown.is_empty() || !matches!(error, Self::UnknownProvider { .. }));
+        let mut errors: Vec<Self> = unknown.into_iter().chain(other).collect();
+        match errors.len() {
+            1 => errors.remove(0),
+            _ => Self::Several { errors },
+        }
+    }
+}
+
+fn lines(errors: &[LlmConfigError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 /// The message: a `main` that returns the error prints this.

@@ -6,6 +6,7 @@
 //! | part | for |
 //! |---|---|
 //! | [`OpenAiChat`] | chat with servers that speak OpenAI's dialect: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama |
+//! | [`OpenAiResponses`] | chat with servers that speak OpenAI's Responses API |
 //! | [`AnthropicChat`] | chat with Anthropic's Messages API |
 //! | [`OpenAiEmbeddings`] | embeddings of texts, from servers that speak OpenAI's dialect |
 //! | [`ChatTiers`] | one client that routes each call to the model of its tier |
@@ -50,6 +51,7 @@ mod model_client;
 mod offline;
 mod openai;
 mod pricing;
+mod responses;
 mod retry;
 pub mod settings;
 #[cfg(test)]
@@ -69,6 +71,7 @@ pub use model_client::probe;
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder};
 pub use pricing::{Price, PriceTable, PriceTableError};
+pub use responses::{OpenAiResponses, OpenAiResponsesBuilder};
 pub use retry::RetryPolicy;
 pub use settings::{GatewaySettings, LlmSettings, Provider, TierSettings};
 pub use tier_selector::{KeywordTierSelector, TierRules, TierRulesError};

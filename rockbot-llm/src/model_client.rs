@@ -8,12 +8,14 @@ use crate::anthropic::AnthropicChat;
 use crate::error::LlmConfigError;
 use crate::http::{ServerCheck, check_server};
 use crate::openai::OpenAiChat;
+use crate::responses::OpenAiResponses;
 use crate::settings::{Provider, TierSettings};
 
 /// Creates the client of the model that `settings` name, in the dialect of its provider.
 pub(crate) fn model_client(settings: &TierSettings) -> Result<Arc<dyn ChatClient>, LlmConfigError> {
     Ok(match settings.provider {
         Provider::OpenAi => Arc::new(OpenAiChat::from_settings(settings)?),
+        Provider::OpenAiResponses => Arc::new(OpenAiResponses::from_settings(settings)?),
         Provider::Anthropic => Arc::new(AnthropicChat::from_settings(settings)?),
     })
 }
@@ -23,15 +25,13 @@ pub(crate) fn model_client(settings: &TierSettings) -> Result<Arc<dyn ChatClient
 /// The list is `GET {endpoint}/models` of an OpenAI-compatible server, and `GET {endpoint}/v1/models` of Anthropic's. A
 /// server that lists its models without a key, as OpenRouter does, reveals nothing about the key.
 pub async fn probe(settings: &TierSettings) -> ServerCheck {
-    let checked = match settings.provider {
-        Provider::OpenAi => match OpenAiChat::from_settings(settings) {
-            Ok(client) => Ok(check_server(client.connection()).await),
-            Err(error) => Err(error),
-        },
-        Provider::Anthropic => match AnthropicChat::from_settings(settings) {
-            Ok(client) => Ok(check_server(client.connection()).await),
-            Err(error) => Err(error),
-        },
+    let connection = match settings.provider {
+        Provider::OpenAi => OpenAiChat::from_settings(settings).map(OpenAiChat::into_connection),
+        Provider::OpenAiResponses => OpenAiResponses::from_settings(settings).map(OpenAiResponses::into_connection),
+        Provider::Anthropic => AnthropicChat::from_settings(settings).map(AnthropicChat::into_connection),
     };
-    checked.unwrap_or_else(ServerCheck::Unusable)
+    match connection {
+        Ok(connection) => check_server(&connection).await,
+        Err(error) => ServerCheck::Unusable(error),
+    }
 }

@@ -1,9 +1,6 @@
 //! A whole host over Anthropic's dialect: real HTTP to a server on the loopback that is as strict as the API.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
 
 use rockbot::agent::AgentHost;
 use rockbot::chat::ModelGateway;
@@ -13,6 +10,7 @@ use rockbot::turn::{TurnProgress, TurnStatus};
 use serde_json::{Value, json};
 
 use crate::anthropic_rules::refusal;
+use crate::support::model_server::ModelServer;
 use crate::support::{collect, end_of};
 
 /// Adds two numbers.
@@ -22,11 +20,8 @@ struct Add {
     b: i64,
 }
 
-/// A server that gives its answers in order, streamed if the request asks for it, and notes the requests.
-struct MockServer {
-    endpoint: String,
-    requests: Arc<Mutex<Vec<Value>>>,
-}
+/// A server that gives its answers in order, streamed if the request asks for it.
+struct MockServer(ModelServer);
 
 /// An answer: a status, with blocks of content or an error's type.
 type MockAnswer = (u16, Value);
@@ -34,27 +29,31 @@ type MockAnswer = (u16, Value);
 impl MockServer {
     fn start(answers: impl IntoIterator<Item = MockAnswer>) -> Self {
         let mut answers: VecDeque<_> = answers.into_iter().collect();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = requests.clone();
-        std::thread::spawn(move || {
-            for socket in listener.incoming().map_while(Result::ok) {
-                serve(socket, &mut answers, &seen);
-            }
-        });
-        Self { endpoint, requests }
+        Self(ModelServer::start(move |raw, request| {
+            let (status, content) = match refusal(raw) {
+                Some(why) => (400, json!({"type": "invalid_request_error", "message": why})),
+                None => answers
+                    .pop_front()
+                    .unwrap_or((500, json!({"type": "api_error", "message": "no answer left"}))),
+            };
+            let text = match (status, request["stream"] == true) {
+                (200, true) => events(&content),
+                (200, false) => message(&content, &reason(&content)).to_string(),
+                _ => json!({"type": "error", "error": content}).to_string(),
+            };
+            (status, text)
+        }))
     }
 
     /// The bodies of the requests so far.
     fn requests(&self) -> Vec<Value> {
-        self.requests.lock().unwrap().clone()
+        self.0.requests()
     }
 
     /// A host that asks this server, configured by the environment alone.
     fn host(&self) -> AgentHost {
         let config = Config::new().with_variables([
-            ("ANTHROPIC_BASE_URL", self.endpoint.as_str()),
+            ("ANTHROPIC_BASE_URL", self.0.endpoint.as_str()),
             ("ANTHROPIC_API_KEY", "sk-ant-1234"),
             ("ANTHROPIC_MODEL", "claude-test"),
         ]);
@@ -65,42 +64,6 @@ impl MockServer {
             .build()
             .unwrap()
     }
-}
-
-fn serve(socket: TcpStream, answers: &mut VecDeque<MockAnswer>, seen: &Mutex<Vec<Value>>) {
-    let mut reader = BufReader::new(socket);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let begin = head.len();
-        if reader.read_line(&mut head).unwrap() <= 2 {
-            break;
-        }
-        let count = head[begin..].strip_prefix("content-length: ");
-        length = count.map_or(length, |count| count.trim().parse().unwrap());
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
-    let (status, content) = match refusal(&format!("{head}{body}")) {
-        Some(why) => (400, json!({"type": "invalid_request_error", "message": why})),
-        None => answers
-            .pop_front()
-            .unwrap_or((500, json!({"type": "api_error", "message": "no answer left"}))),
-    };
-    let request: Value = serde_json::from_str(&body).unwrap();
-    let is_streamed = status == 200 && request["stream"] == true;
-    seen.lock().unwrap().push(request);
-    let (kind, text) = match (status, is_streamed) {
-        (200, true) => ("text/event-stream", events(&content)),
-        (200, false) => ("application/json", message(&content, &reason(&content)).to_string()),
-        _ => (
-            "application/json",
-            json!({"type": "error", "error": content}).to_string(),
-        ),
-    };
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\nretry-after-ms: 1\r\nconnection: close\r\n\r\n");
-    // The client may have had enough already.
-    let _ = reader.get_mut().write_all((head + &text).as_bytes());
 }
 
 fn message(content: &Value, stop_reason: &Value) -> Value {

@@ -175,7 +175,9 @@ async fn a_model_of_anthropic_has_the_variables_of_anthropic() {
     let (has_problem, text) = examine_all(Some(("agent.json", file)), &[], None).await;
     assert!(
         has_problem
-            && text.contains("`LLM.High.Provider` in `HERE/agent.json` must be one of these: openai, anthropic"),
+            && text.contains(
+                "`LLM.High.Provider` in `HERE/agent.json` must be one of these: openai, openai-responses, anthropic"
+            ),
         "{text}"
     );
 }

@@ -39,6 +39,7 @@ mod profile;
 mod rate_limit;
 mod recall;
 mod remote_tools;
+mod responses;
 mod restart;
 mod retention;
 mod rules;
@@ -87,3 +88,5 @@ mod quickstart;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/remote_tools.rs"]
 mod remote_tools_example;
+#[path = "../../rockbot-llm/src/responses/rules.rs"]
+mod responses_rules;

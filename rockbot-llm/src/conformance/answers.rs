@@ -18,6 +18,9 @@ const NOW: ScriptedCall = ScriptedCall {
     arguments: &["{\"zone\":\"", "Europe/Zürich", "\"}"],
 };
 
+/// An id that is longer than any provider's.
+const LONG_ID: &str = "tool-0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
+
 const CALLS: Script = Script {
     finish: FinishReason::ToolCalls,
     ..EMPTY
@@ -51,6 +54,22 @@ const ANSWERS: &[(&str, Script)] = &[
     ("calls that are missing", Script { text: &["so"], ..CALLS }),
     ("usage", Script { usage: Some([9, 0, 5]), ..WORDS }),
     ("cached usage", Script { usage: Some([119, 100, 5]), ..WORDS }),
+    ("usage of one token", Script { usage: Some([1, 0, 1]), ..WORDS }),
+    ("usage of calls", Script { calls: &[ADD], usage: Some([9, 0, 5]), ..CALLS }),
+    ("usage of words that were cut", Script { finish: FinishReason::Length, usage: Some([9, 9, 5]), ..WORDS }),
+    ("words that look like JSON", Script { text: &["{\"type\":\"error\"", ",\"error\":1}"], ..EMPTY }),
+    ("words that look like events", Script { text: &["event: error\ndata: {}\n\n", "data: [DONE]"], ..EMPTY }),
+    ("many pieces", Script { text: &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"], ..EMPTY }),
+    ("thoughts alone", Script { thought: &["h", "m"], ..EMPTY }),
+    ("thoughts that were cut", Script { thought: &["hm"], finish: FinishReason::Length, ..EMPTY }),
+    ("thoughts, words and a call", Script { thought: &["hm"], text: &["let me see"], calls: &[ADD], ..CALLS }),
+    ("thoughts with escapes", Script { thought: &["\"\\\n", "\u{1}🙂"], text: &["yes"], ..EMPTY }),
+    ("calls of one tool", Script { calls: &[ADD, ScriptedCall { id: "toolu_c", arguments: &["{\"x\":2}"], ..ADD }], ..CALLS }),
+    ("three calls", Script { calls: &[ADD, NOW, ScriptedCall { id: "toolu_c", ..ADD }], ..CALLS }),
+    ("a call in many pieces", Script { calls: &[ScriptedCall { arguments: &["{", "\"", "x", "\"", ":", "1", "}"], ..ADD }], ..CALLS }),
+    ("a call with escapes", Script { calls: &[ScriptedCall { arguments: &["{\"x\":\"a\\n", "\\\"b\"}"], ..ADD }], ..CALLS }),
+    ("a call with an id that is too long", Script { calls: &[ScriptedCall { id: LONG_ID, ..ADD }], ..CALLS }),
+    ("a call and words that were filtered", Script { calls: &[ADD], finish: FinishReason::ContentFilter, ..WORDS }),
 ];
 
 /// The answer that every dialect makes of `script`.
@@ -108,7 +127,7 @@ async fn check(wire: &dyn Wire, name: &str, script: &Script, reply: Reply, call:
         "{} {name}",
         wire.name()
     );
-    assert_eq!(answer.provider.take().as_deref(), Some(wire.name()));
+    assert_eq!(answer.provider.take().as_deref(), Some(wire.provider()));
     if let Some(reasoning) = &mut answer.reasoning {
         reasoning.details = None;
     }

@@ -4,6 +4,7 @@ mod answers;
 mod anthropic;
 mod failures;
 mod openai;
+mod responses;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use rockbot_core::{CallContext, IdSource};
 
 use self::anthropic::Anthropic;
 use self::openai::OpenAi;
+use self::responses::Responses;
 use crate::http::ConnectionOptions;
 
 /// An answer that a server gives, before a dialect writes it.
@@ -65,6 +67,11 @@ enum Problem {
 trait Wire: Sync {
     fn name(&self) -> &'static str;
 
+    /// Returns the name of the provider in answers.
+    fn provider(&self) -> &'static str {
+        self.name()
+    }
+
     /// Creates a client of one attempt, whose options `change` may change.
     fn client(&self, endpoint: &str, change: &dyn Fn(&mut ConnectionOptions)) -> Arc<dyn ChatClient>;
 
@@ -84,7 +91,7 @@ trait Wire: Sync {
     fn refusal(&self, request: &str) -> Option<String>;
 }
 
-const WIRES: [&dyn Wire; 2] = [&OpenAi, &Anthropic];
+const WIRES: [&dyn Wire; 3] = [&OpenAi, &Anthropic, &Responses];
 
 /// `1`, `2`, …
 #[derive(Debug, Default)]

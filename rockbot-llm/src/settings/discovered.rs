@@ -185,6 +185,17 @@ impl DiscoveredSettings {
             })
     }
 
+    /// Returns the errors of all models with a provider that is unknown.
+    pub(super) fn unknown_providers(&self) -> Vec<LlmConfigError> {
+        let tiers = ModelTier::ALL.into_iter().map(ModelKey::Tier);
+        let all = tiers.chain(self.fallbacks.iter().cloned().map(ModelKey::Fallback));
+        all.filter_map(|model_key| {
+            let setting = self.own(&model_key, Field::Provider)?;
+            Provider::parse(setting.text(), &setting.name).err()
+        })
+        .collect()
+    }
+
     pub(super) fn balanced(&self) -> Result<TierSettings, LlmConfigError> {
         self.standalone(&ModelKey::BALANCED, self.provider_of_balanced()?)
     }
@@ -279,14 +290,15 @@ impl DiscoveredSettings {
         self.like_balanced(model_key, provider, balanced).map(Some)
     }
 
-    /// Resolves a model with Balanced's endpoint and key, as far as it has none, if it has Balanced's provider.
+    /// Resolves a model with Balanced's endpoint and key, as far as it has none, if a server of Balanced's provider may
+    /// serve it.
     fn like_balanced(
         &self,
         model_key: &ModelKey,
         provider: Provider,
         balanced: &TierSettings,
     ) -> Result<TierSettings, LlmConfigError> {
-        if provider != balanced.provider {
+        if !provider.shares_servers_with(balanced.provider) {
             return self.standalone(model_key, provider);
         }
         let [endpoint, key, model] = Field::CONNECTION.map(|field| self.own(model_key, field));

@@ -9,10 +9,11 @@
 //! 4. files: `LLM.Balanced.Provider`, `…Endpoint`, `…ApiKey`, `…ModelId`
 //!
 //! `LLM.Endpoint` and so on mean Balanced too, in files and in the environment. Names are not case-sensitive; an empty
-//! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key, if it has Balanced's provider.
+//! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key, unless only one of the two is
+//! Anthropic's.
 //!
-//! `Provider` is `openai`, the default, for OpenAI and all compatible servers, or `anthropic`, see [`Provider`]; the
-//! tiers may mix them. A tier that names neither provider nor endpoint has Balanced's provider. Balanced without a
+//! `Provider` is `openai`, the default, for OpenAI and all compatible servers, `openai-responses` for models that have only
+//! OpenAI's Responses API, or `anthropic`, see [`Provider`]; the tiers may mix them. A tier that names neither provider nor endpoint has Balanced's provider. Balanced without a
 //! provider is Anthropic's if only the variables of Anthropic name a key or an endpoint. A tier with another provider
 //! than Balanced's uses the variables of that provider for what it lacks, so `LLM.High.Provider = "anthropic"` and
 //! `ANTHROPIC_API_KEY` are enough; at Anthropic itself the model is [`DEFAULT_ANTHROPIC_MODEL`] if none is set.
@@ -29,7 +30,7 @@
 //!
 //! | setting | default |
 //! |---|---|
-//! | `LLM.Balanced.Provider`, `LLM.Low.Provider`, … | the wire dialect: `openai`, or `anthropic` |
+//! | `LLM.Balanced.Provider`, `LLM.Low.Provider`, … | the wire dialect: `openai`; or `openai-responses`, or `anthropic` |
 //! | `LLM.Gateway.Permits.Low`, `….Balanced`, `….High` | 8, 4 and 2 calls of the tier at a time |
 //! | `LLM.Gateway.Permits.Total` | no limit for all tiers together; 1 is one call at a time |
 //! | `LLM.Gateway.MaxWaiting`, `LLM.Gateway.MaxWait` | 1000 calls may wait for a permit, for `00:05:00` |
@@ -232,7 +233,11 @@ impl LlmSettings {
         if found.is_empty() {
             return Err(LlmConfigError::NothingConfigured);
         }
-        let balanced = found.balanced()?;
+        let unknown = found.unknown_providers();
+        let balanced = match found.balanced() {
+            Ok(balanced) if unknown.is_empty() => balanced,
+            balanced => return Err(LlmConfigError::unknown_providers(unknown, balanced.err())),
+        };
         Ok(Self {
             low: found.beside(ModelTier::Low, &balanced)?,
             high: found.beside(ModelTier::High, &balanced)?,

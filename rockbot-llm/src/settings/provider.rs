@@ -31,35 +31,44 @@ pub enum Provider {
     /// OpenAI, and all servers that are compatible with it: `openai`. The default.
     #[default]
     OpenAi,
+    /// OpenAI's Responses API, for models that have only that: `openai-responses`.
+    OpenAiResponses,
     /// Anthropic's Messages API: `anthropic`.
     Anthropic,
 }
 
 impl Provider {
     /// All providers.
-    pub const ALL: [Self; 2] = [Self::OpenAi, Self::Anthropic];
+    pub const ALL: [Self; 3] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic];
 
-    /// Returns the provider's name in settings: `openai` or `anthropic`.
+    /// Returns the provider's name in settings: `openai`, `openai-responses` or `anthropic`.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
         }
     }
 
-    /// Reads the value of the setting with the name `setting`, in any case.
+    /// Reads the value of the setting with the name `setting`, in any case, with hyphens or without: `OpenAIResponses`.
     pub(super) fn parse(value: &str, setting: &str) -> Result<Self, LlmConfigError> {
-        let named = |provider: &Self| provider.name().eq_ignore_ascii_case(value.trim());
+        let letters = |text: &str| text.trim().replace(['-', '_'], "").to_ascii_lowercase();
+        let named = |provider: &Self| letters(provider.name()) == letters(value);
         let unknown = || LlmConfigError::UnknownProvider {
             setting: setting.to_owned(),
         };
         Self::ALL.into_iter().find(named).ok_or_else(unknown)
     }
 
+    /// Returns `true` if servers of this provider may serve `other`, too, with the same key.
+    pub(super) fn shares_servers_with(self, other: Self) -> bool {
+        (self == Self::Anthropic) == (other == Self::Anthropic)
+    }
+
     /// Returns the endpoint when none is set.
     pub(super) fn default_endpoint(self) -> &'static str {
         match self {
-            Self::OpenAi => super::DEFAULT_ENDPOINT,
+            Self::OpenAi | Self::OpenAiResponses => super::DEFAULT_ENDPOINT,
             Self::Anthropic => super::DEFAULT_ANTHROPIC_ENDPOINT,
         }
     }
@@ -67,7 +76,7 @@ impl Provider {
     /// Returns the model when none is set and the endpoint is the provider's own.
     pub(super) fn default_model(self) -> &'static str {
         match self {
-            Self::OpenAi => super::DEFAULT_MODEL,
+            Self::OpenAi | Self::OpenAiResponses => super::DEFAULT_MODEL,
             Self::Anthropic => super::DEFAULT_ANTHROPIC_MODEL,
         }
     }
@@ -75,7 +84,7 @@ impl Provider {
     /// Returns `true` if `endpoint` is a server of the provider itself, to which the key of its variable may go.
     pub(super) fn is_home(self, endpoint: &str) -> bool {
         let host = match self {
-            Self::OpenAi => "api.openai.com",
+            Self::OpenAi | Self::OpenAiResponses => "api.openai.com",
             Self::Anthropic => "api.anthropic.com",
         };
         base_url(endpoint, &[]).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some(host))
@@ -84,9 +93,9 @@ impl Provider {
     /// Returns the environment variable of the provider's own tools for a field of a model's settings.
     pub(super) fn variable(self, field: Field) -> Option<&'static str> {
         Some(match (self, field) {
-            (Self::OpenAi, Field::Endpoint) => "OPENAI_BASE_URL",
-            (Self::OpenAi, Field::ApiKey) => "OPENAI_API_KEY",
-            (Self::OpenAi, Field::ModelId) => "OPENAI_MODEL",
+            (Self::OpenAi | Self::OpenAiResponses, Field::Endpoint) => "OPENAI_BASE_URL",
+            (Self::OpenAi | Self::OpenAiResponses, Field::ApiKey) => "OPENAI_API_KEY",
+            (Self::OpenAi | Self::OpenAiResponses, Field::ModelId) => "OPENAI_MODEL",
             (Self::Anthropic, Field::Endpoint) => "ANTHROPIC_BASE_URL",
             (Self::Anthropic, Field::ApiKey) => "ANTHROPIC_API_KEY",
             (Self::Anthropic, Field::ModelId) => "ANTHROPIC_MODEL",

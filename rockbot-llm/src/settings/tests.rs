@@ -571,8 +571,53 @@ fn an_unknown_provider_is_refused_with_the_known_ones() {
         assert!(matches!(error, LlmConfigError::UnknownProvider { .. }), "{error}");
         let expected = format!("LLM.{tier}.Provider");
         check_error(Some(&file(tier)), &[], &expected);
-        check_error(Some(&file(tier)), &[], "must be one of these: openai, anthropic");
+        check_error(
+            Some(&file(tier)),
+            &[],
+            "must be one of these: openai, openai-responses, anthropic",
+        );
     }
+}
+
+#[test]
+fn an_unknown_provider_is_reported_with_what_balanced_lacks() {
+    let file = r#"{"LLM": {"ModelId": "m", "High": {"Provider": "antropic"}, "Fallbacks": {"a": {"Provider": "x"}}}}"#;
+    let error = read(Some(file), &[]).unwrap_err();
+    assert!(matches!(error, LlmConfigError::Several { .. }), "{error}");
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    for (line, name) in lines.iter().zip([
+        "LLM.High.Provider",
+        "LLM.Fallbacks.a.Provider",
+        "ROCKBOT_LLM__BALANCED__APIKEY",
+    ]) {
+        assert!(line.contains(name), "{line}");
+    }
+}
+
+#[test]
+fn tiers_of_both_apis_of_openai_share_endpoint_and_key() {
+    for name in ["OpenAIResponses", "openai-responses", " OPENAI_RESPONSES "] {
+        let file = format!(
+            r#"{{"LLM": {{
+                "Balanced": {{"Endpoint": "https://h/v1", "ApiKey": "k", "ModelId": "m"}},
+                "High": {{"Provider": "{name}", "ModelId": "large"}}
+            }}}}"#
+        );
+        let balanced = "openai https://h/v1 k m";
+        check_providers(
+            Some(&file),
+            &[],
+            &[balanced, "-", "openai-responses https://h/v1 k large"],
+        );
+    }
+    let variables = [
+        ("OPENAI_API_KEY", "oai"),
+        ("ROCKBOT_LLM__BALANCED__PROVIDER", "openai-responses"),
+    ];
+    let expected = format!("openai-responses {DEFAULT_ENDPOINT} oai {DEFAULT_MODEL}");
+    check_providers(None, &variables, &[&expected, "-", "-"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub(crate) mod journal;
 pub(crate) mod kill;
 pub(crate) mod log;
 pub(crate) mod metrics;
+pub(crate) mod model_server;
 pub(crate) mod spans;
 
 use std::sync::{Arc, Mutex};

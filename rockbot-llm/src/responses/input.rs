@@ -1,0 +1,228 @@
+//! The items of a request, made of the messages of a conversation.
+//!
+//! The API refuses a call without its output, an output without its call, and reasoning without the item that followed
+//! it. A conversation that was shortened or began with another provider breaks these rules, so they are restored here;
+//! otherwise one refused request would make every later one of the conversation fail. Neighbouring texts of the user and
+//! of the host in the user's role are parts of one message, so that roles alternate for servers with strict templates.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rockbot_core::CallId;
+use rockbot_core::chat::{ChatMessage, Role, ToolCall};
+use rockbot_core::support::Digest;
+
+use super::kept::{KeptItem, kept_items};
+use crate::http::{NO_RESULT, OPENING, ORPHAN, push_text, sendable_arguments, sendable_name};
+
+/// Maximum length of the id of a call, in bytes.
+const MAX_ID_LEN: usize = 64;
+
+/// The text between two texts that become one.
+const BETWEEN: &str = "\n\n";
+
+/// Appends the member `instructions`, of all messages of the host, and the member `input`, of all others.
+pub(super) fn push_conversation(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>]) -> Result<(), serde_json::Error> {
+    let mut system = messages
+        .iter()
+        .filter(|message| message.role == Role::System && has_text(message))
+        .peekable();
+    if system.peek().is_some() {
+        body.extend_from_slice(b",\"instructions\":");
+        let texts = system.enumerate().flat_map(|(index, message)| {
+            let between = (index > 0).then_some(BETWEEN);
+            between.into_iter().chain(texts(message))
+        });
+        push_text(body, texts);
+    }
+    body.extend_from_slice(b",\"input\":[");
+    let mut items = ItemList {
+        body,
+        is_empty: true,
+        is_in_user: false,
+        open_calls: Vec::new(),
+    };
+    for message in messages {
+        items.push(message)?;
+    }
+    items.end();
+    Ok(())
+}
+
+/// The list of items while it is written.
+struct ItemList<'a> {
+    body: &'a mut Vec<u8>,
+    is_empty: bool,
+    /// `true` if the last item is a message of the user that may get more parts.
+    is_in_user: bool,
+    /// Calls that have no output yet.
+    open_calls: Vec<&'a CallId>,
+}
+
+impl<'a> ItemList<'a> {
+    fn push(&mut self, message: &'a ChatMessage) -> Result<(), serde_json::Error> {
+        match message.role {
+            Role::System => {}
+            Role::User if has_text(message) => self.push_user(texts(message)),
+            Role::User => {}
+            Role::Assistant => return self.push_answer(message),
+            Role::Tool => self.push_output(message),
+        }
+        Ok(())
+    }
+
+    fn push_user<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+        if self.is_in_user {
+            self.body.push(b',');
+        } else {
+            self.begin();
+            self.body
+                .extend_from_slice(b"{\"type\":\"message\",\"role\":\"user\",\"content\":[");
+            self.is_in_user = true;
+        }
+        self.body.extend_from_slice(b"{\"type\":\"input_text\",\"text\":");
+        push_text(self.body, texts);
+        self.body.push(b'}');
+    }
+
+    fn push_answer(&mut self, message: &'a ChatMessage) -> Result<(), serde_json::Error> {
+        let has_text = has_text(message);
+        if !has_text && message.tool_calls.is_empty() {
+            return Ok(());
+        }
+        // The model speaks again: calls that have no output by now will get none.
+        self.settle();
+        if self.is_empty {
+            self.push_user([OPENING]);
+        }
+        let mut calls = message.tool_calls.iter();
+        match kept_items(message, has_text) {
+            Some(items) => {
+                for item in &items {
+                    match item {
+                        KeptItem::Reasoning { .. } => {
+                            self.begin();
+                            serde_json::to_writer(&mut *self.body, item)?;
+                        }
+                        KeptItem::Message { id } => self.push_text(message, id),
+                        KeptItem::FunctionCall { id } => {
+                            calls.by_ref().take(1).for_each(|call| self.push_call(call, id))
+                        }
+                    }
+                }
+            }
+            None => {
+                if has_text {
+                    self.push_text(message, "");
+                }
+                calls.for_each(|call| self.push_call(call, ""));
+            }
+        }
+        self.open_calls.extend(message.tool_calls.iter().map(|call| &call.id));
+        Ok(())
+    }
+
+    fn push_text(&mut self, message: &ChatMessage, id: &str) {
+        self.begin();
+        self.body
+            .extend_from_slice(b"{\"type\":\"message\",\"role\":\"assistant\"");
+        self.push_id(id);
+        if id.is_empty() {
+            // Without an id, the API and all who resemble it take the text alone.
+            self.body.extend_from_slice(b",\"content\":");
+            push_text(self.body, texts(message));
+        } else {
+            self.body.extend_from_slice(
+                b",\"status\":\"completed\",\"content\":[{\"type\":\"output_text\",\"annotations\":[],\"text\":",
+            );
+            push_text(self.body, texts(message));
+            self.body.extend_from_slice(b"}]");
+        }
+        self.body.push(b'}');
+    }
+
+    fn push_call(&mut self, call: &ToolCall, id: &str) {
+        self.begin();
+        self.body.extend_from_slice(b"{\"type\":\"function_call\"");
+        self.push_id(id);
+        self.body.extend_from_slice(b",\"call_id\":");
+        push_text(self.body, [&*sendable_id(&call.id)]);
+        self.body.extend_from_slice(b",\"name\":");
+        push_text(self.body, [&*sendable_name(&call.name)]);
+        self.body.extend_from_slice(b",\"arguments\":");
+        push_text(self.body, [&*sendable_arguments(&call.arguments)]);
+        self.body.push(b'}');
+    }
+
+    fn push_id(&mut self, id: &str) {
+        if !id.is_empty() {
+            self.body.extend_from_slice(b",\"id\":");
+            push_text(self.body, [id]);
+        }
+    }
+
+    fn push_output(&mut self, message: &'a ChatMessage) {
+        let call = message.tool_call_id.as_ref();
+        match self.open_calls.iter().position(|open| Some(*open) == call) {
+            Some(at) => {
+                let call = self.open_calls.remove(at);
+                self.push_result(call, texts(message));
+            }
+            None if has_text(message) => self.push_user([ORPHAN].into_iter().chain(texts(message))),
+            None => {}
+        }
+    }
+
+    fn push_result<'t>(&mut self, call: &CallId, texts: impl IntoIterator<Item = &'t str>) {
+        self.begin();
+        self.body
+            .extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
+        push_text(self.body, [&*sendable_id(call)]);
+        self.body.extend_from_slice(b",\"output\":");
+        push_text(self.body, texts);
+        self.body.push(b'}');
+    }
+
+    /// Adds an output for each call that has none.
+    fn settle(&mut self) {
+        for call in std::mem::take(&mut self.open_calls) {
+            self.push_result(call, [NO_RESULT]);
+        }
+    }
+
+    /// Begins an item: ends the message of the user before it, if there is one.
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.is_in_user) {
+            self.body.extend_from_slice(b"]}");
+        }
+        if !std::mem::replace(&mut self.is_empty, false) {
+            self.body.push(b',');
+        }
+    }
+
+    fn end(mut self) {
+        self.settle();
+        if self.is_empty {
+            self.push_user([OPENING]);
+        }
+        let end: &[u8] = if self.is_in_user { b"]}]" } else { b"]" };
+        self.body.extend_from_slice(end);
+    }
+}
+
+fn has_text(message: &ChatMessage) -> bool {
+    message.content.iter().any(|part| !part.text.trim().is_empty())
+}
+
+fn texts(message: &ChatMessage) -> impl Iterator<Item = &str> {
+    message.content.iter().map(|part| part.text.as_str())
+}
+
+/// Returns an id that the API accepts: another provider, whose calls may stand in the history, may give longer ones.
+fn sendable_id(id: &CallId) -> Cow<'_, str> {
+    match id.as_str() {
+        "" => Cow::Borrowed("_"),
+        id if id.len() <= MAX_ID_LEN => Cow::Borrowed(id),
+        id => Cow::Owned(format!("call_{}", Digest::of([id]).short())),
+    }
+}

@@ -1,0 +1,22 @@
+//! The dialect of OpenAI's Responses API, which some models speak only.
+//!
+//! The transport is [`http`](crate::http)'s; here is what goes over it. [`chat`] is the client. [`request`] writes the
+//! body, with the items that [`input`] makes of the conversation. [`response`] folds the answer, which it reads with
+//! [`wire`]. [`kept`] keeps encrypted reasoning and the ids of its items, so that they can be sent back unchanged, and
+//! [`dialect`] ties all of it to the transport.
+
+mod chat;
+mod dialect;
+mod input;
+mod kept;
+mod request;
+mod response;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use self::chat::{OpenAiResponses, OpenAiResponsesBuilder};
+#[cfg(test)]
+pub(crate) use self::rules::refusal;

@@ -1,0 +1,130 @@
+//! The request as the Responses API wants it, written straight into bytes.
+
+use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings, OutputSchema, ToolChoice};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::input::push_conversation;
+use crate::http::{invalid_body, push_extra, push_text};
+
+/// The fewest tokens of an answer that the API lets a request limit it to.
+const MIN_OUTPUT_TOKENS: u32 = 16;
+
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
+/// left out.
+pub(super) fn body(
+    model: &str,
+    request: &ChatRequest,
+    settings: &ModelSettings,
+    keeps_reasoning: bool,
+    is_streamed: bool,
+) -> Result<Vec<u8>, ChatError> {
+    let members = Members {
+        include: if keeps_reasoning {
+            &["reasoning.encrypted_content"]
+        } else {
+            &[]
+        },
+        stream: is_streamed.then_some(true),
+        ..members(model, request, settings)
+    };
+    let mut body = Vec::with_capacity(expected_size(request));
+    serde_json::to_writer(&mut body, &members).map_err(invalid_body)?;
+    push_extra(&mut body, &settings.extra_body)?;
+    // The rest goes in front of the closing brace.
+    body.pop();
+    push_conversation(&mut body, &request.messages).map_err(invalid_body)?;
+    push_tools(&mut body, request);
+    body.push(b'}');
+    Ok(body)
+}
+
+fn expected_size(request: &ChatRequest) -> usize {
+    let parts = request.messages.iter().flat_map(|message| &message.content);
+    let text: usize = parts.map(|part| part.text.len() + part.text.len() / 16).sum();
+    512 + text + 160 * request.messages.len() + request.tools.json().len()
+}
+
+#[derive(Serialize)]
+struct Members<'a> {
+    model: &'a str,
+    store: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'a [&'a str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+/// Returns the members that follow from `request` and `settings`; the API has neither a seed nor stop sequences.
+fn members<'a>(model: &'a str, request: &ChatRequest, settings: &ModelSettings) -> Members<'a> {
+    let has_tools = !request.tools.is_empty();
+    let effort = settings.reasoning_effort.as_ref();
+    Members {
+        model,
+        store: false,
+        include: &[],
+        max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        reasoning: effort.map(|effort| json!({ "effort": effort.as_str() })),
+        text: request.output.as_ref().map(text_format),
+        // The server rejects both without tools.
+        tool_choice: settings
+            .tool_choice
+            .as_ref()
+            .filter(|_| has_tools)
+            .and_then(tool_choice),
+        parallel_tool_calls: settings.parallel_tool_calls.filter(|_| has_tools),
+        stream: None,
+    }
+}
+
+/// Returns the member `tool_choice`. `Auto` is left out: it is the default.
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Tool(name) => Some(json!({ "type": "function", "name": name })),
+    }
+}
+
+fn text_format(output: &OutputSchema) -> Value {
+    json!({ "format": { "type": "json_schema", "name": output.name, "schema": output.schema } })
+}
+
+/// Appends the member `tools`, if there are any. Unless told otherwise, the API rewrites the schema of a tool for strict
+/// calls, where each argument is required.
+fn push_tools(body: &mut Vec<u8>, request: &ChatRequest) {
+    for (index, entry) in request.tools.entries().iter().enumerate() {
+        let tool = entry.registration();
+        let before: &[u8] = if index == 0 { b",\"tools\":[" } else { b"," };
+        body.extend_from_slice(before);
+        body.extend_from_slice(b"{\"type\":\"function\",\"name\":");
+        push_text(body, [tool.name.as_str()]);
+        if !tool.description.trim().is_empty() {
+            body.extend_from_slice(b",\"description\":");
+            push_text(body, [&*tool.description]);
+        }
+        body.extend_from_slice(b",\"strict\":false,\"parameters\":");
+        body.extend_from_slice(entry.parameters().as_bytes());
+        body.push(b'}');
+    }
+    if !request.tools.is_empty() {
+        body.push(b']');
+    }
+}

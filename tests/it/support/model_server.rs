@@ -1,0 +1,66 @@
+//! A model server on the loopback, whose answers a test writes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+/// A running server that notes the requests.
+pub(crate) struct ModelServer {
+    /// Its address, without a path.
+    pub(crate) endpoint: String,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl ModelServer {
+    /// Starts a server that gives each request the status and the text that `answer` makes of its head and body, as they
+    /// came, and of the body as JSON. A text of events is a stream.
+    pub(crate) fn start(mut answer: impl FnMut(&str, &Value) -> (u16, String) + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let mut reader = BufReader::new(socket);
+                let (head, body) = read(&mut reader);
+                let request: Value = serde_json::from_str(&body).unwrap();
+                seen.lock().unwrap().push(request.clone());
+                let (status, text) = answer(&format!("{head}{body}"), &request);
+                // The client may have had enough already.
+                let _ = write(reader.get_mut(), status, &text);
+            }
+        });
+        Self { endpoint, requests }
+    }
+
+    /// Returns the bodies of the requests so far.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> (String, String) {
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let begin = head.len();
+        if reader.read_line(&mut head).unwrap() <= 2 {
+            break;
+        }
+        let count = head[begin..].strip_prefix("content-length: ");
+        length = count.map_or(length, |count| count.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+fn write(socket: &mut TcpStream, status: u16, text: &str) -> std::io::Result<()> {
+    let kind = match text.starts_with("event: ") {
+        true => "text/event-stream",
+        false => "application/json",
+    };
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\nretry-after-ms: 1\r\nconnection: close\r\n\r\n");
+    socket.write_all((head + text).as_bytes())
+}

@@ -4,7 +4,8 @@
 //! what it may spend, [`BusyPolicy`] decides what happens when its session is busy, and an [`Approval`] answers a
 //! call that waits for a person. The loop itself is a pure state machine ([`Turn`]) whose decisions stand in a
 //! [`TurnJournal`], so that a turn survives a crash of its process. Policies of the loop, such as [`Nudges`],
-//! [`Evaluation`] and [`ContextEconomy`], are settings of the builder; a [`LoopPolicy`] is one of your own.
+//! [`Evaluation`] and [`ContextEconomy`], are settings of the builder; a [`LoopPolicy`] is one of your own, and an
+//! [`OutputValidator`] checks final answers.
 //!
 //! ```
 //! use std::time::Duration;

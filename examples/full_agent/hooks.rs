@@ -1,6 +1,6 @@
 //! Hooks: async functions that turns ask, and whose decisions are in the journal.
 
-use rockbot::turn::{LoopDecision, LoopPoint, LoopPolicy, policy_fn};
+use rockbot::turn::{LoopDecision, LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, policy_fn, validator_fn};
 
 /// Number of questions to the model before the last one at which it is told to come to an end.
 const RESERVE: u32 = 5;
@@ -14,5 +14,22 @@ pub(crate) fn come_to_an_end() -> impl LoopPolicy {
             }
             _ => LoopDecision::Continue,
         })
+    })
+}
+
+/// Sends back an answer that shows one of the program's secrets.
+pub(crate) fn no_secrets() -> impl OutputValidator {
+    let keys = ["OPENROUTER_API_KEY", "ANTHROPIC_API_KEY"];
+    let secrets: Vec<_> = keys.into_iter().filter_map(|key| std::env::var(key).ok()).collect();
+    validator_fn(move |answer, _turn| {
+        let leaks = secrets
+            .iter()
+            .any(|secret| !secret.is_empty() && answer.text.contains(secret));
+        async move {
+            Ok(match leaks {
+                true => OutputVerdict::complain("It shows a secret of the program."),
+                false => OutputVerdict::Accept,
+            })
+        }
     })
 }

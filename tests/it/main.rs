@@ -33,6 +33,7 @@ mod loop_policies;
 mod memory_folder;
 mod memory_tools;
 mod nudges;
+mod output_validators;
 mod parallel;
 mod pipeline;
 mod profile;

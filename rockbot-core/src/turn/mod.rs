@@ -21,7 +21,10 @@ mod request;
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
 pub use claims::ClaimTable;
-pub use hook::{LoopDecision, LoopPoint, LoopPolicy, PolicyFn, TurnTask, TurnTaskStatus, TurnView, policy_fn};
+pub use hook::{
+    FinalAnswer, LoopDecision, LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, PolicyFn, TurnTask,
+    TurnTaskStatus, TurnView, ValidatorFn, policy_fn, validator_fn,
+};
 pub use journal::{
     Acceptance, Claim, Fence, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
 };

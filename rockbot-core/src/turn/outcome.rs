@@ -54,7 +54,7 @@ pub enum TurnStatus {
 }
 
 /// The reason why a turn failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnFailure {
@@ -74,6 +74,13 @@ pub enum TurnFailure {
     Storage,
     /// A loop policy of the host's program ended the turn.
     Policy,
+    /// An output validator of the host's program accepted none of the model's answers.
+    Rejected {
+        /// Complaint about the last answer.
+        complaint: String,
+    },
+    /// A hook of the host's program that checks messages or answers failed, so the turn ended unchecked.
+    Unchecked,
     /// The host failed internally, for example by a panic, while it worked on the turn.
     Internal,
 }

@@ -36,10 +36,7 @@ impl Drive<'_> {
         if let Some(event) = self.stop_event() {
             return self.feed(&event);
         }
-        if matches!(
-            purpose,
-            Purpose::Retry(_) | Purpose::Continue { .. } | Purpose::Policy { .. }
-        ) {
+        if purpose.retracts() {
             self.live.progress().send(|| TurnProgress::Retract);
         }
         let stream = self.answer_stream(purpose);

@@ -146,6 +146,7 @@ impl<'a> Drive<'a> {
             TurnStep::AskModel(purpose) => self.ask(&purpose).await,
             // Boxed: every turn's future would have room for it otherwise, and few hosts have hooks.
             TurnStep::Consult(about) => Box::pin(self.consult(&about)).await,
+            TurnStep::Validate { text, .. } => Box::pin(self.validate(text)).await,
             TurnStep::Compact(_) => self.compact().await,
             TurnStep::Gather(about) => self.recall(about).await,
             TurnStep::CallTools(group) => self.call(&group).await,

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::ModelTier;
-use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, ProgressSink, RunState, TurnRequest};
+use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, OutputValidator, ProgressSink, RunState, TurnRequest};
 use tokio::sync::{oneshot, watch};
 
 use super::{LEASE, TurnEngine, TurnError, read_outcome};
@@ -27,6 +27,7 @@ impl TurnEngine {
         self: &Arc<Self>,
         request: TurnRequest,
         progress: ProgressSink,
+        validators: Vec<Arc<dyn OutputValidator>>,
         reply_slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         if self.halt.is_cancelled() {
@@ -36,7 +37,7 @@ impl TurnEngine {
         if let Some(settings) = &request.model_settings {
             settings.check()?;
         }
-        let mut accepting = Box::pin(self.clone().accept(request, progress, reply_slot));
+        let mut accepting = Box::pin(self.clone().accept(request, progress, validators, reply_slot));
         // A journal that writes without waiting, as the file journal does by default, needs no task.
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
             return accepted;
@@ -56,10 +57,12 @@ impl TurnEngine {
         self: Arc<Self>,
         request: TurnRequest,
         progress: ProgressSink,
+        validators: Vec<Arc<dyn OutputValidator>>,
         reply_slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let decision = self.router.as_ref().and_then(|router| router.select(&request));
-        let policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
+        let mut policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
+        policy.hooks.has_validators |= !validators.is_empty();
         let request = Arc::new(request);
         let accepted = AcceptedTurn {
             version: FORMAT_VERSION,
@@ -78,6 +81,7 @@ impl TurnEngine {
         match acceptance {
             Acceptance::New(claim) => {
                 live.set_tier_decision(decision);
+                live.set_validators(validators);
                 let admission = self.admit(&live).await;
                 // Ordering: acknowledging earlier would let the next message of this session overtake this one,
                 // because the bus delivers it upon the acknowledgement and sessions admit in order of arrival.

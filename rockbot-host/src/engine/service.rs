@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use rockbot_core::BoxError;
-use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnRequest};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -35,6 +35,9 @@ pub struct TurnCall {
     pub request: TurnRequest,
     /// The sink that receives progress reports while the turn runs.
     pub progress: ProgressSink,
+    /// The output validators of this message alone, asked after the host's. They are not in the journal: a turn that
+    /// continues after a crash asks the host's alone.
+    pub validators: Vec<Arc<dyn OutputValidator>>,
     reply_slot: Option<Arc<ReplySlot>>,
 }
 
@@ -44,8 +47,31 @@ impl TurnCall {
         Self {
             request,
             progress,
+            validators: Vec::new(),
             reply_slot: None,
         }
+    }
+
+    /// Adds an output validator for this message alone.
+    ///
+    /// ```
+    /// use rockbot_core::turn::{OutputVerdict, ProgressSink, TurnRequest, validator_fn};
+    /// use rockbot_host::TurnCall;
+    ///
+    /// let no_fish = validator_fn(|answer, _turn| async move {
+    ///     Ok(match answer.text.contains("fish") {
+    ///         true => OutputVerdict::complain("The user does not eat fish."),
+    ///         false => OutputVerdict::Accept,
+    ///     })
+    /// });
+    /// let request = TurnRequest::new("kitchen", "message-1", "What can I cook today?");
+    /// let call = TurnCall::new(request, ProgressSink::none()).with_output_validator(no_fish);
+    /// assert_eq!(call.validators.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn with_output_validator(mut self, validator: impl OutputValidator) -> Self {
+        self.validators.push(Arc::new(validator));
+        self
     }
 }
 
@@ -161,7 +187,11 @@ async fn run(engine: &Arc<TurnEngine>, turn: TurnCall) -> Result<TurnOutcome, Tu
             .filter(|_| turn.request.reply_to.is_some())
     };
     let slot = turn.reply_slot.or_else(of_task);
-    let mut caller = CallerGuard::new(engine.submit(turn.request, turn.progress, slot).await?);
+    let mut caller = CallerGuard::new(
+        engine
+            .submit(turn.request, turn.progress, turn.validators, slot)
+            .await?,
+    );
     // Cancel point: dropped here, the guard cancels the turn if no other caller waits for it.
     let state = caller.live.settled().await;
     caller.is_served = true;

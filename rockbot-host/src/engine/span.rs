@@ -34,15 +34,15 @@ impl TurnEngine {
 pub(super) fn ended(outcome: &TurnOutcome) {
     let span = Span::current();
     span.record("status", meters::name_of(&outcome.status));
-    if let TurnStatus::Failed(failure) = outcome.status {
+    if let TurnStatus::Failed(failure) = &outcome.status {
         span.record("error.type", name_of(failure));
         span.record("otel.status_code", "ERROR");
     }
 }
 
-fn name_of(failure: TurnFailure) -> &'static str {
+fn name_of(failure: &TurnFailure) -> &'static str {
     match failure {
-        TurnFailure::Model(kind) => ChatErrorKind::name(kind),
+        TurnFailure::Model(kind) => ChatErrorKind::name(*kind),
         TurnFailure::NoAnswer => "no_answer",
         TurnFailure::Output => "output",
         TurnFailure::ToolsTimedOut => "tools_timed_out",
@@ -50,6 +50,8 @@ fn name_of(failure: TurnFailure) -> &'static str {
         TurnFailure::UnknownVersion => "unknown_version",
         TurnFailure::Storage => "storage",
         TurnFailure::Policy => "policy",
+        TurnFailure::Rejected { .. } => "rejected",
+        TurnFailure::Unchecked => "unchecked",
         _ => "internal",
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::TierDecision;
-use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
+use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
 use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,8 @@ pub(crate) struct LiveTurn {
     reply_slot: Option<Arc<ReplySlot>>,
     /// The decision of the tier selector, if this process asked it.
     tier_decision: OnceLock<TierDecision>,
+    /// The output validators of the request alone.
+    validators: OnceLock<Vec<Arc<dyn OutputValidator>>>,
     cancellation: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
     /// Number of callers that wait for the turn.
@@ -55,6 +57,7 @@ impl LiveTurn {
             progress,
             reply_slot,
             tier_decision: OnceLock::new(),
+            validators: OnceLock::new(),
             cancellation: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
             callers: AtomicUsize::new(0),
@@ -95,6 +98,17 @@ impl LiveTurn {
     /// Returns the decision of the tier selector, if this process asked it.
     pub(crate) fn tier_decision(&self) -> Option<&TierDecision> {
         self.tier_decision.get()
+    }
+
+    /// Sets the output validators of the request.
+    pub(crate) fn set_validators(&self, validators: Vec<Arc<dyn OutputValidator>>) {
+        // A turn is accepted once, so the cell is still empty.
+        let _ = self.validators.set(validators);
+    }
+
+    /// Returns the output validators of the request. A turn that was resumed has none: they are in no journal.
+    pub(crate) fn validators(&self) -> &[Arc<dyn OutputValidator>] {
+        self.validators.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the number of callers that wait for the turn.

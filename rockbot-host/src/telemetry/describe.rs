@@ -47,6 +47,7 @@ const METRICS: &[Metric] = &[
     metric("rockbot.agent.loop_policy.asked_again", Counter, COUNT, "answers that a loop policy of the program sent back"),
     metric("rockbot.agent.loop_policy.ended", Counter, COUNT, "turns that a loop policy of the program ended"),
     metric("rockbot.agent.loop_policy.ignored", Counter, COUNT, "questions of loop policies beyond the limit of a turn"),
+    metric("rockbot.agent.output_validation.rejected", Counter, COUNT, "answers that an output validator of the program did not accept"),
     metric("rockbot.agent.completion_check.complete", Counter, COUNT, "answers judged complete"),
     metric("rockbot.agent.completion_check.incomplete", Counter, COUNT, "answers judged incomplete"),
     metric("rockbot.agent.completion_check.skipped", Counter, COUNT, "answers not judged, because their turns had to end"),

@@ -79,6 +79,15 @@ pub enum TurnEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failed: Vec<String>,
     },
+    /// The output validators checked the final answer.
+    Validated {
+        /// The verdict of the last validator that was asked.
+        #[serde(default, skip_serializing_if = "is_default")]
+        verdict: Validation,
+        /// The name of the validator that did not accept the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// A tool call is about to run.
     ToolStarted {
         /// The call.
@@ -113,6 +122,20 @@ pub enum TurnEvent {
         /// The results of mutating calls that were running when the process ended.
         recovered: Vec<ToolInvokeResponse>,
     },
+}
+
+/// The verdict of output validators on the final answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Validation {
+    /// All validators accepted the answer.
+    #[default]
+    Accepted,
+    /// A validator complained, in these words for the model.
+    Complained(String),
+    /// A validator failed with this error.
+    Failed(String),
 }
 
 /// An entry of a context source, and whether the model was shown it.

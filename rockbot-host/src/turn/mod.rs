@@ -26,7 +26,7 @@ mod tests;
 
 pub use call::{CallFacts, CallState, CallStatus};
 pub use compaction::{Compaction, Elision, OffloadedMessage};
-pub use event::{CancelReason, Recalled, TurnEvent};
+pub use event::{CancelReason, Recalled, TurnEvent, Validation};
 pub(crate) use machine::OffloadCandidate;
 pub use machine::Turn;
 pub(crate) use policy::tasks;

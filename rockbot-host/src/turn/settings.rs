@@ -276,9 +276,14 @@ pub struct HookLimits {
     pub time_limit: Duration,
     /// Maximum number of answers in a turn that loop policies send back to the model. Default 3.
     pub max_policy_questions: u32,
+    /// Maximum number of answers in a turn that output validators send back to the model. Default 2.
+    pub max_corrections: u32,
     /// `true` when the host had loop policies when the turn was accepted.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_policies: bool,
+    /// `true` when the host or the request had output validators then.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) has_validators: bool,
 }
 
 impl Default for HookLimits {
@@ -286,7 +291,9 @@ impl Default for HookLimits {
         Self {
             time_limit: Duration::from_secs(30),
             max_policy_questions: 3,
+            max_corrections: 2,
             has_policies: false,
+            has_validators: false,
         }
     }
 }
@@ -303,6 +310,13 @@ impl HookLimits {
     #[must_use]
     pub fn with_max_policy_questions(mut self, max: u32) -> Self {
         self.max_policy_questions = max;
+        self
+    }
+
+    /// Sets the maximum number of answers in a turn that output validators send back to the model.
+    #[must_use]
+    pub fn with_max_corrections(mut self, max: u32) -> Self {
+        self.max_corrections = max;
         self
     }
 }

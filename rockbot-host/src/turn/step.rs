@@ -15,6 +15,14 @@ pub enum TurnStep {
     AskModel(Purpose),
     /// Ask the loop policies of the host's program.
     Consult(Consultation),
+    /// Ask the output validators about the answer with which the turn is to end.
+    Validate {
+        /// The status of the outcome, once they have accepted it.
+        status: TurnStatus,
+        /// The final reply; `None` when it is the model's last answer unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
     /// Ask the context sources about this text.
     Gather(String),
     /// Store the originals of these parts of the conversation, and then remove the parts.
@@ -93,6 +101,8 @@ pub enum TurnCounter {
     PolicyEnded,
     /// Questions of such policies that were not asked, because the turn had asked too many.
     PolicyIgnored,
+    /// Answers that an output validator did not accept.
+    OutputRejected,
 }
 
 impl TurnCounter {
@@ -109,6 +119,7 @@ impl TurnCounter {
             Self::PolicyAskedAgain => "rockbot.agent.loop_policy.asked_again",
             Self::PolicyEnded => "rockbot.agent.loop_policy.ended",
             Self::PolicyIgnored => "rockbot.agent.loop_policy.ignored",
+            Self::OutputRejected => "rockbot.agent.output_validation.rejected",
         }
     }
 }
@@ -148,6 +159,11 @@ pub enum Purpose {
         /// The message of the policy.
         message: String,
     },
+    /// The answer again, with tools, because an output validator did not accept the last one.
+    Correct {
+        /// The complaint.
+        complaint: String,
+    },
 }
 
 impl Purpose {
@@ -155,7 +171,20 @@ impl Purpose {
     pub fn has_tools(&self) -> bool {
         matches!(
             self,
-            Self::Answer | Self::Retry(_) | Self::Continue { .. } | Self::FollowUp { .. } | Self::Policy { .. }
+            Self::Answer
+                | Self::Retry(_)
+                | Self::Continue { .. }
+                | Self::FollowUp { .. }
+                | Self::Policy { .. }
+                | Self::Correct { .. }
+        )
+    }
+
+    /// Returns `true` if the model's last answer is taken back: a reader who has seen it is to forget it.
+    pub(crate) fn retracts(&self) -> bool {
+        matches!(
+            self,
+            Self::Retry(_) | Self::Continue { .. } | Self::Policy { .. } | Self::Correct { .. }
         )
     }
 

@@ -42,6 +42,8 @@ enum Chance {
     SendBack,
     /// A loop policy ends the turn.
     End,
+    /// A validator complains.
+    Complain,
 }
 
 fn chance() -> impl Strategy<Value = Chance> {
@@ -62,11 +64,12 @@ fn chance() -> impl Strategy<Value = Chance> {
         1 => Just(Chance::Note),
         2 => Just(Chance::SendBack),
         1 => Just(Chance::End),
+        2 => Just(Chance::Complain),
     ]
 }
 
-/// The settings of a turn, with or without loop policies.
-fn policy(has_policies: bool) -> PolicySnapshot {
+/// The settings of a turn, with or without hooks.
+fn policy(has_hooks: bool) -> PolicySnapshot {
     let budget = Budget::default()
         .with_max_model_calls(8)
         .with_max_tool_calls(8)
@@ -82,18 +85,19 @@ fn policy(has_policies: bool) -> PolicySnapshot {
             .with_watermark(1_000)
             .with_max_result_len(3_000),
         hooks: HookLimits {
-            has_policies,
+            has_policies: has_hooks,
+            has_validators: has_hooks,
             ..HookLimits::default()
         },
         ..PolicySnapshot::default()
     }
 }
 
-fn accepted(has_policies: bool) -> AcceptedTurn {
+fn accepted(has_hooks: bool) -> AcceptedTurn {
     AcceptedTurn {
         version: FORMAT_VERSION,
         request: Arc::new(TurnRequest::new("s", "m1", "go")),
-        policy: policy(has_policies),
+        policy: policy(has_hooks),
     }
 }
 
@@ -164,6 +168,7 @@ impl Life {
                 self.ask()
             }
             TurnStep::Consult(about) => self.consult(about),
+            TurnStep::Validate { .. } => vec![self.validate()],
             TurnStep::Gather(about) => vec![TurnEvent::Gathered {
                 message: Some(ChatMessage::user(about)),
                 recalled: Vec::new(),
@@ -199,6 +204,14 @@ impl Life {
         }]
     }
 
+    fn validate(&mut self) -> TurnEvent {
+        let verdict = match self.chances.pop_front_if(|chance| matches!(chance, Chance::Complain)) {
+            Some(_) => Validation::Complained("it is wrong".to_owned()),
+            None => Validation::Accepted,
+        };
+        TurnEvent::Validated { verdict, by: None }
+    }
+
     /// Stores every second original.
     fn keep(&self) -> Vec<OffloadedMessage> {
         let kept = self
@@ -223,7 +236,9 @@ impl Life {
             facts: Vec::new(),
         };
         match self.chances.pop_front().unwrap_or(Chance::Answer) {
-            Chance::Answer | Chance::Note | Chance::SendBack | Chance::End => vec![text("done", FinishReason::Stop)],
+            Chance::Answer | Chance::Note | Chance::SendBack | Chance::End | Chance::Complain => {
+                vec![text("done", FinishReason::Stop)]
+            }
             Chance::Empty => vec![text("", FinishReason::Stop)],
             Chance::Cut => vec![answered(&[(Effect::Pure, false)], FinishReason::Length)],
             Chance::Calls(calls) => vec![answered(&calls, FinishReason::ToolCalls)],
@@ -367,8 +382,8 @@ fn check_conversation(messages: &[Arc<ChatMessage>]) {
     assert!(open.is_empty(), "{open:?} have no result in {messages:#?}");
 }
 
-fn stored(has_policies: bool, records: &[RunRecord]) -> StoredRun {
-    let accepted = accepted(has_policies).to_run(at(0)).unwrap();
+fn stored(has_hooks: bool, records: &[RunRecord]) -> StoredRun {
+    let accepted = accepted(has_hooks).to_run(at(0)).unwrap();
     StoredRun::new(accepted, records.to_vec(), RunState::Unfinished)
 }
 

@@ -20,7 +20,8 @@ use crate::tool::ToolInvokeResponse;
 /// forces, are no points.
 ///
 /// An error, a panic and a time-out (30 seconds by default) count as [`LoopDecision::Continue`], with a warning in the
-/// log and a note in the journal: a policy improves a turn, and a turn without it is still a good one.
+/// log and a note in the journal: a policy improves a turn, and a turn without it is still a good one. What must hold
+/// in any case belongs in an [`OutputValidator`](super::OutputValidator), which fails the turn then.
 ///
 /// The journal keeps each decision. A turn that continues after a crash asks again only where no decision was recorded.
 ///

@@ -1,16 +1,18 @@
 //! Hooks: the async functions of the host's program that turns ask.
 //!
 //! This file has the hooks of a host, and the one way in which all of them run: isolated, under a time limit, until the
-//! turn is cancelled or the host stops. `policies.rs` asks the loop policies.
+//! turn is cancelled or the host stops. `policies.rs` asks the loop policies, `validators.rs` the output
+//! validators.
 
 mod policies;
+mod validators;
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::BoxError;
-use rockbot_core::turn::LoopPolicy;
+use rockbot_core::turn::{LoopPolicy, OutputValidator, TurnView};
 use tokio::time::Instant;
 
 use super::Drive;
@@ -21,6 +23,7 @@ use crate::turn::TurnEvent;
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) policies: Vec<Arc<dyn LoopPolicy>>,
+    pub(crate) validators: Vec<Arc<dyn OutputValidator>>,
 }
 
 /// The error of a hook that did not decide.
@@ -44,6 +47,12 @@ enum HookEnd<T> {
 }
 
 impl Drive<'_> {
+    /// Returns the turn as hooks see it.
+    fn hook_view(&self) -> TurnView {
+        let cx = self.cx.clone().with_content_trust(self.turn.content_trust());
+        self.turn.view(cx)
+    }
+
     /// Runs a hook to its end.
     async fn run_hook<T>(&self, hook: impl Future<Output = Result<T, BoxError>> + Send) -> HookEnd<T> {
         let limit = self.turn.policy().hooks.time_limit;

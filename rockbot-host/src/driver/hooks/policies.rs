@@ -21,8 +21,7 @@ impl Drive<'_> {
         // Write-ahead: what a policy may act upon is durable, above all an answer that was paid for.
         self.flush().await?;
         let point = self.turn.loop_point(about);
-        let cx = self.cx.clone().with_content_trust(self.turn.content_trust());
-        let view = self.turn.view(cx);
+        let view = self.hook_view();
         let (driver, mut all) = (self.driver, Consulted::default());
         for policy in &driver.hooks.policies {
             match self.run_hook(policy.decide(&point, &view)).await {

@@ -308,6 +308,7 @@ impl AgentHostBuilder {
         let hooks = Arc::new(take(&mut self.hooks));
         // With each turn the journal keeps which hooks it asks: a resume must decide as the turn began.
         self.policy.hooks.has_policies = !hooks.policies.is_empty();
+        self.policy.hooks.has_validators = !hooks.validators.is_empty();
         TurnEngine::new(EngineDeps {
             journal: deps.journal,
             clock: self.clock.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rockbot_core::turn::LoopPolicy;
+use rockbot_core::turn::{LoopPolicy, OutputValidator};
 
 use super::AgentHostBuilder;
 
@@ -38,6 +38,36 @@ impl AgentHostBuilder {
     /// ```
     pub fn loop_policy(mut self, policy: impl LoopPolicy) -> Self {
         self.hooks.policies.push(Arc::new(policy));
+        self
+    }
+
+    /// Adds a check of final answers. What it complains about goes back to the model, at most
+    /// [`HookLimits::max_corrections`](crate::turn::HookLimits::max_corrections) times in a turn; then the turn fails.
+    /// [`TurnCall::with_output_validator`](crate::TurnCall::with_output_validator) adds one for a single message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::{OutputVerdict, validator_fn};
+    /// use rockbot_host::AgentHost;
+    ///
+    /// let metric = validator_fn(|answer, _turn| async move {
+    ///     Ok(match answer.text.contains("°F") {
+    ///         true => OutputVerdict::complain("Give temperatures in degrees Celsius."),
+    ///         false => OutputVerdict::Accept,
+    ///     })
+    /// });
+    /// let model = ScriptedModel::new().says("It is 39 °F.").says("It is 4 °C.");
+    /// let host = AgentHost::in_memory().chat(model).output_validator(metric).build()?;
+    /// assert_eq!(host.agent().ask("oslo", "How cold is it?").await?.text, "It is 4 °C.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output_validator(mut self, validator: impl OutputValidator) -> Self {
+        self.hooks.validators.push(Arc::new(validator));
         self
     }
 }

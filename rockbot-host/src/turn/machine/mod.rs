@@ -1,15 +1,17 @@
 //! [`Turn`]: the state of one turn, and the transitions between its phases.
 //!
 //! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
-//! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `consultation` (loop policies of
-//! the host's program), `economy` and `offload_registry` (the length of the conversation), `view` (what the rest of the
-//! host reads).
+//! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `consultation` and `validation`
+//! (loop policies and output validators of the host's program), `resume` (after the end of a process), `economy` and
+//! `offload_registry` (the length of the conversation), `view` (what the rest of the host reads).
 
 mod calls;
 mod consultation;
 mod economy;
 mod offload_registry;
+mod resume;
 mod self_evaluation;
+mod validation;
 mod view;
 
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use super::call::CallState;
 use super::event::{CancelReason, TurnEvent};
 use super::policy::repeat::Repeats;
 use super::policy::tasks::TaskList;
-use super::policy::{EvaluationProgress, answer, approval, budget, consult, ending, resume, steer};
+use super::policy::{EvaluationProgress, answer, approval, budget, consult, ending, steer};
 use super::settings::PolicySnapshot;
 use super::step::{Consultation, Purpose, TurnStep};
 use consultation::Consultations;
@@ -52,6 +54,8 @@ pub struct Turn {
     joined: Vec<TurnId>,
     joined_texts: Vec<String>,
     consultations: Consultations,
+    /// Number of answers that output validators sent back.
+    corrections: u32,
     /// The reason to end the turn as soon as the running calls have ended.
     end_reason: Option<EndReason>,
     /// The cost of the answers of each tier.
@@ -97,6 +101,8 @@ enum Phase {
     Asking(Purpose),
     /// The turn waits for the loop policies of the host's program.
     Consulting(Consultation),
+    /// The turn waits for the output validators, to end with this status and text.
+    Validating { status: TurnStatus, text: Option<String> },
     /// The turn waits for these calls.
     Calling(Vec<CallId>),
     /// The turn waits for a user's decision, until the approval expires.
@@ -134,6 +140,7 @@ impl Turn {
             joined: Vec::new(),
             joined_texts: Vec::new(),
             consultations: Consultations::default(),
+            corrections: 0,
             end_reason: None,
             spent: Default::default(),
             model_calls: 0,
@@ -164,7 +171,8 @@ impl Turn {
     /// The result depends on the earlier events and on the arguments only.
     pub fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         self.apply(event, at);
-        let steps = self.consult_before_request(event, self.decide(event, at));
+        let steps = self.validate_before_end(event, self.decide(event, at));
+        let steps = self.consult_before_request(event, steps);
         // Last of all policies: whichever asked the model, its request must fit into the context window.
         let steps = self.economize(steps);
         self.apply_steps(&steps);
@@ -221,6 +229,8 @@ impl Turn {
                 self.calls.iter_mut().for_each(CallState::interrupt);
             }
             TurnEvent::Halted => self.halted = true,
+            // Its verdict is a decision alone.
+            TurnEvent::Validated { .. } => {}
             TurnEvent::Compacted { kept } => self.apply_compacted(kept),
             TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
             TurnEvent::Gathered { message, .. } => self.apply_gathered(message.as_ref()),
@@ -245,17 +255,18 @@ impl Turn {
                 | TurnEvent::Gathered { .. }
                 | TurnEvent::Escalated { .. }
                 | TurnEvent::Halted,
-            ) => {
-                vec![]
-            }
+            ) => vec![],
             (_, TurnEvent::Resumed { .. }) => self.resume(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self
                 .consult_after_answer(purpose)
                 .unwrap_or_else(|| self.answered(purpose, response, at)),
             (Phase::Consulting(about), TurnEvent::Consulted { decision, .. }) => self.consulted(about, decision, at),
+            (Phase::Validating { status, text }, TurnEvent::Validated { verdict, .. }) => {
+                self.validated(status, text.as_ref(), verdict)
+            }
             // A late event of the work before: only a reason to end changes what the turn waits for.
-            (Phase::Consulting(_), _) if self.end_reason.is_none() => vec![],
+            (Phase::Consulting(_) | Phase::Validating { .. }, _) if self.end_reason.is_none() => vec![],
             (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message, .. }) => {
                 // A request that was too long is worth one shorter attempt before the failure counts.
                 let shorter = self.shorter(purpose, *kind, message);
@@ -263,7 +274,7 @@ impl Turn {
             }
             (Phase::Parked(_), _) => self.call_or_park(at),
             (Phase::Calling(group), _) if self.is_running(group) => vec![],
-            (Phase::Accepted | Phase::Asking(_) | Phase::Consulting(_) | Phase::Calling(_), _) => self.after_calls(),
+            _ => self.after_calls(),
         }
     }
 
@@ -280,6 +291,10 @@ impl Turn {
                     }
                 }
                 TurnStep::Consult(about) => self.apply_consultation(about),
+                TurnStep::Validate { status, text } => {
+                    let (status, text) = (status.clone(), text.clone());
+                    self.phase = Phase::Validating { status, text };
+                }
                 TurnStep::Compact(compaction) => {
                     self.close_calls(ending::NOT_RUN);
                     self.apply_compaction(compaction);
@@ -314,37 +329,11 @@ impl Turn {
         // The instruction comes last: it is what the model must react to.
         self.messages.extend(answer::instruction(purpose).map(Arc::new));
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
+        self.corrections += u32::from(matches!(purpose, Purpose::Correct { .. }));
         self.consultations.apply(purpose);
         let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
         self.evaluation.apply(purpose, answer, &self.finished);
         self.phase = Phase::Asking(purpose.clone());
-    }
-
-    /// Decides how to continue after the process ended: the interrupted step is repeated, unless that happened too
-    /// often.
-    fn resume(&self, at: Timestamp) -> Vec<TurnStep> {
-        if self.resumes > self.policy.max_resumes {
-            return vec![resume::abandon(self.resumes, &self.finished_calls())];
-        }
-        match &self.phase {
-            Phase::Asking(purpose) => {
-                // A crash between a compaction's decision and its `Compacted` event leaves the plan pending; the
-                // question must not be asked with the conversation that was too long.
-                let ask = TurnStep::AskModel(purpose.clone());
-                self.pending_compaction().into_iter().chain([ask]).collect()
-            }
-            Phase::Consulting(about) => vec![TurnStep::Consult(about.clone())],
-            Phase::Calling(group) => {
-                let left = resume::unfinished(group, &self.calls);
-                if left.is_empty() || self.end_reason.is_some() {
-                    self.after_calls()
-                } else {
-                    vec![TurnStep::CallTools(left)]
-                }
-            }
-            Phase::Parked(_) => self.call_or_park(at),
-            Phase::Accepted | Phase::Done { .. } => vec![],
-        }
     }
 
     /// Ends the turn before its answer.

@@ -11,7 +11,7 @@ use rockbot_core::{CallContext, Timestamp, TurnId};
 
 use super::{Phase, Turn};
 use crate::turn::call::{CallState, CallStatus};
-use crate::turn::event::TurnEvent;
+use crate::turn::event::{TurnEvent, Validation};
 use crate::turn::policy::tasks::{self, TaskList};
 use crate::turn::policy::{approval, escalate, resume};
 use crate::turn::settings::PolicySnapshot;
@@ -204,12 +204,17 @@ impl Turn {
                     decision: LoopDecision::Answer(_) | LoopDecision::Fail(_),
                     ..
                 }
+                | TurnEvent::Validated {
+                    verdict: Validation::Accepted | Validation::Failed(_),
+                    ..
+                }
         );
         let asks_again = match &self.phase {
             Phase::Asking(purpose) | Phase::Consulting(Consultation::AfterAnswer(purpose)) => {
                 purpose.has_tools() && self.end_reason.is_none()
             }
             Phase::Accepted | Phase::Calling(_) | Phase::Consulting(_) => self.end_reason.is_none(),
+            Phase::Validating { status, .. } => self.may_correct(status),
             Phase::Parked(_) | Phase::Done { .. } => false,
         };
         asks_again && !ends
@@ -242,7 +247,7 @@ impl Turn {
                 let text = approval::waiting_text(&asks);
                 (TurnStatus::Parked(asks), text)
             }
-            Phase::Accepted | Phase::Asking(_) | Phase::Consulting(_) | Phase::Calling(_) => return None,
+            _ => return None,
         };
         Some(self.ended_with(status, text))
     }

@@ -59,6 +59,10 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
              The last one could not be used: {problem}."
         ),
         Purpose::Policy { message } => return Some(consult::message(message.clone())),
+        Purpose::Correct { complaint } => format!(
+            "Your answer was not accepted: {complaint} Give the complete answer again, corrected. The user has not \
+             seen the last one."
+        ),
         Purpose::Retry(nudge) => nudge.text().to_owned(),
         Purpose::Continue { reason } => format!(
             "Your answer does not complete the request: {reason} Go on: call the tools that are needed, and then give \

@@ -89,6 +89,8 @@ impl EvaluationProgress {
                 self.first_answer = answer;
                 self.calls_before = work_calls(calls);
             }
+            // The answer that was complete before a follow-up is part of what was sent back.
+            Purpose::Policy { .. } | Purpose::Correct { .. } => self.first_answer = None,
             _ => {}
         }
     }

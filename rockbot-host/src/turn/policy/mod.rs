@@ -17,6 +17,7 @@
 //! | `evaluate` | the same, and its judge's verdict | `AskModel(Evaluate)`, `AskModel(Continue)` | `evaluation` |
 //! | `escalate` | every question with tools | `Escalated`: a higher tier | `tier` |
 //! | `consult` | every question, every answer, the results of its calls | `Consult`: the host program's own [`LoopPolicy`](rockbot_core::turn::LoopPolicy) | `hooks` |
+//! | (`machine/validation`) | every end with an answer of the model | `Validate`: the host program's own [`OutputValidator`](rockbot_core::turn::OutputValidator) | `hooks` |
 //! | `compact`, `elide`, `token_estimate` | every question, an overflow | `Compact` | `economy` |
 //! | `steer` | `UserSaid` | joined messages, before the next question | the request's `BusyPolicy` |
 //! | `tasks` | results of the task tools | the task list at the end of each request | `task_list` |

@@ -1,0 +1,161 @@
+//! Validators of final answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::TurnView;
+use crate::BoxError;
+
+/// A check of a turn's final answer, whose complaint goes back to the model.
+///
+/// It is asked once the host's own checks are through: an answer to a request with an output schema fits that schema. On
+/// a complaint the model answers again, with its tools; after 2 such questions in a turn (a setting of the host) a
+/// further complaint fails the turn ([`TurnFailure::Rejected`](crate::turn::TurnFailure::Rejected)). A last answer
+/// that a reached limit forced is checked, too, and a complaint about it fails the turn at once. Of several validators
+/// the first that complains is heard. Texts of the host's own, such as an error reply, are not checked.
+///
+/// An error, a panic and a time-out (30 seconds by default) fail the turn
+/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an answer that could not be checked
+/// must not pass for one that was. The reader of a stream has seen the text before it is checked; it is retracted
+/// when the model answers again.
+///
+/// The journal keeps each verdict. A turn that continues after a crash asks again only where no verdict was recorded.
+///
+/// # Examples
+///
+/// ```
+/// use async_trait::async_trait;
+/// use rockbot_core::BoxError;
+/// use rockbot_core::turn::{FinalAnswer, OutputValidator, OutputVerdict, TurnView};
+///
+/// /// Demands a source in each answer.
+/// #[derive(Debug)]
+/// struct HasSource;
+///
+/// #[async_trait]
+/// impl OutputValidator for HasSource {
+///     async fn validate(&self, answer: &FinalAnswer, _: &TurnView) -> Result<OutputVerdict, BoxError> {
+///         Ok(match answer.text.contains("https://") {
+///             true => OutputVerdict::Accept,
+///             false => OutputVerdict::complain("It names no source."),
+///         })
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait OutputValidator: fmt::Debug + Send + Sync + 'static {
+    /// Checks an answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the answer cannot be checked, which fails the turn.
+    async fn validate(&self, answer: &FinalAnswer, turn: &TurnView) -> Result<OutputVerdict, BoxError>;
+
+    /// Returns the name in logs and in the journal. Default: the name of the type.
+    fn name(&self) -> &str {
+        std::any::type_name::<Self>()
+    }
+}
+
+#[async_trait]
+impl<V: OutputValidator + ?Sized> OutputValidator for Arc<V> {
+    async fn validate(&self, answer: &FinalAnswer, turn: &TurnView) -> Result<OutputVerdict, BoxError> {
+        (**self).validate(answer, turn).await
+    }
+
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+}
+
+/// The final answer of a turn, before users see it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FinalAnswer {
+    /// The text.
+    pub text: String,
+    /// The value of the text as JSON, if the request has an output schema and the text is JSON.
+    pub json: Option<Value>,
+}
+
+impl FinalAnswer {
+    /// Creates an answer in words.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { text, json: None }
+    }
+
+    /// Sets the value of the text as JSON.
+    #[must_use]
+    pub fn with_json(mut self, json: Value) -> Self {
+        self.json = Some(json);
+        self
+    }
+}
+
+/// The verdict of an [`OutputValidator`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutputVerdict {
+    /// The answer is good.
+    Accept,
+    /// The answer is not good, for the reason in this text, which the model reads.
+    Complain(String),
+}
+
+impl OutputVerdict {
+    /// Creates a complaint: a sentence that tells the model what is wrong.
+    pub fn complain(complaint: impl Into<String>) -> Self {
+        Self::Complain(complaint.into())
+    }
+}
+
+/// An [`OutputValidator`] of an async function. [`validator_fn`] creates one.
+pub struct ValidatorFn<F>(F);
+
+/// Creates a validator from an async function.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_core::turn::{OutputVerdict, validator_fn};
+///
+/// let short = validator_fn(|answer, _turn| async move {
+///     Ok(match answer.text.len() {
+///         0..500 => OutputVerdict::Accept,
+///         _ => OutputVerdict::complain("It is too long: answer in two sentences."),
+///     })
+/// });
+/// # let _: &dyn rockbot_core::turn::OutputValidator = &short;
+/// ```
+pub fn validator_fn<F, Fut>(validate: F) -> ValidatorFn<F>
+where
+    F: Fn(FinalAnswer, TurnView) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<OutputVerdict, BoxError>> + Send,
+{
+    ValidatorFn(validate)
+}
+
+#[async_trait]
+impl<F, Fut> OutputValidator for ValidatorFn<F>
+where
+    F: Fn(FinalAnswer, TurnView) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<OutputVerdict, BoxError>> + Send,
+{
+    async fn validate(&self, answer: &FinalAnswer, turn: &TurnView) -> Result<OutputVerdict, BoxError> {
+        (self.0)(answer.clone(), turn.clone()).await
+    }
+
+    fn name(&self) -> &str {
+        std::any::type_name::<F>()
+    }
+}
+
+impl<F> fmt::Debug for ValidatorFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ValidatorFn").field(&std::any::type_name::<F>()).finish()
+    }
+}

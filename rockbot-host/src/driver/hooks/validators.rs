@@ -1,0 +1,48 @@
+//! The step that has the output validators check the final answer.
+
+use rockbot_core::support::loggable;
+use rockbot_core::turn::{JournalError, OutputValidator, OutputVerdict, TurnView};
+
+use super::{Drive, HookEnd, HookError};
+use crate::turn::{TurnEvent, Validation};
+
+impl Drive<'_> {
+    /// Asks the validators of the host in order, then those of the request, until one does not accept the answer.
+    pub(in crate::driver) async fn validate(&mut self, text: Option<String>) -> Result<(), JournalError> {
+        // Write-ahead: the answer was paid for, and must not be lost to a crash while it is checked.
+        self.flush().await?;
+        let (answer, view) = (self.turn.final_answer(text), self.hook_view());
+        let (driver, live) = (self.driver, self.live);
+        for validator in driver.hooks.validators.iter().chain(live.validators()) {
+            let verdict = match self.run_hook(validator.validate(&answer, &view)).await {
+                HookEnd::Decided(decided) => verdict(&**validator, decided, &view),
+                HookEnd::Cancelled(event) => return self.feed(&event),
+                HookEnd::Halted => return Ok(()),
+            };
+            if verdict != Validation::Accepted {
+                let by = Some(validator.name().to_owned());
+                return self.feed(&TurnEvent::Validated { verdict, by });
+            }
+        }
+        self.feed(&TurnEvent::Validated {
+            verdict: Validation::Accepted,
+            by: None,
+        })
+    }
+}
+
+fn verdict(validator: &dyn OutputValidator, decided: Result<OutputVerdict, HookError>, turn: &TurnView) -> Validation {
+    match decided {
+        Ok(OutputVerdict::Accept) => Validation::Accepted,
+        Ok(OutputVerdict::Complain(complaint)) => Validation::Complained(complaint),
+        // A verdict of a newer version of the contract.
+        Ok(_) => Validation::Failed("it returned an unknown verdict".to_owned()),
+        Err(error) => {
+            let (turn, validator) = (turn.request.turn_id(), validator.name());
+            let text = error.to_string();
+            let error = loggable(&text);
+            tracing::error!(%turn, validator, %error, "output validator failed; the answer is withheld");
+            Validation::Failed(error.to_string())
+        }
+    }
+}

@@ -20,7 +20,7 @@ use rockbot_host::answer::SafeLinks;
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::text_calling::TextCallingClient;
 use rockbot_host::turn::Evaluation;
-use rockbot_host::{AgentHost, AgentHostBuilder, Stack, TurnPolicies};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stack, TurnError, TurnPolicies};
 use serde_json::json;
 use tokio::time::Instant;
 use tower::{ServiceExt, service_fn};
@@ -443,4 +443,15 @@ async fn r_20_a_filter_that_breaks_down_withholds_the_answer() {
     let host = host_of(&model).answer_filter(Broken).build().unwrap();
     let outcome = host.agent().ask("s", "Hi.").await.unwrap();
     assert!(outcome.text.starts_with("The answer is withheld"), "{}", outcome.text);
+}
+
+#[tokio::test]
+async fn r_20_the_host_keeps_the_addresses_in_its_own_texts() {
+    let refused = ChatError::new(ChatErrorKind::Unreachable, "connect to http://127.0.0.1:9/v1 failed");
+    let model = ScriptedModel::new().fails_with(refused);
+    let host = host_of(&model).answer_filter(SafeLinks::new()).build().unwrap();
+    let TurnError::Unanswered(outcome) = host.agent().ask("s", "Hi.").await.unwrap_err() else {
+        panic!("the turn failed");
+    };
+    assert!(outcome.text.contains("http://127.0.0.1:9/v1"), "{}", outcome.text);
 }

@@ -1,9 +1,9 @@
 //! The link filter: which parts of an answer are sanitized, and which are code.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::sanitize::{AllowedUrls, sanitize, urls};
+use super::address::AllowedUrls;
+use super::sanitize::Sanitizer;
 use super::{AnswerFilter, FilteredAnswer};
 
 /// An [`AnswerFilter`] with an allow-list of links and images.
@@ -13,8 +13,9 @@ use super::{AnswerFilter, FilteredAnswer};
 ///
 /// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that could load
 /// something. Fenced code stays unchanged byte for byte. Where renderers could disagree on what is code (after
-/// HTML, in fences that leave their list, in indented code), it counts as text. Answers are streamed line by line,
-/// and a paragraph with a bracket once it is complete. Line ends become `\n`.
+/// HTML, in fences that leave their list, in indented code), it counts as text. An answer is streamed as it comes, but
+/// for the end that may be part of a link: up to 1 KiB of its text and 2 KiB of its address, and what is longer is
+/// not allowed. Line ends become `\n`.
 ///
 /// # Examples
 ///
@@ -59,15 +60,12 @@ impl SafeLinks {
 
 impl AnswerFilter for SafeLinks {
     fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer> {
-        let named_by_user: HashSet<_> = urls(user_text).map(str::to_owned).collect();
         Box::new(SanitizedAnswer {
-            allowed: AllowedUrls {
-                hosts: self.hosts.clone(),
-                named_by_user,
-            },
+            text: Sanitizer::new(AllowedUrls::new(self.hosts.clone(), user_text)),
             line: String::new(),
+            taken: 0,
             after_return: false,
-            text: String::new(),
+            undecided: String::new(),
             fence: None,
             trusts_fences: true,
         })
@@ -76,17 +74,23 @@ impl AnswerFilter for SafeLinks {
 
 /// The state of one answer.
 struct SanitizedAnswer {
-    allowed: AllowedUrls,
+    /// The sanitizer of all that is not code.
+    text: Sanitizer,
     /// The incomplete line.
     line: String,
+    /// Length of the part of `line` that is shown, or is with the sanitizer.
+    taken: usize,
     /// `true` if the last character was `\r`, which ends a line alone or together with `\n`.
     after_return: bool,
-    /// Text that is held back: a paragraph that may go on, or a fence that may turn out to be text.
-    text: String,
+    /// Lines of an indented fence that may turn out to be text.
+    undecided: String,
     fence: Option<Fence>,
     /// `true` while all renderers agree that a fence opens a code block here.
     trusts_fences: bool,
 }
+
+/// Maximum length of a line that opens a fence, in bytes.
+const MAX_OPENING: usize = 1_024;
 
 /// An open code fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,16 +103,18 @@ struct Fence {
 impl FilteredAnswer for SanitizedAnswer {
     fn push(&mut self, piece: &str) -> String {
         let mut shown = String::new();
-        for character in piece.chars() {
-            let after_return = std::mem::replace(&mut self.after_return, character == '\r');
-            match character {
-                '\n' if after_return => {}
-                '\n' | '\r' => {
-                    let mut line = std::mem::take(&mut self.line);
-                    line.push('\n');
-                    self.take(&line, &mut shown);
+        for part in piece.split_inclusive(['\n', '\r']) {
+            let after_return = std::mem::replace(&mut self.after_return, part.ends_with('\r'));
+            match part {
+                "\n" if after_return => continue,
+                _ => self.line.push_str(part.trim_end_matches(['\n', '\r'])),
+            }
+            match part.ends_with(['\n', '\r']) {
+                true => {
+                    self.line.push('\n');
+                    self.end_line(&mut shown);
                 }
-                _ => self.line.push(character),
+                false => self.take_part(&mut shown),
             }
         }
         shown
@@ -116,31 +122,46 @@ impl FilteredAnswer for SanitizedAnswer {
 
     fn finish(&mut self) -> String {
         let mut shown = String::new();
-        let line = std::mem::take(&mut self.line);
-        self.take(&line, &mut shown);
-        self.show_text(&mut shown);
+        self.end_line(&mut shown);
+        let undecided = std::mem::take(&mut self.undecided);
+        self.text.push(&undecided, &mut shown);
+        self.text.flush(&mut shown);
         shown
     }
 }
 
 impl SanitizedAnswer {
-    fn take(&mut self, line: &str, shown: &mut String) {
+    /// Takes what is certain of an incomplete line: code, or text that opens no fence.
+    fn take_part(&mut self, shown: &mut String) {
+        let new = &self.line[self.taken..];
+        match self.fence {
+            Some(fence) if fence.indent == 0 => shown.push_str(new),
+            Some(_) => return,
+            None if self.trusts_fences && Fence::may_open(&self.line) => return,
+            None => self.text.push(new, shown),
+        }
+        self.taken = self.line.len();
+    }
+
+    /// Takes the rest of the line, which is complete.
+    fn end_line(&mut self, shown: &mut String) {
+        let (line, taken) = (std::mem::take(&mut self.line), std::mem::take(&mut self.taken));
         match self.fence {
             Some(fence) if fence.indent == 0 => {
-                shown.push_str(line);
-                self.fence = (!fence.is_closed_by(line)).then_some(fence);
+                shown.push_str(&line[taken..]);
+                self.fence = (!fence.is_closed_by(&line)).then_some(fence);
             }
-            Some(fence) => self.take_indented(fence, line, shown),
-            None => match Fence::opened_by(line).filter(|_| self.trusts_fences) {
+            Some(fence) => self.take_indented(fence, &line, shown),
+            None => match Fence::opened_by(&line).filter(|_| self.trusts_fences) {
                 Some(fence) => {
-                    self.show_text(shown);
+                    self.text.flush(shown);
                     self.fence = Some(fence);
                     match fence.indent {
-                        0 => shown.push_str(line),
-                        _ => self.text.push_str(line),
+                        0 => shown.push_str(&line),
+                        _ => self.hold_indented(&line, shown),
                     }
                 }
-                None => self.take_text(line, shown),
+                None => self.take_text(&line, taken, shown),
             },
         }
     }
@@ -149,29 +170,42 @@ impl SanitizedAnswer {
     fn take_indented(&mut self, fence: Fence, line: &str, shown: &mut String) {
         let leaves = !line.trim().is_empty() && spaces(line) < fence.indent;
         let unclear = spaces(line) > 3 && Fence::opened_by(line.trim_start()).is_some();
-        self.text.push_str(line);
+        self.hold_indented(line, shown);
         if leaves || unclear {
             (self.fence, self.trusts_fences) = (None, false);
+            self.text.push(&std::mem::take(&mut self.undecided), shown);
         } else if fence.is_closed_by(line) {
             self.fence = None;
-            shown.push_str(&std::mem::take(&mut self.text));
+            shown.push_str(&std::mem::take(&mut self.undecided));
         }
     }
 
-    /// Takes a line of text.
-    fn take_text(&mut self, line: &str, shown: &mut String) {
-        self.trusts_fences &= !may_begin_html(line);
-        self.text.push_str(line);
-        // A link or a tag can span lines; text without a bracket cannot contain one.
-        if line.trim().is_empty() || !self.text.contains(['[', '<']) {
-            self.show_text(shown);
+    /// Holds back a line that may be code or text. One without an address is the same as both, and is shown.
+    fn hold_indented(&mut self, line: &str, shown: &mut String) {
+        match self.undecided.is_empty() && is_plain(line) {
+            true => shown.push_str(line),
+            false => self.undecided.push_str(line),
         }
     }
 
-    /// Sanitizes and shows the text that was held back.
-    fn show_text(&mut self, shown: &mut String) {
-        shown.push_str(&sanitize(&std::mem::take(&mut self.text), &self.allowed));
+    /// Takes the rest of a line of text. No link spans a blank line.
+    fn take_text(&mut self, line: &str, taken: usize, shown: &mut String) {
+        self.trusts_fences &= !may_begin_html(line) && !Fence::is_too_long(line);
+        self.text.push(&line[taken..], shown);
+        if line.trim().is_empty() {
+            self.text.flush(shown);
+        }
     }
+}
+
+/// Returns `true` if a line has nothing that the sanitizer could change.
+fn is_plain(line: &str) -> bool {
+    let has_www = || {
+        line.as_bytes()
+            .windows(4)
+            .any(|word| word.eq_ignore_ascii_case(b"www."))
+    };
+    !line.contains(['[', ']', '<']) && !line.contains("://") && !has_www()
 }
 
 impl Fence {
@@ -182,7 +216,19 @@ impl Fence {
         let mark = marked.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let length = marked.chars().take_while(|character| *character == mark).count();
         let info_fits = mark == '~' || !marked[length..].contains('`');
-        (indent <= 3 && length >= 3 && info_fits).then_some(Self { mark, length, indent })
+        let fits = indent <= 3 && length >= 3 && info_fits && line.len() <= MAX_OPENING;
+        fits.then_some(Self { mark, length, indent })
+    }
+
+    /// Returns `true` if a line that begins like this may open a fence.
+    fn may_open(line: &str) -> bool {
+        let marked = line.trim_start_matches(' ');
+        marked.starts_with(['`', '~']) && line.len() <= MAX_OPENING || marked.is_empty() && line.len() <= 3
+    }
+
+    /// Returns `true` if a line may open a fence for renderers, but is too long to be held back.
+    fn is_too_long(line: &str) -> bool {
+        line.len() > MAX_OPENING && line.trim_start_matches(' ').starts_with(['`', '~'])
     }
 
     fn is_closed_by(self, line: &str) -> bool {
@@ -197,7 +243,7 @@ fn spaces(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// Reports whether an HTML block may begin here, within which fences are not code.
+/// Returns `true` if an HTML block may begin here, within which fences are not code.
 fn may_begin_html(line: &str) -> bool {
     let markers =
         |character: char| character.is_whitespace() || character.is_ascii_digit() || ">-*+.)".contains(character);

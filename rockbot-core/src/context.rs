@@ -1,8 +1,6 @@
 //! The context that travels with every call: on whose behalf it is made, where the work came from, its deadline and
 //! its grants.
 
-use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::extensions::Extensions;
 use crate::{CallId, Digest, Principal, SessionId, TurnId};
 
 /// The entry point through which work came in. It is set by the channel, never by the message.
@@ -180,16 +179,7 @@ struct Scope {
     idempotency_key: Option<Arc<str>>,
     trace: Option<Arc<str>>,
     progress: ProgressReporter,
-    extensions: BTreeMap<TypeId, Extension>,
-}
-
-#[derive(Clone)]
-struct Extension(Arc<dyn Any + Send + Sync>);
-
-impl fmt::Debug for Extension {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Extension")
-    }
+    extensions: Extensions,
 }
 
 impl CallContext {
@@ -212,7 +202,7 @@ impl CallContext {
             idempotency_key: None,
             trace: None,
             progress: ProgressReporter::none(),
-            extensions: BTreeMap::new(),
+            extensions: Extensions::new(),
         }))
     }
 
@@ -313,7 +303,7 @@ impl CallContext {
 
     /// Returns the value of type `T` that was attached with [`CallContext::with_extension`].
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.0.extensions.get(&TypeId::of::<T>())?.0.downcast_ref()
+        self.0.extensions.get()
     }
 
     /// Sets the principal on whose behalf the call is made. Default `local`.
@@ -402,9 +392,13 @@ impl CallContext {
     /// type replaces the first.
     #[must_use]
     pub fn with_extension<T: Send + Sync + 'static>(self, value: T) -> Self {
-        self.change(|scope| {
-            scope.extensions.insert(TypeId::of::<T>(), Extension(Arc::new(value)));
-        })
+        self.change(|scope| scope.extensions.insert(value))
+    }
+
+    /// Attaches all values of `extensions`, as [`CallContext::with_extension`] attaches one.
+    #[must_use]
+    pub fn with_extensions(self, extensions: &Extensions) -> Self {
+        self.change(|scope| scope.extensions.extend(extensions))
     }
 
     fn change(mut self, change: impl FnOnce(&mut Scope)) -> Self {

@@ -37,6 +37,7 @@ pub mod clock;
 pub mod config;
 pub mod context;
 pub mod embedding;
+mod extensions;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub mod files;

@@ -83,7 +83,9 @@ pub mod text_calling;
 pub mod tool;
 pub mod turn;
 
-pub use agent::{Agent, TurnStream};
+pub use agent::{
+    Agent, AgentRequest, AgentTool, AnswerKind, OutputProgress, OutputStream, Reply, TurnStream, Typed, WithOutcome,
+};
 pub use driver::ContextBudget;
 pub use engine::{Briefing, Resumed, TurnCall, TurnError, TurnService};
 pub use handlers::UserOptions;

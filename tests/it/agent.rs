@@ -100,7 +100,10 @@ async fn an_answer_of_the_right_shape_is_taken_at_once() {
     for said in ways {
         let model = ScriptedModel::new().says(said);
         let host = host_of(&model).build().unwrap();
-        assert_eq!(host.agent().ask_as::<Weather>("s", "Oslo?").await.unwrap(), oslo());
+        assert_eq!(
+            host.agent().ask("s", "Oslo?").output::<Weather>().await.unwrap(),
+            oslo()
+        );
         model.assert_complete();
     }
 }
@@ -113,7 +116,10 @@ async fn an_answer_of_a_wrong_shape_is_asked_for_again_without_tools() {
         .says(OSLO);
     let (look, _) = noting_tool("look");
     let host = host_of(&model).tool(look).build().unwrap();
-    assert_eq!(host.agent().ask_as::<Weather>("s", "Oslo?").await.unwrap(), oslo());
+    assert_eq!(
+        host.agent().ask("s", "Oslo?").output::<Weather>().await.unwrap(),
+        oslo()
+    );
     let requests = model.requests();
     let shown: Vec<_> = requests
         .iter()
@@ -135,7 +141,10 @@ async fn an_answer_that_could_be_read_in_two_ways_is_asked_for_again() {
     ] {
         let model = ScriptedModel::new().says(said).says(OSLO);
         let host = host_of(&model).build().unwrap();
-        assert_eq!(host.agent().ask_as::<Weather>("s", "Oslo?").await.unwrap(), oslo());
+        assert_eq!(
+            host.agent().ask("s", "Oslo?").output::<Weather>().await.unwrap(),
+            oslo()
+        );
         model.assert_complete();
     }
 }
@@ -144,11 +153,11 @@ async fn an_answer_that_could_be_read_in_two_ways_is_asked_for_again() {
 async fn an_answer_may_be_of_a_type_that_is_no_object() {
     async fn check<T>(said: &str, expected: T)
     where
-        T: serde::de::DeserializeOwned + schemars::JsonSchema + std::fmt::Debug + PartialEq,
+        T: serde::de::DeserializeOwned + schemars::JsonSchema + std::fmt::Debug + PartialEq + Send + 'static,
     {
         let model = ScriptedModel::new().says("as you like").says(said);
         let host = host_of(&model).build().unwrap();
-        assert_eq!(host.agent().ask_as::<T>("s", "?").await.unwrap(), expected);
+        assert_eq!(host.agent().ask("s", "?").output::<T>().await.unwrap(), expected);
         let requests = model.requests();
         let output = requests[1].output.as_ref().unwrap();
         assert_eq!(output.schema["type"], "object");
@@ -164,7 +173,7 @@ async fn a_limit_of_model_calls_holds_for_answers_of_a_wrong_shape_too() {
     let model = ScriptedModel::new().says("cold");
     let budget = Budget::default().with_max_model_calls(1);
     let host = host_of(&model).budget(budget).build().unwrap();
-    let ended = host.agent().ask_as::<Weather>("s", "Oslo?").await;
+    let ended = host.agent().ask("s", "Oslo?").output::<Weather>().await;
     let Err(TurnError::Unanswered(outcome)) = ended else {
         panic!("got {ended:?}")
     };
@@ -176,7 +185,7 @@ async fn a_limit_of_model_calls_holds_for_answers_of_a_wrong_shape_too() {
 async fn an_answer_that_never_has_the_right_shape_fails_after_two_more_tries() {
     let model = ScriptedModel::new().says("cold").says("very cold").says("-3");
     let host = host_of(&model).build().unwrap();
-    let ended = host.agent().ask_as::<Weather>("s", "Oslo?").await;
+    let ended = host.agent().ask("s", "Oslo?").output::<Weather>().await;
     let Err(TurnError::Unanswered(outcome)) = ended else {
         panic!("got {ended:?}")
     };

@@ -29,7 +29,7 @@ use crate::crash::{prefixes, read_journal};
 use crate::support::{Anything, Notes, collect, host_of, noting_tool, results};
 
 /// Returns the counters of the agent that increased while `work` ran, with the difference.
-async fn counted<T>(work: impl Future<Output = T>) -> (T, Vec<(String, u64)>) {
+async fn counted<T>(work: impl IntoFuture<Output = T>) -> (T, Vec<(String, u64)>) {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let guard = metrics::set_default_local_recorder(&recorder);

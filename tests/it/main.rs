@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod agent;
+mod agent_tools;
 mod anthropic;
 mod approvals;
 mod behaviors;
@@ -40,6 +41,7 @@ mod profile;
 mod rate_limit;
 mod recall;
 mod remote_tools;
+mod requests;
 mod responses;
 mod restart;
 mod retention;

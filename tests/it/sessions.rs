@@ -9,6 +9,7 @@ use rockbot_core::SessionId;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, OutputSchema, Role,
 };
+use rockbot_core::context::Extensions;
 use rockbot_core::testing::{MockToolHandle, ScriptedModel, mock_tool};
 use rockbot_core::turn::{Budget, BusyPolicy, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_host::{Agent, AgentHost, TurnError};
@@ -202,6 +203,8 @@ async fn a_steering_message_with_settings_of_its_own_waits_and_keeps_them() {
         busy: BusyPolicy::Steer,
         ..TurnRequest::new("s", "two", "two")
     };
+    let mut extensions = Extensions::new();
+    extensions.insert(1_u8);
     let requests = [
         TurnRequest {
             tier: Some(ModelTier::High),
@@ -215,6 +218,11 @@ async fn a_steering_message_with_settings_of_its_own_waits_and_keeps_them() {
             budget: Some(Budget::default()),
             ..two()
         },
+        TurnRequest {
+            instructions: Some("Be brief.".into()),
+            ..two()
+        },
+        TurnRequest { extensions, ..two() },
     ];
     for request in requests {
         let model = working().says("1").says("{}");

@@ -13,6 +13,8 @@ pub enum ContextReason {
     Instructions,
     /// Additional instructions for models of this kind.
     ModelBehavior,
+    /// Instructions of the program that asks, for this message alone.
+    RequestInstructions,
     /// Recalled context that may help with the message.
     Recalled,
     /// An earlier part of the conversation.
@@ -46,6 +48,7 @@ impl fmt::Display for ContextReason {
         f.write_str(match self {
             Self::Instructions => "instructions",
             Self::ModelBehavior => "model behavior",
+            Self::RequestInstructions => "instructions of the request",
             Self::Recalled => "recalled",
             Self::History => "history",
             Self::Shape => "shape of the answer",

@@ -28,6 +28,10 @@ pub struct ToolHints {
     /// turn by its own calls alone. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub delegates: bool,
+    /// `true` if a call runs a turn of another agent and waits for it. The host then gives it a slice of the calling
+    /// turn's budget, and counts what it spends. Default `false`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub runs_turn: bool,
 }
 
 impl ToolHints {
@@ -68,7 +72,7 @@ impl ToolHints {
     }
 }
 
-/// Leaves the member out of the JSON of a tool that does not delegate, so that it stays as older versions write it.
+/// Leaves the member out of the JSON of other tools, so that it stays as older versions write it.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 fn is_false(value: &bool) -> bool {
     !value

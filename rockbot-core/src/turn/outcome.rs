@@ -22,7 +22,7 @@ pub struct TurnOutcome {
     pub text: String,
     /// Usage of all model calls of the turn together, as far as the provider reports it.
     pub usage: Usage,
-    /// Number of model calls.
+    /// Number of model calls, those of agents that it called as tools included.
     pub model_calls: u32,
     /// Tokens and cost of the answers, by tier.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Budget;
 use crate::chat::{ModelSettings, ModelTier, OutputSchema};
-use crate::context::{Origin, Priority, Trust};
+use crate::context::{Extensions, Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
 /// The policy for a message whose session is busy with another turn.
@@ -16,8 +16,8 @@ pub enum BusyPolicy {
     /// The message waits in the session's queue. The default.
     #[default]
     Queue,
-    /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget or
-    /// model settings of its own it waits in the queue instead.
+    /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget, model
+    /// settings, instructions or extensions of its own it waits in the queue instead.
     Steer,
     /// The message replaces the running turn, and turns of its session that wait for an approval.
     Supersede,
@@ -68,6 +68,13 @@ pub struct TurnRequest {
     /// Settings of the model in this turn, such as the temperature; they win over those of the model's behavior and tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_settings: Option<Arc<ModelSettings>>,
+    /// Instructions for this turn alone, of the program that asks. The model reads them as part of its system message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Values for the tools of this turn. The journal does not keep them, so a turn that is resumed in another process
+    /// has none.
+    #[serde(skip)]
+    pub extensions: Extensions,
     /// Parent turn and its depth, if another turn asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(TurnId, u32)>,
@@ -99,6 +106,8 @@ impl TurnRequest {
             budget: None,
             output: None,
             model_settings: None,
+            instructions: None,
+            extensions: Extensions::new(),
             parent: None,
             trace: None,
             reply_to: None,
@@ -119,6 +128,15 @@ impl TurnRequest {
     pub fn with_model_settings(mut self, settings: ModelSettings) -> Self {
         self.model_settings = settings.shared();
         self
+    }
+
+    /// Returns `true` if the message sets how it is to be answered, which a turn that runs already cannot honor.
+    pub fn has_settings(&self) -> bool {
+        let Self {
+            output, tier, budget, ..
+        } = self;
+        let in_journal = output.is_some() || tier.is_some() || budget.is_some() || self.model_settings.is_some();
+        in_journal || self.instructions.is_some() || !self.extensions.is_empty()
     }
 
     /// Returns the id of the turn that this message starts. It is derived from principal, source, session and

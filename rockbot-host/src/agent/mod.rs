@@ -1,18 +1,23 @@
 //! The agent as the program that embeds it sees it: questions, answers, streams, decisions.
 
+mod answer;
+mod as_tool;
+mod output;
+mod partial_json;
+mod request;
 mod stream;
 
 use std::sync::Arc;
 
-use rockbot_core::chat::OutputSchema;
-use rockbot_core::store::ConversationMemory;
-use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnRequest, TurnStatus};
-use rockbot_core::{IdSource, MessageId, Principal, SessionId, TurnId};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use rockbot_core::store::{ConversationMemory, ConversationTurn};
+use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnRequest};
+use rockbot_core::{IdSource, MessageId, Principal, SessionId, ToolName, TurnId};
 use tokio_util::task::AbortOnDropHandle;
 
+pub use answer::{AnswerKind, Reply, Typed, WithOutcome};
+pub use as_tool::AgentTool;
+pub use output::{OutputProgress, OutputStream};
+pub use request::AgentRequest;
 pub use stream::TurnStream;
 
 use crate::engine::{TurnCall, TurnError, TurnService};
@@ -41,42 +46,30 @@ use stream::{ProgressQueue, ProgressWriter, SharedCall};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Agent {
+    shared: Arc<SharedAgent>,
+    principal: Principal,
+}
+
+/// The parts that all handles of one agent share.
+#[derive(Debug)]
+struct SharedAgent {
     turns: TurnService,
     ids: Arc<dyn IdSource>,
 }
 
-// Not all providers accept a schema other than an object's.
-#[derive(Deserialize, JsonSchema)]
-struct Wrapped<T> {
-    /// The answer.
-    value: T,
-}
-
 impl Agent {
     pub(crate) fn new(turns: TurnService, ids: Arc<dyn IdSource>) -> Self {
-        Self { turns, ids }
+        Self {
+            shared: Arc::new(SharedAgent { turns, ids }),
+            principal: Principal::default(),
+        }
     }
 
-    /// Sends `text` in `session` and waits for the answer, which displays as its text.
+    /// Returns a handle to the same agent on behalf of `principal`: its questions, conversations and sessions are that
+    /// principal's. Stores never read across principals.
     ///
-    /// Dropping the future cancels the turn. A turn that waits for a person is not cancelled that way: it continues
-    /// with [`Agent::decide`], ends with [`Agent::cancel`], or expires.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the turn ends without an answer, waits for a person, or the message cannot be accepted.
-    pub async fn ask(&self, session: impl Into<SessionId>, text: impl Into<String>) -> Result<TurnOutcome, TurnError> {
-        self.answer(self.request(session, text)).await
-    }
-
-    /// Sends `text` in `session` and waits for an answer of type `T`.
-    ///
-    /// The model is given the JSON Schema of `T`; a `T` that is not an object is requested as `{"value": T}`. An answer
-    /// that does not fit the schema is requested again, without tools, before the turn fails.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error as [`Agent::ask`] does, and if the answer cannot be deserialized as a `T`.
+    /// The agent of a host serves the principal `local`, the person at the keyboard. A program that serves several
+    /// people gives each a handle.
     ///
     /// # Examples
     ///
@@ -86,36 +79,41 @@ impl Agent {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new().says(r#"{"value": 42}"#);
+    /// let model = ScriptedModel::new().says("Hello Ann.").says("Hello Bob.");
     /// let host = AgentHost::in_memory().chat(model).build()?;
-    /// let answer: u32 = host.agent().ask_as("math", "How much is 6 times 7?").await?;
-    /// assert_eq!(answer, 42);
+    /// let [ann, bob] = ["ann", "bob"].map(|name| host.agent().for_principal(name));
+    ///
+    /// ann.ask("main", "I am Ann.").await?;
+    /// bob.ask("main", "I am Bob.").await?;
+    /// assert_eq!(ann.history("main").await?[0].content, "I am Ann.");
+    /// assert_eq!(bob.history("main").await?.len(), 2);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn ask_as<T>(&self, session: impl Into<SessionId>, text: impl Into<String>) -> Result<T, TurnError>
-    where
-        T: DeserializeOwned + JsonSchema,
-    {
-        let schema = OutputSchema::of::<T>();
-        let (expected, is_object) = (schema.name.clone(), schema.schema["type"] == "object");
-        let output = match is_object {
-            true => schema,
-            false => OutputSchema::of::<Wrapped<T>>(),
-        };
-        let request = TurnRequest {
-            output: Some(output),
-            ..self.request(session, text)
-        };
-        let answer = self.answer(request).await?.text;
-        let parsed = match is_object {
-            true => serde_json::from_str(&answer),
-            false => serde_json::from_str(&answer).map(|Wrapped { value }| value),
-        };
-        parsed.map_err(|source| TurnError::Output { expected, source })
+    #[must_use]
+    pub fn for_principal(&self, principal: impl Into<Principal>) -> Self {
+        Self {
+            principal: principal.into(),
+            ..self.clone()
+        }
     }
 
-    /// Sends `text` in `session` and returns a stream of the turn's progress, up to its outcome.
+    /// Returns the principal on whose behalf this handle asks. Default `local`.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Creates a request with `text` in `session`. Awaiting it sends the text and waits for the answer, which displays as
+    /// its text.
+    ///
+    /// Setters on the request choose the tier, a budget, the type of the answer and more, for this turn alone; see
+    /// [`AgentRequest`].
+    pub fn ask(&self, session: impl Into<SessionId>, text: impl Into<String>) -> AgentRequest {
+        AgentRequest::new(self.clone(), self.request(session, text))
+    }
+
+    /// Sends `text` in `session` and returns a stream of the turn's progress, up to its outcome. It is short for
+    /// `agent.ask(session, text).stream()`.
     ///
     /// # Panics
     ///
@@ -144,10 +142,11 @@ impl Agent {
     /// # }
     /// ```
     pub fn stream(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnStream {
-        self.stream_turn(self.request(session, text))
+        self.ask(session, text).stream()
     }
 
-    /// Runs a turn with settings of its own: another principal, tier, budget, or busy policy.
+    /// Runs the turn of a complete request. [`Agent::ask`] is the usual way; this is the one for a program that stores or
+    /// forwards requests, or sets what only channels set, such as the origin and the trust.
     ///
     /// Turns are idempotent: the same message, submitted again, has the same turn and the same outcome for a day. That
     /// holds for a cancelled turn, too, for example one whose caller stopped waiting; to try again, submit a message
@@ -158,7 +157,10 @@ impl Agent {
     /// Returns an error if the message cannot be accepted. A turn that ends without an answer is an outcome here, not
     /// an error.
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
-        self.turns.call(TurnCall::new(request, ProgressSink::none())).await
+        self.shared
+            .turns
+            .call(TurnCall::new(request, ProgressSink::none()))
+            .await
     }
 
     /// Runs a turn as [`Agent::run`] does, and returns a stream of its progress, up to its outcome.
@@ -169,8 +171,8 @@ impl Agent {
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
         let queue = Arc::new(ProgressQueue::default());
         let writer = ProgressWriter::new(&queue);
-        let (turns, turn, progress) = (self.turns.clone(), request.turn_id(), writer.sink());
-        let engine = self.turns.engine().clone();
+        let (turns, turn, progress) = (self.shared.turns.clone(), request.turn_id(), writer.sink());
+        let engine = self.shared.turns.engine().clone();
         let call = SharedCall::new(async move {
             let ended = match turns.call(TurnCall::new(request, progress)).await {
                 // Parked: the stream stays open, and reports continue after the decision.
@@ -185,14 +187,26 @@ impl Agent {
         TurnStream::new(queue, call, AbortOnDropHandle::new(running))
     }
 
-    /// Creates a message of the local user with a new id.
+    /// Creates a tool by which another agent gives tasks to this one. The description tells the calling model what this
+    /// agent is good at; see [`AgentTool`] for what passes from the calling turn to this agent's.
+    ///
+    /// The tool works as long as the host of this agent lives. It may be a tool of the same host, added with
+    /// [`AgentHost::add_tool`](crate::AgentHost::add_tool): then the agent gives tasks to itself.
+    pub fn as_tool(&self, name: impl Into<ToolName>, description: impl Into<String>) -> AgentTool {
+        AgentTool::new(&self.shared, name.into(), description.into())
+    }
+
+    /// Creates a message of this handle's principal with a new id, for [`Agent::run`].
     pub fn request(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnRequest {
-        TurnRequest::new(session, MessageId::from(self.ids.next_id()), text)
+        TurnRequest {
+            principal: self.principal.clone(),
+            ..TurnRequest::new(session, MessageId::from(self.shared.ids.next_id()), text)
+        }
     }
 
     /// Returns the tool calls that wait for a person's decision.
     pub fn approvals(&self) -> Vec<ApprovalRequest> {
-        self.turns.engine().approval_requests()
+        self.shared.turns.engine().approval_requests()
     }
 
     /// Applies a person's decision about a tool call. After the last decision that a turn waits for, it continues.
@@ -202,7 +216,7 @@ impl Agent {
     ///
     /// Returns an error if no call waits for this decision, or the journal cannot be written.
     pub async fn decide(&self, decision: Approval) -> Result<(), TurnError> {
-        self.turns.engine().decide(decision).await
+        self.shared.turns.engine().decide(decision).await
     }
 
     /// Waits for the end of a turn, including one that waits for a person or that was resumed after a restart. Outcomes
@@ -212,7 +226,7 @@ impl Agent {
     ///
     /// Returns an error if the journal does not know the turn, or the host stops first.
     pub async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
-        self.turns.engine().outcome(turn).await
+        self.shared.turns.engine().outcome(turn).await
     }
 
     /// Cancels a turn that works or waits for a person. The result of a mutating call that is running is still awaited
@@ -222,44 +236,47 @@ impl Agent {
     ///
     /// Returns an error if this process does not work on the turn, or no longer does because the host stops.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
-        self.turns.engine().cancel(turn).await
+        self.shared.turns.engine().cancel(turn).await
     }
 
-    /// Deletes the conversation of a session of the local user.
+    /// Returns the conversation of a session, as far as the conversation memory keeps it, oldest entry first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the conversation cannot be read.
+    pub async fn history(&self, session: impl Into<SessionId>) -> Result<Vec<ConversationTurn>, TurnError> {
+        Ok(self
+            .memory()
+            .recent(&self.principal, &session.into(), usize::MAX)
+            .await?)
+    }
+
+    /// Deletes the conversation of a session.
     ///
     /// # Errors
     ///
     /// Returns an error if the conversation cannot be written.
     pub async fn reset(&self, session: impl Into<SessionId>) -> Result<(), TurnError> {
-        Ok(self.memory().clear(&Principal::default(), &session.into()).await?)
+        Ok(self.memory().clear(&self.principal, &session.into()).await?)
     }
 
-    /// Returns the sessions of the local user that have a conversation.
+    /// Returns the sessions of this handle's principal that have a conversation.
     ///
     /// # Errors
     ///
     /// Returns an error if the conversations cannot be read.
     pub async fn sessions(&self) -> Result<Vec<SessionId>, TurnError> {
-        Ok(self.memory().sessions(&Principal::default()).await?)
+        Ok(self.memory().sessions(&self.principal).await?)
     }
 
     /// Returns `true` while no turn works or waits for its session and no model is being asked, as far as the chat
     /// client [keeps count](rockbot_core::chat::ModelInfo::is_busy). Work that can wait may begin then. Turns that
     /// wait for a person do not count.
     pub fn is_idle(&self) -> bool {
-        self.turns.engine().is_idle()
+        self.shared.turns.engine().is_idle()
     }
 
     fn memory(&self) -> &Arc<dyn ConversationMemory> {
-        &self.turns.engine().memory
-    }
-
-    async fn answer(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
-        let outcome = self.run(request).await?;
-        match outcome.status {
-            TurnStatus::Parked(_) => Err(TurnError::NeedsApproval(Box::new(outcome))),
-            _ if outcome.is_answer() => Ok(outcome),
-            _ => Err(TurnError::Unanswered(Box::new(outcome))),
-        }
+        &self.shared.turns.engine().memory
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use super::Drive;
-use crate::turn::{CallState, TurnEvent};
+use crate::turn::{CallState, Delegation, TurnEvent};
 
 impl Drive<'_> {
     /// Runs the calls of `group` concurrently. Each is recorded before it starts and as soon as it ends.
@@ -37,6 +37,7 @@ impl Drive<'_> {
         let begin = is_mutating.then(|| self.live.cancellation().child_token());
         let has_effect = calls.iter().any(|call| call.facts.effect != Effect::Pure);
         let untrusted = has_effect.then(|| self.turn.untrusted_sources());
+        self.delegate(&calls);
         let contexts: Vec<_> = calls
             .iter()
             .map(|call| self.context_of(call, begin.as_ref(), untrusted.as_ref()))
@@ -123,6 +124,9 @@ impl Drive<'_> {
 
     async fn returned(&mut self, batch: Vec<ToolInvokeResponse>) -> Result<(), JournalError> {
         for response in batch {
+            if self.is_left_to_resume(&response.tool_call_id)? {
+                continue;
+            }
             self.live.progress().send(|| TurnProgress::ToolFinished {
                 call: response.tool_call_id.clone(),
                 tool: response.tool_name.clone(),
@@ -136,6 +140,34 @@ impl Drive<'_> {
             self.flush().await?;
         }
         Ok(())
+    }
+
+    /// Opens an account for each call that runs a turn of another agent.
+    fn delegate(&mut self, calls: &[CallState]) {
+        let delegating = calls.iter().filter(|call| call.facts.runs_turn);
+        let accounts = u32::try_from(delegating.clone().count()).unwrap_or(u32::MAX);
+        let account = |call: &CallState| {
+            let budget = self.turn.budget_left();
+            (call.call.id.clone(), Delegation::new(budget, accounts))
+        };
+        self.delegations = delegating.map(account).collect();
+    }
+
+    /// Enters what the turn of another agent cost, if `call` ran one. Returns `true` if that turn was interrupted because
+    /// both hosts stop: the call has no result yet, and a resume asks for it.
+    fn is_left_to_resume(&mut self, call: &CallId) -> Result<bool, JournalError> {
+        let Some(account) = self.account_of(call).cloned() else {
+            return Ok(false);
+        };
+        if let Some(work) = account.take_work() {
+            self.note(&TurnEvent::Delegated(work), false)?;
+        }
+        Ok(account.is_interrupted() && self.driver.halt.is_cancelled())
+    }
+
+    fn account_of(&self, call: &CallId) -> Option<&Delegation> {
+        let mut accounts = self.delegations.iter();
+        accounts.find_map(|(id, account)| (id == call).then_some(account))
     }
 
     /// Abandons calls that can be run again without harm: the unfinished ones get a `Cancelled` response.
@@ -159,6 +191,7 @@ impl Drive<'_> {
     /// - for a mutating call, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
     /// - for a call about the turn's task list, that list;
     /// - for a group that changes something, the untrusted sources that the model has read;
+    /// - for a call that runs a turn of another agent, the account of that turn;
     /// - for a call that a person approved, its grant.
     fn context_of(
         &self,
@@ -181,6 +214,10 @@ impl Drive<'_> {
         };
         let cx = match untrusted {
             Some(untrusted) => cx.with_extension(untrusted.clone()),
+            None => cx,
+        };
+        let cx = match self.account_of(&call.call.id) {
+            Some(account) => cx.with_extension(account.clone()),
             None => cx,
         };
         match call.grant() {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use rockbot_core::chat::Ledger;
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
-use rockbot_core::{CallContext, Clock};
+use rockbot_core::{CallContext, CallId, Clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ use crate::chat::GuardedChat;
 use crate::live::LiveTurn;
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
-use crate::turn::{Turn, TurnEvent, TurnStep, record};
+use crate::turn::{Delegation, Turn, TurnEvent, TurnStep, record};
 
 /// The parts that performing steps needs. The engine owns them and shares them with its driver.
 #[derive(Debug)]
@@ -117,6 +117,8 @@ struct Drive<'a> {
     view: ToolView,
     deadline: Instant,
     steps: VecDeque<TurnStep>,
+    /// The accounts of the calls that run turns of other agents.
+    delegations: Vec<(CallId, Delegation)>,
     /// The records of events that are not in the journal yet. They are written before the driver acts on them; until
     /// then a crash loses nothing but pure work.
     unwritten: Vec<RunRecord>,
@@ -137,6 +139,7 @@ impl<'a> Drive<'a> {
             view,
             deadline,
             steps: VecDeque::new(),
+            delegations: Vec::new(),
             unwritten: Vec::new(),
         }
     }
@@ -224,6 +227,10 @@ fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         .with_priority(request.priority)
         .with_trust(request.trust)
         .with_cancellation(live.cancellation().clone());
+    let cx = match request.extensions.is_empty() {
+        true => cx,
+        false => cx.with_extensions(&request.extensions),
+    };
     let cx = match &request.parent {
         Some((parent, depth)) => cx.with_parent(parent.clone(), *depth),
         None => cx,

@@ -42,6 +42,8 @@ impl TurnEngine {
         context.push(ChatMessage::system(&*instructions));
         context.extend(gathered.instructions);
         context.extend(behavior_prompt);
+        // Last of the system messages, which reach the model as one: what stands before them stays cached.
+        context.extend(request.instructions.as_deref().map(of_request));
         context.extend(past.into_iter().map(message));
         context.extend(request.output.as_ref().map(shape));
         context.extend(gathered.data);
@@ -87,6 +89,10 @@ fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMe
     let is_scheduled = request.origin == Origin::Scheduled;
     let text = is_scheduled.then(|| behavior.scheduled_task_result_mode.instruction())??;
     Some(ChatMessage::text_of(Role::User, text.to_owned(), Provenance::HOST).because(ContextReason::ModelBehavior))
+}
+
+fn of_request(instructions: &str) -> ChatMessage {
+    ChatMessage::system(instructions).because(ContextReason::RequestInstructions)
 }
 
 fn shape(output: &OutputSchema) -> ChatMessage {

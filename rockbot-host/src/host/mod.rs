@@ -86,8 +86,8 @@ impl AgentHost {
     /// # Errors
     ///
     /// Returns an error if the name is taken or invalid, the description is empty, or the schema cannot be used.
-    pub fn add_tool(&self, tool: Tool) -> Result<(), RegistryError> {
-        self.registry.register(&self.tool_owner, tool)
+    pub fn add_tool(&self, tool: impl Into<Tool>) -> Result<(), RegistryError> {
+        self.registry.register(&self.tool_owner, tool.into())
     }
 
     /// Removes a tool that was added by the builder or by [`AgentHost::add_tool`]. Returns `true` if there was one.

@@ -78,8 +78,8 @@ impl Sessions {
                 session.supersede();
                 session.enqueue(turn, VecDeque::push_front)
             }
-            // The running turn has one answer schema, one tier and one budget: its own.
-            BusyPolicy::Steer if has_settings(turn.request()) => session.enqueue(turn, VecDeque::push_back),
+            // The running turn has settings of its own.
+            BusyPolicy::Steer if turn.request().has_settings() => session.enqueue(turn, VecDeque::push_back),
             BusyPolicy::Steer => session.steer(turn),
         }
     }
@@ -148,11 +148,6 @@ impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.sessions.leave(&self.key);
     }
-}
-
-/// Returns `true` if the message has settings of its own, which a running turn cannot honor.
-fn has_settings(request: &TurnRequest) -> bool {
-    request.output.is_some() || request.tier.is_some() || request.budget.is_some() || request.model_settings.is_some()
 }
 
 fn key(request: &TurnRequest) -> SessionKey {

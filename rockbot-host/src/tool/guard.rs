@@ -72,6 +72,7 @@ impl GuardedTool {
             needs_approval: self.needs_approval(request),
             keeps_result_whole: hints.keeps_results_whole,
             delegates: hints.delegates,
+            runs_turn: hints.runs_turn,
         }
     }
 
@@ -125,6 +126,7 @@ impl Guard {
             needs_approval: false,
             keeps_result_whole: false,
             delegates: false,
+            runs_turn: false,
         };
         let tool = self.resolve(&request.tool_name, cx);
         tool.map_or(unknown, |tool| tool.facts(request))
@@ -162,9 +164,11 @@ impl Guard {
         called: Instant,
     ) -> ToolInvokeResponse {
         // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
+        // A call that runs a turn takes none of those: the calls of that turn need them.
+        let runs_turn = tool.entry.registration().hints.runs_turn;
         let (Some(own), Some(shared)) = (
             acquire(tool.permits.as_ref(), cx).await,
-            acquire(Some(&self.permits), cx).await,
+            acquire((!runs_turn).then_some(&self.permits), cx).await,
         ) else {
             let message = "not run: cancelled while it waited for a concurrency permit";
             return request.fail(&ToolError::new(ToolErrorCode::Cancelled, message));

@@ -23,6 +23,9 @@ pub struct CallFacts {
     /// `true` when the call hands work to another agent, which reports the result later. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delegates: bool,
+    /// `true` when the call runs a turn of another agent, which spends of this turn's budget. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_turn: bool,
 }
 
 /// A call and its progress.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call::CallFacts;
 use super::compaction::OffloadedMessage;
+use super::delegation::DelegatedWork;
 
 /// Something that happened to a turn.
 ///
@@ -93,6 +94,8 @@ pub enum TurnEvent {
         /// The call.
         call: CallId,
     },
+    /// The turn of another agent, which a tool call ran, has ended. The result of the call follows.
+    Delegated(DelegatedWork),
     /// A tool call ended.
     ToolReturned(ToolInvokeResponse),
     /// A user approved or denied a call.

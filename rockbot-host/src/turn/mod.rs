@@ -15,6 +15,7 @@
 
 mod call;
 mod compaction;
+mod delegation;
 mod event;
 mod machine;
 pub(crate) mod policy;
@@ -26,6 +27,8 @@ mod tests;
 
 pub use call::{CallFacts, CallState, CallStatus};
 pub use compaction::{Compaction, Elision, OffloadedMessage};
+pub use delegation::DelegatedWork;
+pub(crate) use delegation::Delegation;
 pub use event::{CancelReason, Recalled, TurnEvent, Validation};
 pub(crate) use machine::OffloadCandidate;
 pub use machine::Turn;

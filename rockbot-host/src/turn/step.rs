@@ -184,7 +184,7 @@ impl Purpose {
     pub(crate) fn retracts(&self) -> bool {
         matches!(
             self,
-            Self::Retry(_) | Self::Continue { .. } | Self::Policy { .. } | Self::Correct { .. }
+            Self::Shape { .. } | Self::Retry(_) | Self::Continue { .. } | Self::Policy { .. } | Self::Correct { .. }
         )
     }
 

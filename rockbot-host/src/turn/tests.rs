@@ -321,6 +321,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
         needs_approval: *needs_approval,
         keeps_result_whole: false,
         delegates: false,
+        runs_turn: false,
     };
     TurnEvent::ModelAnswered {
         response: ChatResponse {

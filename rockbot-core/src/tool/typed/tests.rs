@@ -77,6 +77,7 @@ fn setters_change_what_the_host_knows() {
             max_concurrency: Some(2),
             keeps_results_whole: true,
             delegates: true,
+            runs_turn: false,
         },
         ..ToolRegistration::new("book", "Books.", tool.registration.parameters_schema.clone())
     };

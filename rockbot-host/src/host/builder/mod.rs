@@ -237,8 +237,8 @@ impl AgentHostBuilder {
     }
 
     /// Adds a tool that the agent can call. [`AgentHost::add_tool`](super::AgentHost::add_tool) adds one later.
-    pub fn tool(mut self, tool: Tool) -> Self {
-        self.tools.push(tool);
+    pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
+        self.tools.push(tool.into());
         self
     }
 

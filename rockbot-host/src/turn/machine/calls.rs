@@ -10,6 +10,7 @@ use rockbot_core::turn::{Approval, FinishedCall};
 
 use super::{EndReason, Phase, Turn};
 use crate::turn::call::{CallFacts, CallState, CallStatus};
+use crate::turn::delegation::DelegatedWork;
 use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel, tasks};
 use crate::turn::step::TurnStep;
 
@@ -94,6 +95,15 @@ impl Turn {
             && !state.is_finished()
         {
             state.status = CallStatus::Finished(response.clone());
+        }
+    }
+
+    /// Counts what the turn of another agent cost as this turn's own.
+    pub(super) fn apply_delegated(&mut self, work: &DelegatedWork) {
+        self.model_calls = self.model_calls.saturating_add(work.model_calls);
+        self.tool_calls = self.tool_calls.saturating_add(work.tool_calls);
+        for (tier, spent) in &work.tiers {
+            self.spent[*tier as usize] += *spent;
         }
     }
 

@@ -210,6 +210,7 @@ impl Turn {
             }
             TurnEvent::ModelAnswered { response, facts } => self.apply_answer(response, facts),
             TurnEvent::ToolStarted { call } => self.apply_started(call),
+            TurnEvent::Delegated(work) => self.apply_delegated(work),
             TurnEvent::ToolReturned(response) => self.apply_returned(response),
             TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
             TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
@@ -250,6 +251,7 @@ impl Turn {
             | (
                 _,
                 TurnEvent::ToolStarted { .. }
+                | TurnEvent::Delegated(_)
                 | TurnEvent::UserSaid { .. }
                 | TurnEvent::Compacted { .. }
                 | TurnEvent::Gathered { .. }

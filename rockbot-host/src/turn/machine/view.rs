@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar};
+use rockbot_core::chat::{
+    ChatMessage, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
+};
 use rockbot_core::context::{Trust, UntrustedSources};
-use rockbot_core::turn::{LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnStatus, TurnView};
+use rockbot_core::turn::{
+    Budget, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnStatus, TurnView,
+};
 use rockbot_core::{CallContext, Timestamp, TurnId};
 
 use super::{Phase, Turn};
@@ -236,6 +240,19 @@ impl Turn {
     /// Returns the time that the turn may still work.
     pub fn time_left(&self) -> Duration {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
+    }
+
+    /// Returns the part of the budget that is not used up.
+    pub(crate) fn budget_left(&self) -> Budget {
+        let (budget, spent) = (&self.policy.budget, self.spent());
+        let tokens = |max: u64| max.saturating_sub(spent.usage.total());
+        let cost = |max: MicroUsd| MicroUsd(max.0.saturating_sub(spent.cost.0));
+        Budget::default()
+            .with_max_model_calls(budget.max_model_calls.saturating_sub(self.model_calls))
+            .with_max_tool_calls(budget.max_tool_calls.saturating_sub(self.tool_calls))
+            .with_max_wall_clock(self.time_left())
+            .with_max_tokens(budget.max_tokens.map(tokens))
+            .with_max_cost(budget.max_cost.map(cost))
     }
 
     /// Returns the outcome of a turn that has ended, or that waits for a user's decision; `None` while it works.

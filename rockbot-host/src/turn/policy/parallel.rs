@@ -48,6 +48,7 @@ mod tests {
                 needs_approval,
                 keeps_result_whole: false,
                 delegates: false,
+                runs_turn: false,
             },
         )
     }

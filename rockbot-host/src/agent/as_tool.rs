@@ -1,0 +1,286 @@
+//! An agent as a tool of another agent.
+
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::CallContext;
+use rockbot_core::context::{Origin, Priority};
+use rockbot_core::tool::{
+    Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+};
+use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::{SessionId, ToolName};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::SharedAgent;
+use crate::engine::{TurnCall, TurnError};
+use crate::turn::Delegation;
+
+/// Default maximum number of agents below the first one.
+const MAX_DEPTH: u32 = 3;
+
+/// Default maximum duration of a call. The budget of the called agent's turn usually ends it earlier.
+const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// An agent as a tool of another agent, or of itself. [`Agent::as_tool`](super::Agent::as_tool) creates one, and a host
+/// takes it as a [`Tool`].
+///
+/// A call runs a turn of the agent, and its answer is the result. The turn has
+///
+/// - the principal of the caller, and no more trust than everything that the calling model has read;
+/// - a slice of the caller's budget, and what it spends counts for the caller, too;
+/// - a session of its own, derived from the calling turn, which is cleared when the turn has ended;
+/// - the calling turn as its parent. It is cancelled with it, and its tool calls are reported as progress of the call.
+///
+/// The call is mutating unless the tool is declared otherwise, for example with [`Tool::pure`]: then calls of one answer
+/// run concurrently. After a crash the turn is resumed by its own host, and a mutating call gets its result then.
+///
+/// A turn that would need a person's approval cannot wait for it within a call: it is cancelled, and the caller reads
+/// an error that names the tool.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_core::turn::Budget;
+/// use rockbot_host::AgentHost;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let librarian = AgentHost::builder("librarian")
+///     .chat(ScriptedModel::new().says("It is on shelf 7."))
+///     .build()?;
+/// let find_book = librarian
+///     .agent()
+///     .as_tool("find_book", "Asks the librarian where a book is.")
+///     .with_budget(Budget::default().with_max_model_calls(5));
+///
+/// let model = ScriptedModel::new()
+///     .calls("find_book", json!({"task": "Where is `Emma`?"}))
+///     .says("Look on shelf 7.");
+/// let host = AgentHost::builder("host").chat(model).tool(find_book).build()?;
+/// let answer = host.agent().ask("desk", "I want to read Emma.").await?;
+/// assert_eq!(answer.to_string(), "Look on shelf 7.");
+/// assert_eq!(answer.model_calls, 3, "two of the host, one of the librarian");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct AgentTool {
+    registration: ToolRegistration,
+    executor: AgentExecutor,
+}
+
+/// The argument of a call.
+#[derive(Deserialize, JsonSchema)]
+struct Task {
+    /// The task, with everything that is needed to do it: the agent sees nothing else of this conversation.
+    task: String,
+}
+
+/// Runs a turn of the agent for each call.
+#[derive(Debug, Clone)]
+struct AgentExecutor {
+    /// Weak, since the tool may be one of the same host: it must not keep its own host alive.
+    agent: Weak<SharedAgent>,
+    budget: Option<Budget>,
+    max_depth: u32,
+}
+
+impl AgentTool {
+    pub(super) fn new(agent: &Arc<SharedAgent>, name: ToolName, description: String) -> Self {
+        let mut registration = ToolRegistration::of::<Task>(name);
+        registration.description = description;
+        registration.hints.time_limit = Some(TIME_LIMIT);
+        registration.hints.runs_turn = true;
+        Self {
+            registration,
+            executor: AgentExecutor {
+                agent: Arc::downgrade(agent),
+                budget: None,
+                max_depth: MAX_DEPTH,
+            },
+        }
+    }
+
+    /// Sets the maximum budget of a call's turn. Default: all that is left of the caller's, which bounds it in any case.
+    /// Calls that run concurrently share it equally.
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.executor.budget = Some(budget);
+        self
+    }
+
+    /// Sets the maximum number of agents below the first one, for agents that call each other or themselves. Default 3.
+    pub fn with_max_depth(mut self, max_depth: u32) -> Self {
+        self.executor.max_depth = max_depth;
+        self
+    }
+
+    /// Converts it into a [`Tool`], whose setters describe it further, such as [`Tool::pure`].
+    #[must_use]
+    pub fn into_tool(self) -> Tool {
+        Tool::new(self.registration, self.executor)
+    }
+}
+
+impl From<AgentTool> for Tool {
+    fn from(tool: AgentTool) -> Self {
+        tool.into_tool()
+    }
+}
+
+impl AgentExecutor {
+    fn agent(&self) -> Result<Arc<SharedAgent>, ToolError> {
+        let gone = || ToolError::execution_failed("the agent's host is gone: do the task without it");
+        self.agent.upgrade().ok_or_else(gone)
+    }
+
+    /// Returns the message of a call. It is the same for the same call, so that a repeated call is the same turn.
+    fn message(&self, call: &ToolInvokeRequest, cx: &CallContext) -> Result<TurnRequest, ToolError> {
+        let Task { task } = serde_json::from_str(&call.arguments)
+            .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+        let (id, caller) = (&call.tool_call_id, cx.turn());
+        let scope = caller.map_or(cx.session().as_str(), |turn| turn.as_str());
+        let session = SessionId::from(format!("{}/{scope}/{id}", call.tool_name));
+        let delegation = cx.extension::<Delegation>();
+        let budget = [delegation.map(Delegation::budget), self.budget];
+        Ok(TurnRequest {
+            principal: cx.principal().clone(),
+            origin: Origin::Subagent,
+            priority: cx.priority().max(Priority::Subagent),
+            trust: cx.content_trust(),
+            budget: budget.into_iter().flatten().reduce(least),
+            parent: caller.map(|turn| (turn.clone(), cx.depth() + 1)),
+            trace: cx.trace().map(str::to_owned),
+            ..TurnRequest::new(session, id.as_str(), task)
+        })
+    }
+
+    fn check_depth(&self, cx: &CallContext) -> Result<(), ToolError> {
+        if cx.depth() < self.max_depth {
+            return Ok(());
+        }
+        let message = format!(
+            "not run: agents may call each other {} deep, and this one is there. Do the task yourself, with other tools.",
+            self.max_depth
+        );
+        Err(ToolError::new(ToolErrorCode::Denied, message))
+    }
+}
+
+#[async_trait]
+impl ToolExecutor for AgentExecutor {
+    async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        self.check_depth(cx)?;
+        let (agent, message) = (self.agent()?, self.message(&request, cx)?);
+        let ended = agent.run_cancellable(&message, cx).await;
+        let delegation = cx.extension::<Delegation>();
+        match ended {
+            Ok(outcome) => {
+                if let Some(delegation) = delegation {
+                    delegation.enter(&outcome);
+                }
+                agent.answer(request, &message, outcome).await
+            }
+            Err(error) => {
+                if let (TurnError::Halted, Some(delegation)) = (&error, delegation) {
+                    delegation.interrupt();
+                }
+                Err(ToolError::execution_failed(error.to_string()).with_source(error))
+            }
+        }
+    }
+
+    async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
+        let (Ok(agent), Ok(message)) = (self.agent(), self.message(request, cx)) else {
+            return Recovery::Unknown;
+        };
+        match agent.turns.engine().outcome(&message.turn_id()).await {
+            Ok(outcome) => {
+                let answer = agent.answer(request.clone(), &message, outcome).await;
+                Recovery::Finished(answer.unwrap_or_else(|error| request.clone().fail(&error)))
+            }
+            // Its host has not resumed it yet.
+            Err(TurnError::Interrupted(_)) => Recovery::Running,
+            Err(_) => Recovery::Unknown,
+        }
+    }
+}
+
+impl SharedAgent {
+    /// Runs the turn of a call. When the call is cancelled, the turn is, and its end is awaited.
+    async fn run_cancellable(&self, message: &TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
+        let mut running = pin!(self.turns.call(TurnCall::new(message.clone(), progress(cx))));
+        if let Some(ended) = cx.cancellation().run_until_cancelled(running.as_mut()).await {
+            return ended;
+        }
+        // Fails when the turn has ended meanwhile, or its host stops: `running` says so, too.
+        let _ = self.turns.engine().cancel(&message.turn_id()).await;
+        running.await
+    }
+
+    /// Converts the outcome of a call's turn into the result of the call.
+    async fn answer(
+        &self,
+        request: ToolInvokeRequest,
+        message: &TurnRequest,
+        outcome: TurnOutcome,
+    ) -> Result<ToolInvokeResponse, ToolError> {
+        let engine = self.turns.engine();
+        if let TurnStatus::Parked(asks) = &outcome.status {
+            // Nothing waits for the turn any more, so it must not wait for a person.
+            let _ = engine.cancel(&outcome.turn).await;
+            let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
+            let text = format!(
+                "stopped: a person must approve {}, which is not possible within this call. Ask for less, or do that step \
+                 with a tool of your own.",
+                tools.join(", ")
+            );
+            return Err(ToolError::new(ToolErrorCode::ApprovalRequired, text));
+        }
+        // The session was for this call alone. A conversation that stays does no harm.
+        if let Err(error) = engine.memory.clear(&message.principal, &message.session).await {
+            tracing::warn!(turn = %outcome.turn, %error, "conversation of an agent's call not cleared");
+        }
+        match outcome.status {
+            TurnStatus::Cancelled => Err(ToolError::new(ToolErrorCode::Cancelled, outcome.text)),
+            TurnStatus::Partial(limit) => Ok(request.succeed(format!(
+                "[stopped early: the {limit} for this task was used up]\n{}",
+                outcome.text
+            ))),
+            _ if outcome.is_answer() => Ok(request.succeed(outcome.text)),
+            _ => Err(ToolError::execution_failed(outcome.text)),
+        }
+    }
+}
+
+/// Returns the sink that reports the steps of a call's turn as progress of the call.
+fn progress(cx: &CallContext) -> ProgressSink {
+    let reporter = cx.progress().clone();
+    if !reporter.is_open() {
+        return ProgressSink::none();
+    }
+    ProgressSink::without_deltas(move |progress| match progress {
+        TurnProgress::ToolStarted { tool, .. } => reporter.report(tool.as_str()),
+        TurnProgress::ToolProgress { text, .. } | TurnProgress::Note(text) => reporter.report(text),
+        _ => {}
+    })
+}
+
+/// Returns the lower limit of both budgets in each respect.
+fn least(a: Budget, b: Budget) -> Budget {
+    fn of<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+        a.into_iter().chain(b).min()
+    }
+    Budget::default()
+        .with_max_model_calls(a.max_model_calls.min(b.max_model_calls))
+        .with_max_tool_calls(a.max_tool_calls.min(b.max_tool_calls))
+        .with_max_wall_clock(a.max_wall_clock.min(b.max_wall_clock))
+        .with_max_tokens(of(a.max_tokens, b.max_tokens))
+        .with_max_cost(of(a.max_cost, b.max_cost))
+}

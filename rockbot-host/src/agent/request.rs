@@ -1,0 +1,287 @@
+//! A request to the agent: put together with setters, then awaited or streamed.
+
+use std::future::IntoFuture;
+
+use futures_util::future::BoxFuture;
+use rockbot_core::chat::{ModelSettings, ModelTier, OutputSchema};
+use rockbot_core::turn::{Budget, BusyPolicy, TurnRequest};
+use rockbot_core::{MessageId, Principal};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::Agent;
+use super::answer::{AnswerKind, Reply, Typed, WithOutcome};
+use super::output::OutputStream;
+use super::stream::TurnStream;
+use crate::engine::TurnError;
+
+/// A message to the agent and how it is to be answered. [`Agent::ask`] creates one.
+///
+/// Awaiting it sends the message and waits for the answer; [`stream`](Self::stream) reports the progress of the turn,
+/// too. The setters can be combined freely, and nothing is sent before the request is awaited or streamed. Dropping the
+/// future cancels the turn, so a time limit around it does, too.
+///
+/// `A` is the kind of the answer: a [`Reply`], or after [`output`](Self::output) a value of a type.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot_core::chat::{ModelSettings, ModelTier};
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_core::turn::Budget;
+/// use rockbot_host::AgentHost;
+///
+/// /// A dish and its ingredients.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Dish {
+///     name: String,
+///     ingredients: Vec<String>,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new().says(r#"{"name": "Toast", "ingredients": ["bread", "butter"]}"#);
+/// let host = AgentHost::in_memory().chat(model).build()?;
+/// let dish = host
+///     .agent()
+///     .ask("kitchen", "What can I cook today?")
+///     .tier(ModelTier::High)
+///     .model_settings(ModelSettings::new().with_temperature(1.0))
+///     .budget(Budget::default().with_max_model_calls(5))
+///     .instructions("There is no meat in the house.")
+///     .output::<Dish>()
+///     .await?;
+/// assert_eq!((dish.name.as_str(), dish.ingredients.len()), ("Toast", 2));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is sent until the request is awaited or streamed"]
+pub struct AgentRequest<A = Reply> {
+    agent: Agent,
+    request: TurnRequest,
+    answer: A,
+}
+
+impl AgentRequest {
+    pub(super) fn new(agent: Agent, request: TurnRequest) -> Self {
+        Self {
+            agent,
+            request,
+            answer: Reply,
+        }
+    }
+
+    /// Requests an answer that is JSON of the schema `output`, for schemas that are not known when the program is
+    /// compiled. The text of the outcome is the JSON. For a type of the program's own there is
+    /// [`output`](Self::output).
+    pub fn output_schema(self, output: OutputSchema) -> Self {
+        self.change(|request| request.output = Some(output))
+    }
+
+    /// Sends the message and returns a stream of the turn's progress, up to its outcome.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime: the turn is spawned at once, before the stream is polled.
+    pub fn stream(self) -> TurnStream {
+        self.agent.stream_turn(self.request)
+    }
+}
+
+impl<A: AnswerKind> AgentRequest<A> {
+    /// Sets the tier of the model. By default the host's tier selector decides.
+    pub fn tier(self, tier: ModelTier) -> Self {
+        self.change(|request| request.tier = Some(tier))
+    }
+
+    /// Sets the budget, instead of the host's. Its wall-clock time is the time limit of the turn, which ends with what it
+    /// has by then.
+    pub fn budget(self, budget: Budget) -> Self {
+        self.change(|request| request.budget = Some(budget))
+    }
+
+    /// Sets the principal on whose behalf the turn runs. Default: the agent's, see [`Agent::for_principal`].
+    pub fn principal(self, principal: impl Into<Principal>) -> Self {
+        self.change(|request| request.principal = principal.into())
+    }
+
+    /// Sets what happens while another turn of the session runs. Default [`BusyPolicy::Queue`].
+    pub fn busy(self, busy: BusyPolicy) -> Self {
+        self.change(|request| request.busy = busy)
+    }
+
+    /// Sets settings of the model, such as the temperature, for this turn. They win over those of the model's behavior
+    /// and tier.
+    pub fn model_settings(self, settings: ModelSettings) -> Self {
+        self.change(|request| request.model_settings = settings.shared())
+    }
+
+    /// Sets instructions for this turn alone. The model reads them at the end of its system message; the next turn of
+    /// the session does not have them.
+    pub fn instructions(self, instructions: impl Into<String>) -> Self {
+        self.change(|request| request.instructions = Some(instructions.into()))
+    }
+
+    /// Attaches a value for the tools of this turn, which find it with
+    /// [`CallContext::extension`](rockbot_core::CallContext::extension): a handle of the caller's own, such as the
+    /// connection of the user who asks. A second value of a type replaces the first.
+    ///
+    /// It stays in memory. A turn that is resumed after a restart has no extensions, so a tool must do without, for
+    /// example by failing with an error that the model can report.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::CallContext;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::tool::tool;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// struct Tenant(&'static str);
+    ///
+    /// /// Tells whose shop this is.
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Owner {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let owner = tool("owner", |_: Owner, cx: CallContext| async move {
+    ///     cx.extension::<Tenant>().map_or("unknown", |tenant| tenant.0)
+    /// });
+    /// let model = ScriptedModel::new().calls("owner", serde_json::json!({})).says("It is Ann's.");
+    /// let host = AgentHost::in_memory().chat(model).tool(owner.pure()).build()?;
+    ///
+    /// host.agent().ask("shop", "Whose is it?").extension(Tenant("Ann")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn extension<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.change(|request| request.extensions.insert(value))
+    }
+
+    /// Sets the id of the message. By default it is new. The same id in the same session is the same turn: it runs once,
+    /// and its outcome is kept for a day.
+    pub fn message_id(self, id: impl Into<MessageId>) -> Self {
+        self.change(|request| request.message = id.into())
+    }
+
+    /// Requests an answer of type `T`: an object, a list, a number, an enum, an `Option`, or whatever else has a JSON
+    /// Schema.
+    ///
+    /// The model is given the schema; a `T` that is not an object is requested as `{"value": T}`. An answer that does
+    /// not fit the schema is requested again, without tools, before the turn fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"value": 42}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let answer = host.agent().ask("math", "How much is 6 times 7?").output::<u32>().await?;
+    /// assert_eq!(answer, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output<T>(self) -> AgentRequest<Typed<T>>
+    where
+        T: DeserializeOwned + JsonSchema + Send + 'static,
+    {
+        let (answer, schema) = Typed::new();
+        let request = self.change(|request| request.output = Some(schema));
+        request.with_answer(|_| answer)
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut TurnRequest)) -> Self {
+        change(&mut self.request);
+        self
+    }
+
+    fn with_answer<B>(self, answer: impl FnOnce(A) -> B) -> AgentRequest<B> {
+        AgentRequest {
+            agent: self.agent,
+            request: self.request,
+            answer: answer(self.answer),
+        }
+    }
+}
+
+impl<T> AgentRequest<Typed<T>>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    /// Makes the answer a pair: the value, and the outcome of the turn with its calls and its cost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"value": ["tea", "coffee"]}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let request = host.agent().ask("kitchen", "What is left?").output::<Vec<String>>();
+    /// let (left, outcome) = request.with_outcome().await?;
+    /// assert_eq!((left.len(), outcome.model_calls), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_outcome(self) -> AgentRequest<WithOutcome<T>> {
+        self.with_answer(WithOutcome)
+    }
+
+    /// Sends the message and returns a stream of the turn's progress: the parts of the answer that the model has
+    /// written so far, as JSON, and at last the value.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime, as [`Agent::stream`] does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_util::StreamExt as _;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::{AgentHost, OutputProgress};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"value": ["tea", "coffee"]}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let mut list = host.agent().ask("kitchen", "What is left?").output::<Vec<String>>().stream();
+    /// while let Some(progress) = list.next().await {
+    ///     match progress? {
+    ///         OutputProgress::Partial(so_far) => println!("{so_far}"),
+    ///         OutputProgress::Final { value, .. } => assert_eq!(value, ["tea", "coffee"]),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(self) -> OutputStream<T> {
+        OutputStream::new(self.agent.stream_turn(self.request), self.answer)
+    }
+}
+
+impl<A: AnswerKind> IntoFuture for AgentRequest<A> {
+    type Output = Result<A::Value, TurnError>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    /// Sends the message and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// The future returns an error if the turn ends without an answer, waits for a person, or the message cannot be
+    /// accepted; and if the answer cannot be deserialized as the requested type. A turn that waits for a person is not
+    /// cancelled: it continues with [`Agent::decide`], ends with [`Agent::cancel`], or expires.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.answer.of(self.agent.run(self.request).await?) })
+    }
+}

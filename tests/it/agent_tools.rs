@@ -1,0 +1,260 @@
+//! Agents as tools of other agents.
+
+use std::time::Duration;
+
+use rockbot_core::CallContext;
+use rockbot_core::chat::{MicroUsd, ModelTier};
+use rockbot_core::context::Trust;
+use rockbot_core::testing::{ScriptedModel, mock_tool};
+use rockbot_core::tool::{Tool, tool};
+use rockbot_core::turn::{Budget, BudgetLimit, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_host::{AgentHost, AgentTool};
+use serde_json::json;
+
+use crate::support::{Anything, Notes, collect, ending, host_of, noting_tool, results, settle, transcript};
+
+fn helper(host: &AgentHost) -> AgentTool {
+    host.agent().as_tool("helper", "Helps.")
+}
+
+/// A model that gives `tasks` to the helper, one in each answer, and then says "done".
+fn delegating(tasks: &[&str]) -> ScriptedModel {
+    let model = ScriptedModel::new();
+    let model = tasks
+        .iter()
+        .fold(model, |model, task| model.calls("helper", json!({ "task": task })));
+    model.says("done")
+}
+
+/// A tool that notes the context of its calls.
+fn context_tool() -> (Tool, Notes) {
+    let notes = Notes::default();
+    let taken = notes.clone();
+    let noting = tool("note", move |_: Anything, cx: CallContext| {
+        let (depth, trust) = (cx.depth(), cx.content_trust());
+        let parent = cx.parent().map_or("none", |parent| parent.as_str()).to_owned();
+        taken.add(format!("{} {trust:?} depth {depth} parent {parent}", cx.principal()));
+        async move { "noted" }
+    });
+    (noting.description("Notes.").pure(), notes)
+}
+
+#[tokio::test]
+async fn a_call_is_a_turn_of_the_other_agent() {
+    let below = ScriptedModel::new().calls("note", json!({})).says("shelf 7");
+    let (note, notes) = context_tool();
+    let sub = host_of(&below).instructions("Find books.").tool(note).build().unwrap();
+    let model = delegating(&["Where is Emma?"]);
+    let host = host_of(&model).tool(helper(&sub)).build().unwrap();
+
+    let outcome = host.agent().for_principal("ann").ask("s", "Emma?").await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "done"));
+    let asked = model.requests();
+    assert_eq!(results(&asked[1]), ["call_1: shelf 7"]);
+    assert_eq!(
+        transcript(&below.requests()[0]),
+        ["system: Find books.", "user: Where is Emma?"]
+    );
+    assert_eq!(notes.all(), [format!("ann User depth 1 parent {}", outcome.turn)]);
+    assert_eq!(
+        sub.agent().for_principal("ann").sessions().await.unwrap(),
+        [""; 0],
+        "cleared after the call"
+    );
+    below.assert_complete();
+}
+
+#[tokio::test]
+async fn the_other_agent_is_trusted_no_more_than_what_the_caller_has_read() {
+    let below = ScriptedModel::new().calls("note", json!({})).says("ok");
+    let (note, notes) = context_tool();
+    let sub = host_of(&below).tool(note).build().unwrap();
+    let model = ScriptedModel::new()
+        .calls("look", json!({}))
+        .calls("helper", json!({"task": "do it"}))
+        .says("done");
+    let (look, _) = noting_tool("look");
+    let host = host_of(&model).tool(look).tool(helper(&sub)).build().unwrap();
+    host.agent().ask("s", "go").await.unwrap();
+    let noted = notes.all();
+    assert!(
+        noted[0].starts_with(&format!("local {:?} depth 1", Trust::Untrusted)),
+        "{noted:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_call_spends_is_a_part_of_the_callers_budget() {
+    let below = ["found", "half of it"]
+        .iter()
+        .fold(ScriptedModel::new(), |model, said| {
+            let model = model.calls("look", json!({})).with_cost(MicroUsd(5));
+            model.says(*said).with_cost(MicroUsd(5))
+        });
+    let (look, _) = noting_tool("look");
+    let sub = host_of(&below).tool(look).build().unwrap();
+    let model = delegating(&["one", "two"]);
+    let host = host_of(&model).tool(helper(&sub)).build().unwrap();
+    // Two of the caller, two of the first call: the second call has one, and the caller none.
+    let budget = Budget::default().with_max_model_calls(5);
+    let outcome = host.agent().ask("s", "go").budget(budget).await.unwrap();
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::ModelCalls), "done")
+    );
+    assert_eq!(
+        results(&model.requests()[2]),
+        [
+            "call_1: found",
+            "call_2: [stopped early: the number of model calls for this task was used up]\nhalf of it"
+        ]
+    );
+    assert_eq!((outcome.model_calls, outcome.spent().cost), (7, MicroUsd(20)));
+    assert_eq!(outcome.tiers[&ModelTier::Balanced].calls, 7);
+    below.assert_complete();
+}
+
+#[tokio::test]
+async fn a_budget_of_its_own_is_a_further_limit() {
+    let below = ScriptedModel::new().calls("look", json!({})).says("half of it");
+    let (look, _) = noting_tool("look");
+    let sub = host_of(&below).tool(look).build().unwrap();
+    let model = delegating(&["one"]);
+    let small = helper(&sub).with_budget(Budget::default().with_max_model_calls(1));
+    let host = host_of(&model).tool(small).build().unwrap();
+    let outcome = host.agent().ask("s", "go").await.unwrap();
+    assert_eq!((outcome.status, outcome.model_calls), (TurnStatus::Answered, 4));
+}
+
+#[tokio::test]
+async fn an_agent_that_calls_itself_stops_at_its_depth() {
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "one deeper"}))
+        .calls("helper", json!({"task": "two deeper"}))
+        .says("I can't")
+        .says("done");
+    let host = host_of(&model).build().unwrap();
+    host.add_tool(helper(&host).with_max_depth(1)).unwrap();
+    let outcome = host.agent().ask("s", "go").await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "done"));
+    let asked = model.requests();
+    assert_eq!(
+        results(&asked[2]),
+        [
+            "call_2: not run: agents may call each other 1 deep, and this one is there. \
+          Do the task yourself, with other tools."
+        ]
+    );
+    assert_eq!(results(&asked[3]), ["call_1: I can't"]);
+}
+
+#[tokio::test]
+async fn an_approval_below_is_an_error_that_names_the_tool() {
+    let below = ScriptedModel::new().calls("pay", json!({}));
+    let (pay, paid) = noting_tool("pay");
+    let sub = host_of(&below).tool(pay.needs_approval()).build().unwrap();
+    let model = delegating(&["pay"]);
+    let host = host_of(&model).tool(helper(&sub)).build().unwrap();
+    host.agent().ask("s", "go").await.unwrap();
+    assert_eq!(
+        results(&model.requests()[1]),
+        [
+            "call_1: stopped: a person must approve `pay`, which is not possible within this call. \
+          Ask for less, or do that step with a tool of your own."
+        ]
+    );
+    settle().await;
+    assert_eq!((sub.agent().approvals().len(), paid.all().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn cancelling_the_caller_cancels_the_turn_below() {
+    for is_pure in [false, true] {
+        let below = ScriptedModel::new().hangs();
+        let sub = host_of(&below).build().unwrap();
+        let model = delegating(&["wait"]);
+        let tool = helper(&sub).into_tool();
+        let tool = if is_pure { tool.pure() } else { tool };
+        let host = host_of(&model).tool(tool).build().unwrap();
+        let stream = host.agent().stream("s", "go");
+        settle().await;
+        assert_eq!((below.requests().len(), sub.agent().is_idle()), (1, false));
+        drop(stream);
+        settle().await;
+        assert!(sub.agent().is_idle() && host.agent().is_idle());
+    }
+}
+
+#[tokio::test]
+async fn steps_below_are_progress_of_the_call() {
+    let below = ScriptedModel::new().calls("look", json!({})).says("ok");
+    let (look, _) = noting_tool("look");
+    let sub = host_of(&below).tool(look).build().unwrap();
+    let host = host_of(&delegating(&["one"])).tool(helper(&sub)).build().unwrap();
+    let reports = collect(host.agent().stream("s", "go")).await;
+    let told = reports.iter().filter_map(|report| match report {
+        TurnProgress::ToolProgress { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["look"]);
+}
+
+#[tokio::test]
+async fn calls_of_a_pure_agent_run_side_by_side_and_share_the_budget() {
+    let below = ScriptedModel::new().says("a").says("b");
+    let sub = host_of(&below).build().unwrap();
+    let model = ScriptedModel::new()
+        .calls_all([("helper", json!({"task": "one"})), ("helper", json!({"task": "two"}))])
+        .says("done");
+    let host = host_of(&model).tool(helper(&sub).into_tool().pure()).build().unwrap();
+    let outcome = host.agent().ask("s", "go").await.unwrap();
+    assert_eq!(outcome.model_calls, 4);
+    below.assert_complete();
+}
+
+#[tokio::test]
+async fn a_host_that_is_gone_is_an_error_of_the_call() {
+    let sub = host_of(&ScriptedModel::new()).build().unwrap();
+    let tool = helper(&sub);
+    drop(sub);
+    let model = delegating(&["one"]);
+    let host = host_of(&model).tool(tool).build().unwrap();
+    host.agent().ask("s", "go").await.unwrap();
+    assert_eq!(
+        results(&model.requests()[1]),
+        ["call_1: the agent's host is gone: do the task without it"]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_a_restart_interrupted_gets_its_result_from_the_resumed_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = async |model: &ScriptedModel| {
+        let host = host_of(model).data_dir(folder.path()).build().unwrap();
+        let (slow, handle) = mock_tool("slow");
+        host.add_tool(slow.pure()).unwrap();
+        host.add_tool(helper(&host)).unwrap();
+        host.start().await.unwrap();
+        (host, handle)
+    };
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "below"}))
+        .calls("slow", json!({}));
+    let (host, mut slow) = start(&model).await;
+    let stream = host.agent().ask("s", "go").message_id("m1").stream();
+    let call = slow.next_call().await;
+    let stopping = host.shutdown(Duration::from_secs(5));
+    let respond = async {
+        settle().await;
+        call.respond("late");
+    };
+    tokio::join!(stopping, respond);
+    drop((host, stream));
+
+    let model = ScriptedModel::new().says("from below").says("done");
+    let (host, _slow) = start(&model).await;
+    let turn = TurnRequest::new("s", "m1", "go").turn_id();
+    let outcome = host.agent().outcome(&turn).await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "done"));
+    assert_eq!(results(&model.requests()[1]), ["call_1: from below"]);
+}

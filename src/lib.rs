@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod chat;
 pub mod config;
+pub mod content;
 pub mod layer;
 #[cfg(feature = "memory")]
 #[cfg_attr(docsrs, doc(cfg(feature = "memory")))]

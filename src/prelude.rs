@@ -18,6 +18,7 @@
 /// The attribute under which traits like [`MessageHandler`] and [`ChatClient`] are implemented.
 pub use async_trait::async_trait;
 pub use rockbot_core::chat::{ChatClient, ChatRequest, ChatResponse, ModelTier};
+pub use rockbot_core::content::{Content, MediaPart};
 pub use rockbot_core::messaging::{
     Bus, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, MessagePublisher, MessagePublisherExt,
 };

@@ -54,13 +54,13 @@ pub async fn nanoseconds(tools: usize, iterations: usize) -> (f64, f64) {
             executor
                 .execute(request, &cx)
                 .await
-                .map_or(0, |response| response.content.len())
+                .map_or(0, |response| response.content.text_len())
         }
     });
     let floor = floor.await;
     let ours = measure(iterations, || {
         let (dispatcher, request, cx) = (&dispatcher, request.clone(), cx.clone());
-        async move { dispatcher.call(request, &cx).await.content.len() }
+        async move { dispatcher.call(request, &cx).await.content.text_len() }
     });
     (floor, ours.await)
 }

@@ -102,9 +102,9 @@ async fn begin(
                     format!("{} {} {}", text(at), text(at + 1), text(at + 2)),
                 ),
             ];
-            let entry = |(role, content)| ConversationTurn {
+            let entry = |(role, content): (Role, String)| ConversationTurn {
                 role,
-                content,
+                content: content.into(),
                 timestamp: now,
                 turn: format!("{session}-{at}").into(),
             };

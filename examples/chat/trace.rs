@@ -84,7 +84,9 @@ impl Replay {
                 format!("{} [{}, {}]", said(response), tier.name(), costs(&Spent::on(response)))
             }
             TurnEvent::ToolStarted { call } => format!("call {call} starts"),
-            TurnEvent::ToolReturned(response) => format!("{} returned: {}", response.tool_name, cut(&response.content)),
+            TurnEvent::ToolReturned(response) => {
+                format!("{} returned: {}", response.tool_name, cut(&response.content.words()))
+            }
             other => cut(&format!("{other:?}")),
         }
     }
@@ -139,12 +141,16 @@ fn calls(message: &ChatMessage) -> String {
 
 /// Returns the source of a message.
 fn source(message: &ChatMessage) -> &str {
-    message.content.first().map_or("model", |part| &part.provenance.source)
+    message
+        .content
+        .parts()
+        .first()
+        .map_or("model", |part| &part.provenance().source)
 }
 
 fn words(message: &ChatMessage) -> String {
     match message.tool_calls.is_empty() {
-        true => cut(&message.text()),
+        true => cut(&message.content.words()),
         false => calls(message),
     }
 }

@@ -50,7 +50,7 @@ impl Terminal {
     async fn answer(&mut self, text: &str) {
         match self.send(text).await {
             Ok((message, reply)) => {
-                self.note(&reply.content);
+                self.note(&reply.content.words());
                 self.answered = Some(message);
             }
             Err(error) => self.note(&format!("there is no answer: {error}")),

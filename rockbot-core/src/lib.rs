@@ -7,6 +7,7 @@
 //!
 //! # The contracts
 //!
+//! * [`content`]: what messages and tool results hold: text, images, files
 //! * [`chat`]: requests to a model, its answers, and the [`ChatClient`](chat::ChatClient) between them
 //! * [`tool`]: tools, their registry, their arguments and results
 //! * [`turn`]: requests, progress and outcomes of turns, and the [`TurnJournal`](turn::TurnJournal)
@@ -35,6 +36,7 @@ pub mod clock;
 #[cfg(feature = "config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
 pub mod config;
+pub mod content;
 pub mod context;
 pub mod embedding;
 mod extensions;

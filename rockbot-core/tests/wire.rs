@@ -260,7 +260,7 @@ fn turn_identity() {
         assert_eq!(other.body_digest(), request.body_digest());
     }
     let edited = TurnRequest {
-        text: "bye".to_owned(),
+        content: "bye".into(),
         ..request.clone()
     };
     assert_eq!(edited.turn_id(), request.turn_id());

@@ -163,7 +163,7 @@ where
 /// let host = AgentHost::in_memory()
 ///     .chat(ScriptedModel::new().says("It is noon."))
 ///     .turn_layer(turn_fn(|mut call, next| async move {
-///         call.request.text.insert_str(0, "Be brief. ");
+///         call.request.content.push_str(" Be brief.");
 ///         let mut outcome = next.call(call).await?;
 ///         outcome.text.push_str(" (checked)");
 ///         Ok(outcome)

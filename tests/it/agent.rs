@@ -375,7 +375,12 @@ async fn what_the_host_says_of_a_failure_never_becomes_the_words_of_the_model() 
     let shown: Vec<_> = last
         .messages
         .iter()
-        .map(|message| (message.text().into_owned(), message.content[0].provenance.clone()))
+        .map(|message| {
+            (
+                message.text().into_owned(),
+                message.content.parts()[0].provenance().clone(),
+            )
+        })
         .collect();
     let expected = [
         ("two".to_owned(), Provenance::USER),

@@ -20,7 +20,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 fn said(turn: &str) -> ConversationTurn {
     ConversationTurn {
         role: Role::User,
-        content: format!("said in {turn}"),
+        content: format!("said in {turn}").into(),
         timestamp: ManualClock::default().now(),
         turn: turn.into(),
     }
@@ -309,7 +309,7 @@ async fn a_long_log_is_folded_while_it_grows() {
     let text = "x".repeat(100_000);
     for at in 0..200 {
         let entry = ConversationTurn {
-            content: text.clone(),
+            content: text.clone().into(),
             ..said(&at.to_string())
         };
         memory.append(&me(), &"s".into(), vec![entry]).await.unwrap();
@@ -327,7 +327,7 @@ async fn a_session_keeps_no_more_text_than_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let memory = open(folder.path());
     let large = |turn: &str, len: usize| ConversationTurn {
-        content: "\u{1}".repeat(len),
+        content: "\u{1}".repeat(len).into(),
         ..said(turn)
     };
     let refused = memory

@@ -73,7 +73,10 @@ async fn the_calculator_calculates() {
     for wrong in ["", "2 +", "2 2", "(1", "x", &"(".repeat(100_000)] {
         let response = call(Path::new("/"), "calculate", serde_json::json!({ "expression": wrong })).await;
         assert!(
-            response.content.starts_with("the expression cannot be calculated"),
+            response
+                .content
+                .text()
+                .starts_with("the expression cannot be calculated"),
             "{}",
             response.content
         );

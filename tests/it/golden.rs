@@ -43,7 +43,7 @@ impl ToolExecutor for Noting {
         ));
         let answer = self.1.lock().unwrap().pop_front();
         match answer {
-            Some(answer) if answer.is_error => Err(ToolError::execution_failed(answer.content)),
+            Some(answer) if answer.is_error => Err(ToolError::execution_failed(answer.content.into_words())),
             Some(answer) => Ok(request.succeed(answer.content)),
             None => Err(ToolError::execution_failed("no answer is left")),
         }
@@ -77,7 +77,7 @@ fn answer(content: &str, is_error: bool) -> ToolInvokeResponse {
     ToolInvokeResponse {
         tool_call_id: "".into(),
         tool_name: "".into(),
-        content: content.to_owned(),
+        content: content.into(),
         is_error,
         code: None,
     }

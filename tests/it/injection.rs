@@ -129,8 +129,9 @@ fn check_native(request: &ChatRequest) {
         assert!(
             message
                 .content
+                .parts()
                 .iter()
-                .all(|part| part.provenance.trust == Trust::Untrusted)
+                .all(|part| part.provenance().trust == Trust::Untrusted)
         );
     }
 }

@@ -130,9 +130,11 @@ struct Watching(Notes);
 impl TurnObserver for Watching {
     fn ended(&self, turn: &EndedTurn<'_>) {
         let answer = turn.previous_answer.unwrap_or("nothing");
-        self.0
-            .add(format!("{} after {answer}: {}", turn.request.text, turn.outcome.text));
-        assert!(!turn.request.text.contains("panic"));
+        self.0.add(format!(
+            "{} after {answer}: {}",
+            turn.request.content, turn.outcome.text
+        ));
+        assert!(!turn.request.content.text().contains("panic"));
     }
 }
 

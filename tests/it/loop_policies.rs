@@ -92,7 +92,7 @@ async fn policies_are_asked_in_order_and_the_first_that_objects_decides() {
     assert!(
         added
             .iter()
-            .all(|message| message.content[0].provenance.source == "host")
+            .all(|message| message.content.parts()[0].provenance().source == "host")
     );
 }
 
@@ -162,7 +162,7 @@ impl LoopPolicy for Observer {
             LoopPoint::BeforeRequest => "before".to_owned(),
             LoopPoint::AfterAnswer(answer) => format!("after {}{}", answer.text, answer.tool_calls.len()),
             LoopPoint::AfterResults(results) => {
-                let results: Vec<_> = results.iter().map(|result| result.content.as_str()).collect();
+                let results: Vec<_> = results.iter().map(|result| result.content.text()).collect();
                 format!("results {results:?}")
             }
             _ => "elsewhere".to_owned(),

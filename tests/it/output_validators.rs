@@ -188,7 +188,7 @@ async fn the_reader_of_a_stream_is_told_to_forget_an_answer_that_was_not_accepte
 async fn one_message_can_have_a_validator_of_its_own() {
     let model = ScriptedModel::new().says("one").says("one, please").says("two");
     let own = turn_fn(|call, next| async move {
-        match call.request.text.as_str() {
+        match &*call.request.content.text() {
             "politely" => next.call(call.with_output_validator(wants("please"))).await,
             _ => next.call(call).await,
         }

@@ -115,8 +115,9 @@ async fn what_helps_stands_before_the_message_and_rules_with_the_instructions() 
     assert_eq!(roles, [Role::System, Role::System, Role::User, Role::User]);
     let of_model = request.messages[2]
         .content
+        .parts()
         .iter()
-        .filter(|part| part.provenance == Provenance::MODEL);
+        .filter(|part| *part.provenance() == Provenance::MODEL);
     assert_eq!(of_model.count(), 1, "data remembers where it came from");
 }
 

@@ -62,10 +62,7 @@ async fn a_skill_is_imported_with_its_origin_and_upgraded_until_it_is_edited() {
         StorePath::new("tea").unwrap(),
         "Boil water.",
         ManualClock::default().now(),
-        Provenance {
-            trust: Trust::Untrusted,
-            ..tea.provenance.clone()
-        },
+        Provenance::new(tea.provenance.source.clone(), Trust::Untrusted),
     )
     .with_summary("Makes tea.")
     .with_metadata([("license".to_owned(), "MIT".to_owned())].into());

@@ -60,7 +60,7 @@ fn said(session: &str, content: &str) -> LogEntry {
 fn turn(turn: &str) -> ConversationTurn {
     ConversationTurn {
         role: Role::User,
-        content: format!("said in {turn}"),
+        content: format!("said in {turn}").into(),
         timestamp: at(1000),
         turn: turn.into(),
     }

@@ -2,7 +2,8 @@
 
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, Provenance, Role, ToolCall,
+    ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ContentPart, ModelInfo, ModelTier, Provenance, Role,
+    ToolCall,
 };
 use rockbot_core::context::Trust;
 use rockbot_core::turn::TurnRequest;
@@ -89,12 +90,12 @@ async fn what_the_model_wrote_stays_marked_as_its_own() {
     host(&model).build().unwrap().agent().ask("s", "hi").await.unwrap();
     let request = model.requests()[1].clone();
     let last = request.messages.last().unwrap();
-    let parts: Vec<_> = last.content.iter().map(|part| &part.provenance).collect();
+    let parts: Vec<_> = last.content.parts().iter().map(ContentPart::provenance).collect();
     assert_eq!(
         (last.role, parts),
         (Role::User, vec![&Provenance::HOST, &Provenance::MODEL])
     );
-    assert_eq!(last.content[1].provenance.trust, Trust::Untrusted);
+    assert_eq!(last.content.parts()[1].provenance().trust, Trust::Untrusted);
 }
 
 #[tokio::test]

@@ -231,5 +231,5 @@ async fn a_result_of_any_size_arrives_whole_or_says_that_it_was_cut() {
     let response = dispatcher(tool)
         .call(request("1", "big", "{}"), &CallContext::new("s"))
         .await;
-    assert!(response.content == expected, "{}", &response.content[..80]);
+    assert!(response.content == expected, "{}", &response.content.text()[..80]);
 }

@@ -196,7 +196,7 @@ async fn a_time_out_of_a_mutating_call_says_that_it_may_have_taken_effect() {
     let dispatcher = dispatcher([tool.time_limit(Duration::from_secs(1))], ToolLimits::default());
     let response = dispatcher.call(request("1", "send", "{}"), &cx()).await;
     assert!(
-        response.content.contains("may or may not have taken effect"),
+        response.content.text().contains("may or may not have taken effect"),
         "{}",
         response.content
     );
@@ -234,11 +234,11 @@ async fn arguments_that_do_not_fit_are_taught_and_the_tool_is_not_called() {
                 response.content
             );
             assert!(
-                response.content.contains(name),
+                response.content.text().contains(name),
                 "{name} with {shown}: {}",
                 response.content
             );
-            assert!(response.content.len() < 4_000, "a short lesson for {shown}");
+            assert!(response.content.text_len() < 4_000, "a short lesson for {shown}");
         }
     }
     assert_eq!((typed_notes.all().len(), handle.started()), (0, 0));
@@ -376,7 +376,7 @@ async fn a_call_dropped_while_it_waits_for_a_place_gives_its_place_in_the_line_b
         },
         dispatcher.call(request("3", "look", "{}"), &cx),
     );
-    assert_eq!((first.content.as_str(), third.content.as_str()), ("first", "third"));
+    assert_eq!((&*first.content.text(), &*third.content.text()), ("first", "third"));
     assert_eq!(handle.started(), 2);
 }
 

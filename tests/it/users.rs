@@ -56,7 +56,7 @@ fn proxy(bus: &InProcessBus, id: &str) -> UserProxy {
 
 fn says(content: &str) -> AgentReply {
     AgentReply {
-        content: content.to_owned(),
+        content: content.into(),
         session_id: "s".into(),
         agent_name: "clerk".to_owned(),
         is_final: true,
@@ -462,7 +462,7 @@ async fn reports_come_before_the_reply_and_programs_can_read_them() {
         settle().await;
         assert_eq!(proxy.stray_replies(), 0, "nothing comes after the reply");
         let reports = reports.lock().unwrap();
-        let words: Vec<_> = reports.iter().map(|report| report.content.as_str()).collect();
+        let words: Vec<_> = reports.iter().map(|report| report.content.text()).collect();
         assert_eq!(words, ["Using look …", "look: I look."]);
         let structured = reports[0].structured_data.clone().unwrap();
         let progress: TurnProgress = serde_json::from_value(structured).unwrap();
@@ -570,7 +570,7 @@ async fn what_was_said_can_be_read_by_who_said_it_alone() {
     let history = async |user: &str| {
         let request = ConversationHistoryRequest::new("s").with_user_id(user);
         let history: ConversationHistoryResponse = proxy.ask(&request).await.unwrap();
-        let line = |turn: rockbot_core::user::HistoryTurn| (turn.role, turn.content);
+        let line = |turn: rockbot_core::user::HistoryTurn| (turn.role, turn.content.into_words());
         history.turns.into_iter().map(line).collect::<Vec<_>>()
     };
     let said = |user: &str, answer: &str| {
@@ -883,7 +883,7 @@ async fn an_untrusted_sender_that_claims_a_principal_reads_nothing_of_it() {
 async fn a_layer_may_change_what_a_message_says() {
     let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
     let louder = MapRequestLayer::new(|mut turn: TurnCall| {
-        turn.request.text = turn.request.text.to_uppercase();
+        turn.request.content = turn.request.content.text().to_uppercase().into();
         turn
     });
     let _host = started(serving(&model, &bus).turn_layer(louder)).await;

@@ -53,7 +53,7 @@ fn said(index: usize) -> ConversationTurn {
         } else {
             Role::Assistant
         },
-        content: format!("message {index}: {text}"),
+        content: format!("message {index}: {text}").into(),
         timestamp: Timestamp::from_millis(1_795_292_029_123),
         // As different from each other as random ids.
         turn: format!(

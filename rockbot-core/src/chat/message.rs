@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::ContextReason;
+use crate::content::{Content, Provenance};
 use crate::context::Trust;
 use crate::{CallId, ToolName};
 
@@ -29,9 +30,9 @@ pub enum Role {
 pub struct ChatMessage {
     /// The role of a message's author.
     pub role: Role,
-    /// The text, in parts with their provenance.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub content: Vec<ContentPart>,
+    /// The text, images and files, in parts with their provenance.
+    #[serde(default, skip_serializing_if = "Content::is_empty")]
+    pub content: Content,
     /// The tool calls of an assistant's message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
@@ -45,48 +46,6 @@ pub struct ChatMessage {
     /// [`ChatMessage::why`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ContextReason>,
-}
-
-/// A piece of a message's text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContentPart {
-    /// The text.
-    pub text: String,
-    /// The origin of the text.
-    pub provenance: Provenance,
-}
-
-/// The origin of a text, and the trust in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provenance {
-    /// The author, such as `user`, `host` or `tool:web_browse`.
-    pub source: Cow<'static, str>,
-    /// The trust in the text.
-    pub trust: Trust,
-}
-
-impl Provenance {
-    /// Written by the operator of this host.
-    pub const HOST: Self = Self {
-        source: Cow::Borrowed("host"),
-        trust: Trust::Host,
-    };
-    /// Written by the user of the conversation.
-    pub const USER: Self = Self {
-        source: Cow::Borrowed("user"),
-        trust: Trust::User,
-    };
-    /// Written by a model.
-    pub const MODEL: Self = Self {
-        source: Cow::Borrowed("model"),
-        trust: Trust::Untrusted,
-    };
-
-    /// Returned by a tool.
-    pub const TOOL: Self = Self {
-        source: Cow::Borrowed("tool"),
-        trust: Trust::Untrusted,
-    };
 }
 
 /// A tool call as the model requested it.
@@ -119,47 +78,12 @@ impl PartialEq for Reasoning {
 }
 
 impl ChatMessage {
-    /// Creates a message of the host.
-    pub fn system(text: impl Into<String>) -> Self {
-        Self::text_of(Role::System, text.into(), Provenance::HOST)
-    }
-
-    /// Creates a message of the user.
-    pub fn user(text: impl Into<String>) -> Self {
-        Self::text_of(Role::User, text.into(), Provenance::USER)
-    }
-
-    /// Creates a message of the model.
-    pub fn assistant(text: impl Into<String>) -> Self {
-        Self::text_of(Role::Assistant, text.into(), Provenance::MODEL)
-    }
-
-    /// Creates a message of the model that calls tools.
-    pub fn calls(text: String, tool_calls: Vec<ToolCall>) -> Self {
-        Self {
-            tool_calls,
-            ..Self::text_of(Role::Assistant, text, Provenance::MODEL)
-        }
-    }
-
-    /// Creates the result message of the tool call `call`.
-    pub fn tool(call: CallId, text: impl Into<String>) -> Self {
-        Self {
-            tool_call_id: Some(call),
-            ..Self::text_of(Role::Tool, text.into(), Provenance::TOOL)
-        }
-    }
-
-    /// Creates a message of `role` with one part, or without parts when the text is empty.
-    pub fn text_of(role: Role, text: String, provenance: Provenance) -> Self {
-        let content = if text.is_empty() {
-            Vec::new()
-        } else {
-            vec![ContentPart { text, provenance }]
-        };
+    /// Creates a message of `role`. Parts of `content` without an origin get `provenance`, which also limits the trust of
+    /// the others.
+    pub fn new(role: Role, content: impl Into<Content>, provenance: Provenance) -> Self {
         Self {
             role,
-            content,
+            content: content.into().attributed(provenance),
             tool_calls: Vec::new(),
             tool_call_id: None,
             reasoning: None,
@@ -167,19 +91,60 @@ impl ChatMessage {
         }
     }
 
-    /// Returns the least trust of all parts. A message without text is fully trusted.
+    /// Creates a message of the host.
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::new(Role::System, text.into(), Provenance::HOST)
+    }
+
+    /// Creates a message of the user.
+    ///
+    /// ```
+    /// use rockbot_core::chat::ChatMessage;
+    /// use rockbot_core::content::{Content, MediaPart};
+    ///
+    /// let question = Content::from("Who is this?").with_image(MediaPart::bytes("image/png", vec![0; 900]));
+    /// assert_eq!(ChatMessage::user(question).content.media().count(), 1);
+    /// ```
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new(Role::User, content, Provenance::USER)
+    }
+
+    /// Creates a message of the model.
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::new(Role::Assistant, content, Provenance::MODEL)
+    }
+
+    /// Creates a message of the model that calls tools.
+    pub fn calls(text: impl Into<String>, tool_calls: Vec<ToolCall>) -> Self {
+        Self {
+            tool_calls,
+            ..Self::assistant(text.into())
+        }
+    }
+
+    /// Creates the result message of the tool call `call`.
+    pub fn tool(call: CallId, content: impl Into<Content>) -> Self {
+        Self {
+            tool_call_id: Some(call),
+            ..Self::new(Role::Tool, content, Provenance::TOOL)
+        }
+    }
+
+    /// Sets the reasoning of the model.
+    #[must_use]
+    pub fn with_reasoning(mut self, reasoning: Option<Reasoning>) -> Self {
+        self.reasoning = reasoning;
+        self
+    }
+
+    /// Returns the least trust of all parts. A message without content is fully trusted.
     pub fn trust(&self) -> Trust {
-        let parts = self.content.iter().map(|part| part.provenance.trust);
-        parts.min().unwrap_or(Trust::Host)
+        self.content.trust()
     }
 
     /// Returns the concatenated text of all parts; borrowed unless there are several.
     pub fn text(&self) -> Cow<'_, str> {
-        match self.content.as_slice() {
-            [] => Cow::Borrowed(""),
-            [part] => Cow::Borrowed(&part.text),
-            parts => Cow::Owned(parts.iter().map(|part| part.text.as_str()).collect()),
-        }
+        self.content.text()
     }
 }
 
@@ -204,7 +169,7 @@ impl ChatMessage {
     }
 
     fn is_of(&self, provenance: &Provenance) -> bool {
-        self.content.iter().all(|part| part.provenance == *provenance)
+        self.content.parts().iter().all(|part| part.provenance() == provenance)
     }
 }
 
@@ -214,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_missing_reason_follows_from_role_and_source() {
-        let host = ChatMessage::text_of(Role::User, "stop".to_owned(), Provenance::HOST);
+        let host = ChatMessage::new(Role::User, "stop", Provenance::HOST);
         let check = |message: ChatMessage, expected| assert_eq!(message.why(), expected);
         check(ChatMessage::system("be kind"), ContextReason::Instructions);
         check(ChatMessage::user("hi"), ContextReason::Message);

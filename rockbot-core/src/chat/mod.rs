@@ -21,11 +21,12 @@ mod tool_choice;
 mod usage;
 mod watched_deltas;
 
+pub use crate::content::{Content, ContentPart, Provenance};
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
 pub use cost::{MicroUsd, Pricing};
 pub use error::{ChatError, ChatErrorKind, Overflow};
 pub use ledger::Ledger;
-pub use message::{ChatMessage, ContentPart, Provenance, Reasoning, Role, ToolCall};
+pub use message::{ChatMessage, Reasoning, Role, ToolCall};
 pub use model_info::ModelInfo;
 pub use model_settings::{ModelSettings, ModelSettingsError};
 pub use reason::ContextReason;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatMessage, MicroUsd, Provenance, Reasoning, Role, ToolCall, Usage};
+use super::{ChatMessage, MicroUsd, Reasoning, ToolCall, Usage};
 
 /// The reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl ChatResponse {
         ChatMessage {
             tool_calls: self.tool_calls.clone(),
             reasoning: self.reasoning.clone(),
-            ..ChatMessage::text_of(Role::Assistant, self.text.clone(), Provenance::MODEL)
+            ..ChatMessage::assistant(self.text.clone())
         }
     }
 }

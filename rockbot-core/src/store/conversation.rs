@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 use crate::chat::Role;
+use crate::content::Content;
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// A store of conversations: a window over the last entries of each session.
@@ -69,8 +70,8 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
 pub struct ConversationTurn {
     /// Role of the speaker; [`Role::System`] is the host, about a request that was not answered.
     pub role: Role,
-    /// Text of the entry.
-    pub content: String,
+    /// Content of the entry.
+    pub content: Content,
     /// Time of the entry.
     pub timestamp: Timestamp,
     /// Turn of the engine that the entry belongs to; the key of deduplication.
@@ -229,7 +230,7 @@ mod tests {
     fn entry(turn: &str) -> ConversationTurn {
         ConversationTurn {
             role: Role::User,
-            content: turn.to_owned(),
+            content: turn.into(),
             timestamp: Timestamp::default(),
             turn: turn.into(),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{ToolError, ToolErrorCode};
+use crate::content::Content;
 use crate::{CallContext, CallId, SessionId, ToolName};
 
 /// One call of a tool, as the model asked for it. Its members are camelCase on the wire.
@@ -30,9 +31,10 @@ pub struct ToolInvokeResponse {
     pub tool_call_id: CallId,
     /// The name of the called tool.
     pub tool_name: ToolName,
-    /// The output for the model, plain text or JSON. On the wire it may be missing or `null`; it is then empty.
+    /// The output for the model: plain text, JSON, images, files. On the wire it may be missing or `null`; it is then
+    /// empty.
     #[serde(default, deserialize_with = "or_default")]
-    pub content: String,
+    pub content: Content,
     /// `true` if the call failed; `content` is then the error message.
     pub is_error: bool,
     /// The kind of failure, if the call failed and the kind is known.
@@ -42,7 +44,7 @@ pub struct ToolInvokeResponse {
 
 impl ToolInvokeRequest {
     /// Converts the call into its successful response.
-    pub fn succeed(self, content: impl Into<String>) -> ToolInvokeResponse {
+    pub fn succeed(self, content: impl Into<Content>) -> ToolInvokeResponse {
         ToolInvokeResponse {
             tool_call_id: self.tool_call_id,
             tool_name: self.tool_name,
@@ -57,7 +59,7 @@ impl ToolInvokeRequest {
         ToolInvokeResponse {
             tool_call_id: self.tool_call_id,
             tool_name: self.tool_name,
-            content: error.to_string(),
+            content: error.to_string().into(),
             is_error: true,
             code: Some(error.code()),
         }

@@ -139,7 +139,7 @@ impl RemoteToolExecutor {
         let response: ToolInvokeResponse = answer.payload().map_err(|error| self.lost(error))?;
         self.check_call(request, &response.tool_call_id)?;
         match response.code {
-            Some(code) if response.is_error => Err(self.judge(ToolError::new(code, response.content))),
+            Some(code) if response.is_error => Err(self.judge(ToolError::new(code, response.content.into_words()))),
             _ => Ok(response),
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Budget;
 use crate::chat::{ModelSettings, ModelTier, OutputSchema};
+use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
@@ -37,8 +38,9 @@ pub struct TurnRequest {
     pub session: SessionId,
     /// Id of the message. A message with the same id is a redelivery.
     pub message: MessageId,
-    /// Text of the message.
-    pub text: String,
+    /// Content of the message.
+    #[serde(rename = "text")]
+    pub content: Content,
     /// Principal on whose behalf the turn runs. Default `local`.
     #[serde(default)]
     pub principal: Principal,
@@ -91,11 +93,11 @@ pub struct TurnRequest {
 
 impl TurnRequest {
     /// Creates a message of the local user.
-    pub fn new(session: impl Into<SessionId>, message: impl Into<MessageId>, text: impl Into<String>) -> Self {
+    pub fn new(session: impl Into<SessionId>, message: impl Into<MessageId>, content: impl Into<Content>) -> Self {
         Self {
             session: session.into(),
             message: message.into(),
-            text: text.into(),
+            content: content.into(),
             principal: Principal::default(),
             source: String::new(),
             origin: Origin::User,
@@ -152,8 +154,8 @@ impl TurnRequest {
         TurnId::from(Digest::of(parts).short())
     }
 
-    /// Returns the digest of the text: a different text under the same identity is an error.
+    /// Returns the digest of the content: different content under the same identity is an error.
     pub fn body_digest(&self) -> Digest {
-        Digest::of([&self.text])
+        self.content.digest()
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::UserProxyTopics;
 use crate::chat::Role;
+use crate::content::Content;
 use crate::messaging::Message;
 use crate::turn::Approval;
 use crate::{MessageId, SessionId, Timestamp};
@@ -13,8 +14,8 @@ use crate::{MessageId, SessionId, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
-    /// The text of the message.
-    pub content: String,
+    /// The content of the message: a text, or parts.
+    pub content: Content,
     /// The conversation.
     pub session_id: SessionId,
     /// The user, as the interface identifies them; empty if it serves one person only. Conversations of different
@@ -27,8 +28,8 @@ pub struct UserMessage {
 }
 
 impl UserMessage {
-    /// Creates a message with the text `content` in the conversation `session_id`, without a user.
-    pub fn new(session_id: impl Into<SessionId>, content: impl Into<String>) -> Self {
+    /// Creates a message with `content` in the conversation `session_id`, without a user.
+    pub fn new(session_id: impl Into<SessionId>, content: impl Into<Content>) -> Self {
         Self {
             content: content.into(),
             session_id: session_id.into(),
@@ -47,8 +48,8 @@ impl Message for UserMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentReply {
-    /// The text. It is never empty in a final reply.
-    pub content: String,
+    /// The text, or parts. It is never empty in a final reply.
+    pub content: Content,
     /// The conversation.
     pub session_id: SessionId,
     /// The name of the agent.
@@ -144,8 +145,8 @@ impl Message for ConversationHistoryResponse {
 pub struct HistoryTurn {
     /// The role of the author.
     pub role: Role,
-    /// The text.
-    pub content: String,
+    /// The content: a text, or parts.
+    pub content: Content,
     /// The time of the message.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,

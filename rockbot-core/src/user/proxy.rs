@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::{AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, UserFeedback, UserMessage};
+use crate::content::Content;
 use crate::messaging::{
     Bus, BusError, Message, MessageEnvelope, MessagePublisherExt as _, RequestClient, RequestError,
 };
@@ -77,7 +78,7 @@ impl UserProxy {
         self
     }
 
-    /// Sends `text` to the conversation `session` and waits for the final reply.
+    /// Sends `content`, such as a text, to the conversation `session` and waits for the final reply.
     ///
     /// # Errors
     ///
@@ -85,9 +86,9 @@ impl UserProxy {
     pub async fn send(
         &self,
         session: impl Into<SessionId>,
-        text: impl Into<String>,
+        content: impl Into<Content>,
     ) -> Result<AgentReply, RequestError> {
-        self.send_message(&UserMessage::new(session, text), |_| {}).await
+        self.send_message(&UserMessage::new(session, content), |_| {}).await
     }
 
     /// Sends `message` and waits for the final reply. `report` gets the progress reports before it, in order.

@@ -9,6 +9,7 @@ mod stream;
 
 use std::sync::Arc;
 
+use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnRequest};
 use rockbot_core::{IdSource, MessageId, Principal, SessionId, ToolName, TurnId};
@@ -103,17 +104,17 @@ impl Agent {
         &self.principal
     }
 
-    /// Creates a request with `text` in `session`. Awaiting it sends the text and waits for the answer, which displays as
+    /// Creates a request with `content`, such as a text, in `session`. Awaiting it sends the content and waits for the answer, which displays as
     /// its text.
     ///
     /// Setters on the request choose the tier, a budget, the type of the answer and more, for this turn alone; see
     /// [`AgentRequest`].
-    pub fn ask(&self, session: impl Into<SessionId>, text: impl Into<String>) -> AgentRequest {
-        AgentRequest::new(self.clone(), self.request(session, text))
+    pub fn ask(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> AgentRequest {
+        AgentRequest::new(self.clone(), self.request(session, content))
     }
 
-    /// Sends `text` in `session` and returns a stream of the turn's progress, up to its outcome. It is short for
-    /// `agent.ask(session, text).stream()`.
+    /// Sends `content` in `session` and returns a stream of the turn's progress, up to its outcome. It is short for
+    /// `agent.ask(session, content).stream()`.
     ///
     /// # Panics
     ///
@@ -141,8 +142,8 @@ impl Agent {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn stream(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnStream {
-        self.ask(session, text).stream()
+    pub fn stream(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> TurnStream {
+        self.ask(session, content).stream()
     }
 
     /// Runs the turn of a complete request. [`Agent::ask`] is the usual way; this is the one for a program that stores or
@@ -197,10 +198,10 @@ impl Agent {
     }
 
     /// Creates a message of this handle's principal with a new id, for [`Agent::run`].
-    pub fn request(&self, session: impl Into<SessionId>, text: impl Into<String>) -> TurnRequest {
+    pub fn request(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> TurnRequest {
         TurnRequest {
             principal: self.principal.clone(),
-            ..TurnRequest::new(session, MessageId::from(self.shared.ids.next_id()), text)
+            ..TurnRequest::new(session, MessageId::from(self.shared.ids.next_id()), content)
         }
     }
 

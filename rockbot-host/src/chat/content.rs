@@ -17,7 +17,7 @@ pub(super) fn output(response: &ChatResponse) -> String {
 }
 
 fn message_json(message: &ChatMessage) -> Value {
-    let text = message.text();
+    let text = message.content.words();
     let parts: Vec<_> = match &message.tool_call_id {
         Some(call) => vec![json!({ "type": "tool_call_response", "id": call, "response": text })],
         None => {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rockbot_core::Timestamp;
-use rockbot_core::chat::Role;
+use rockbot_core::chat::{Content, Role};
 use rockbot_core::store::ConversationTurn;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
         while let Some(name) = map.next_key::<MemberName>()? {
             match name {
                 MemberName::Role => role = Some(map.next_value::<Role>()?),
-                MemberName::Content => content = Some(map.next_value::<String>()?),
+                MemberName::Content => content = Some(map.next_value::<Content>()?),
                 MemberName::Timestamp => timestamp = Some(map.next_value::<Rfc3339>()?.0),
                 MemberName::Turn => turn = Some(map.next_value::<String>()?),
                 MemberName::Other(name) => {

@@ -131,7 +131,7 @@ impl Drive<'_> {
                 call: response.tool_call_id.clone(),
                 tool: response.tool_name.clone(),
                 is_error: response.is_error,
-                content: response.content.clone(),
+                content: response.content.words().into_owned(),
             });
             self.feed(&TurnEvent::ToolReturned(response))?;
         }

@@ -34,13 +34,17 @@ impl LargeResults {
         let threshold = threshold.unwrap_or(self.policy.threshold);
         // Bytes are compared first, because counting characters takes a pass over the text, and no text has more
         // characters than bytes.
-        if response.content.len() > threshold && !facts.keeps_result_whole {
+        if response.content.text_len() > threshold && !facts.keeps_result_whole {
             let policy = LargeResultPolicy {
                 threshold,
                 ..self.policy.clone()
             };
-            if let Some(large) = LargeResult::of(&response.tool_name, &response.content, &policy) {
-                response.content = self.store(&large, &response, cx).await;
+            let outline = match LargeResult::of(&response.tool_name, &response.content.text(), &policy) {
+                Some(large) => Some(self.store(&large, &response, cx).await),
+                None => None,
+            };
+            if let Some(outline) = outline {
+                response.content.replace_text(outline);
             }
         }
         response

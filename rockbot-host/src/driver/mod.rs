@@ -187,7 +187,7 @@ impl<'a> Drive<'a> {
             self.note(
                 &TurnEvent::UserSaid {
                     turn: message.turn,
-                    text: message.text,
+                    text: message.content,
                 },
                 false,
             )?;

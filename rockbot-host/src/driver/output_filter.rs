@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::chat::{ChatDelta, DeltaSink};
+use rockbot_core::content::Content;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
 
 use crate::answer::{AnswerFilter, FilteredAnswer, filter_answer};
@@ -62,7 +63,7 @@ impl OutputFilter {
 
 /// Returns the user's messages of the turn so far. A filter lets through what the user wrote.
 fn user_text(turn: &Turn) -> String {
-    turn.said_by_user().collect::<Vec<_>>().join("\n")
+    turn.said_by_user().map(Content::text).collect::<Vec<_>>().join("\n")
 }
 
 /// The pieces of one answer on their way to the caller.

@@ -37,6 +37,7 @@ impl TurnEngine {
         if let Some(settings) = &request.model_settings {
             settings.check()?;
         }
+        request.content.check_bounds()?;
         let mut accepting = Box::pin(self.clone().accept(request, progress, validators, reply_slot));
         // A journal that writes without waiting, as the file journal does by default, needs no task.
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {

@@ -131,7 +131,7 @@ impl ResolvedBriefing {
         zone: TimeZone,
         steps: Option<u32>,
     ) -> impl Iterator<Item = ChatMessage> {
-        let host = |text, reason| ChatMessage::text_of(Role::User, text, Provenance::HOST).because(reason);
+        let host = |text, reason| ChatMessage::new(Role::User, text, Provenance::HOST).because(reason);
         let method = steps.filter(|_| self.briefing.working_method);
         let method = method.map(|steps| working_method(steps, self.briefing.task_list));
         let method = method.map(|text| host(text, ContextReason::WorkingMethod));

@@ -50,7 +50,7 @@ impl TurnEngine {
         context.extend(result_mode(request, &behavior));
         let steps = has_tools.then_some(steps);
         context.extend(self.briefing.messages(&*self.clock, zone, steps));
-        context.push(ChatMessage::user(&*request.text));
+        context.push(question(request));
         Ok(TurnEvent::Started {
             context,
             recalled: gathered.recalled,
@@ -66,9 +66,12 @@ impl TurnEngine {
             return GatheredContext::default();
         }
         let messages = past.iter().rev().filter(|entry| entry.role == Role::User);
-        let earlier = messages.take(EARLIER).map(|entry| entry.content.clone()).collect();
+        let earlier = messages
+            .take(EARLIER)
+            .map(|entry| entry.content.words().into_owned())
+            .collect();
         let (principal, session) = (request.principal.clone(), request.session.clone());
-        let query = ContextQuery::new(principal, session, request.turn_id(), &*request.text);
+        let query = ContextQuery::new(principal, session, request.turn_id(), &*request.content.text());
         self.sources.gather(&query.with_earlier(earlier)).await
     }
 }
@@ -81,14 +84,24 @@ fn message(entry: ConversationTurn) -> ChatMessage {
         Role::System => (Role::Assistant, Provenance::HOST),
         role => (role, Provenance::MODEL),
     };
-    ChatMessage::text_of(role, entry.content, provenance).because(ContextReason::History)
+    ChatMessage::new(role, entry.content, provenance).because(ContextReason::History)
+}
+
+/// Returns the message that the turn answers. Its parts have no more trust than its sender.
+fn question(request: &TurnRequest) -> ChatMessage {
+    let message = ChatMessage::user(request.content.clone().trusted_at_most(request.trust));
+    match message.why() {
+        ContextReason::Message => message,
+        // A part of another origin, such as a web page that the user passes on, does not make it another message.
+        _ => message.because(ContextReason::Message),
+    }
 }
 
 /// Returns the instruction about tool results in the answer to a scheduled message, if the model's behavior has one.
 fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMessage> {
     let is_scheduled = request.origin == Origin::Scheduled;
     let text = is_scheduled.then(|| behavior.scheduled_task_result_mode.instruction())??;
-    Some(ChatMessage::text_of(Role::User, text.to_owned(), Provenance::HOST).because(ContextReason::ModelBehavior))
+    Some(ChatMessage::new(Role::User, text.to_owned(), Provenance::HOST).because(ContextReason::ModelBehavior))
 }
 
 fn of_request(instructions: &str) -> ChatMessage {
@@ -100,5 +113,5 @@ fn shape(output: &OutputSchema) -> ChatMessage {
         "Give the answer to the next message as JSON that fits this schema, and nothing else: {}",
         output.schema
     );
-    ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::Shape)
+    ChatMessage::new(Role::User, text, Provenance::HOST).because(ContextReason::Shape)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
+use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{Claim, TurnOutcome, TurnStatus};
@@ -127,14 +128,15 @@ impl TurnEngine {
             true => Role::Assistant,
             false => Role::System,
         };
-        let entry = |role, content: &str| ConversationTurn {
+        let entry = |role, content: Content| ConversationTurn {
             role,
-            content: content.to_owned(),
+            content,
             timestamp: self.clock.now(),
             turn: outcome.turn.clone(),
         };
-        let messages = turn.said_by_user().map(|text| entry(Role::User, text));
-        let entries: Vec<_> = messages.chain([entry(reply_role, &outcome.text)]).collect();
+        let messages = turn.said_by_user().map(|content| entry(Role::User, content.clone()));
+        let reply = entry(reply_role, Content::from(&outcome.text));
+        let entries: Vec<_> = messages.chain([reply]).collect();
         let logged = self.log.as_ref().map(|_| entries.clone());
         let remembering = async {
             let remembered = self.memory.append(&request.principal, &request.session, entries).await;
@@ -154,6 +156,8 @@ impl TurnEngine {
 }
 
 fn log_entries(session: &SessionId, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
-    let entry = |entry: ConversationTurn| LogEntry::new(session.clone(), entry.role, entry.content, entry.timestamp);
+    let entry = |entry: ConversationTurn| {
+        LogEntry::new(session.clone(), entry.role, entry.content.into_words(), entry.timestamp)
+    };
     entries.into_iter().map(entry).collect()
 }

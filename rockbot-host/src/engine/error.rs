@@ -1,6 +1,7 @@
 //! The error of asking an agent.
 
 use rockbot_core::chat::ModelSettingsError;
+use rockbot_core::content::ContentError;
 use rockbot_core::store::StoreError;
 use rockbot_core::turn::{JournalError, TurnOutcome};
 use rockbot_core::{BoxError, CallId, TurnId};
@@ -30,6 +31,9 @@ pub enum TurnError {
     /// A model setting of the request has a value that no model takes.
     #[error(transparent)]
     ModelSettings(#[from] ModelSettingsError),
+    /// The message has too many parts, or one that is too large.
+    #[error(transparent)]
+    Content(#[from] ContentError),
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),

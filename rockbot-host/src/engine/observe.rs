@@ -32,7 +32,11 @@ fn previous_answer(messages: &[Arc<ChatMessage>]) -> Option<Cow<'_, str>> {
     let is_answer = |message: &&Arc<ChatMessage>| {
         message.role == Role::Assistant
             && message.why() == ContextReason::History
-            && message.content.iter().all(|part| part.provenance == Provenance::MODEL)
+            && message
+                .content
+                .parts()
+                .iter()
+                .all(|part| *part.provenance() == Provenance::MODEL)
     };
     messages.iter().rev().find(is_answer).map(|message| message.text())
 }

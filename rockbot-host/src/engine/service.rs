@@ -26,7 +26,7 @@ use crate::live::{LiveTurn, ReplySlot, TurnState};
 ///
 /// let request = TurnRequest::new("kitchen", "message-1", "What can I cook today?");
 /// let call = TurnCall::new(request, ProgressSink::none());
-/// assert_eq!(call.request.text, "What can I cook today?");
+/// assert_eq!(call.request.content, "What can I cook today?");
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]

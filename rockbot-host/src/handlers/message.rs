@@ -39,7 +39,7 @@ impl MessageHandler<UserMessage> for UserMessages {
         if is_for_another(message.target_agent.as_deref(), cx) {
             return Ok(());
         }
-        if message.content.trim().is_empty() {
+        if message.content.is_blank() {
             refuse(&message, cx, "The message is empty: write what you would like to know.").await?;
             return Err(HandlerError::dead_letter("a user's message without content").answered());
         }
@@ -47,7 +47,7 @@ impl MessageHandler<UserMessage> for UserMessages {
         let request = self.request(&message, cx);
         match self.turns.accept(TurnCall::new(request, progress), reports).await {
             Ok(()) => Ok(()),
-            Err(error @ TurnError::Journal(JournalError::Conflict { .. })) => {
+            Err(error @ (TurnError::Journal(JournalError::Conflict { .. }) | TurnError::Content(_))) => {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
                 Err(HandlerError::dead_letter(error).answered())
             }
@@ -80,7 +80,7 @@ impl UserMessages {
             trace: headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),
             reply_to: Some(reply_to.to_owned()),
             correlation_id: Some(correlation.unwrap_or(envelope.message_id.as_str()).to_owned()),
-            ..TurnRequest::new(&message.session_id, &envelope.message_id, &*message.content)
+            ..TurnRequest::new(&message.session_id, &envelope.message_id, message.content.clone())
         }
     }
 }
@@ -88,7 +88,7 @@ impl UserMessages {
 /// Sends the final reply to a message that does not become a turn.
 async fn refuse(message: &UserMessage, cx: &MessageContext, reason: &str) -> Result<(), HandlerError> {
     let reply = AgentReply {
-        content: reason.to_owned(),
+        content: reason.into(),
         session_id: message.session_id.clone(),
         agent_name: cx.identity().name().to_string(),
         is_final: true,

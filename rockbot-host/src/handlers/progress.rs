@@ -33,7 +33,7 @@ pub(super) fn progress_of(
         while let Some(progress) = receiver.recv().await {
             let Some(content) = text_of(&progress) else { continue };
             let report = AgentReply {
-                content,
+                content: content.into(),
                 session_id: session.clone(),
                 agent_name: cx.identity().name().to_string(),
                 is_final: false,

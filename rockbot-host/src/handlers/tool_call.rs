@@ -36,7 +36,7 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
         let call = cx.call_context(request.session_id.as_str());
         let response = self.0.call(request.clone(), &call).await;
         let answered = match response.code {
-            Some(code) => fail(&request, &ToolError::new(code, response.content), cx).await,
+            Some(code) => fail(&request, &ToolError::new(code, response.content.into_words()), cx).await,
             None => answer(&response, cx).await,
         };
         let answered = match answered {

@@ -21,6 +21,7 @@ pub use outline::outline;
 use pages::Pages;
 pub use readers::result_readers;
 use rockbot_core::chat::Provenance;
+use rockbot_core::context::Trust;
 use rockbot_core::store::{ChunkKeyForm, ChunkKeys, PathError, StorePath, WorkingMemory, WorkingNote};
 use rockbot_core::{Principal, ToolName};
 use thousands::grouped;
@@ -185,10 +186,7 @@ impl<'a> LargeResult<'a> {
     }
 
     fn note(&self, key: StorePath, text: &str) -> WorkingNote {
-        let provenance = Provenance {
-            source: format!("tool:{}", self.tool).into(),
-            ..Provenance::TOOL
-        };
+        let provenance = Provenance::new(format!("tool:{}", self.tool), Trust::Untrusted);
         WorkingNote::new(key, text, provenance)
             .with_ttl(self.policy.ttl)
             .with_category(ChunkKeys::category())

@@ -212,7 +212,7 @@ impl Conversation {
             session_id: self.cx.session().clone(),
             arguments: arguments.to_string().into(),
         };
-        Ok(tool.executor.execute(request, &self.cx).await?.content)
+        Ok(tool.executor.execute(request, &self.cx).await?.content.into_words())
     }
 
     async fn read(&self, key: &str, offset: usize) -> Result<String, ToolError> {

@@ -4,6 +4,7 @@ use std::mem::take;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::TurnId;
+use rockbot_core::content::Content;
 use tokio::sync::oneshot;
 
 /// A message that is to join a running turn instead of becoming a turn of its own.
@@ -11,8 +12,8 @@ use tokio::sync::oneshot;
 pub(crate) struct SteeringMessage {
     /// The turn under which the message was accepted into the journal.
     pub(crate) turn: TurnId,
-    /// The text of the message.
-    pub(crate) text: String,
+    /// The content of the message, with no more trust than its sender has.
+    pub(crate) content: Content,
     /// Resolves the sender's wait.
     ///
     /// A value is sent once the running turn has recorded the message; from then on both turns end alike. The sender

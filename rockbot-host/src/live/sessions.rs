@@ -131,7 +131,7 @@ impl BusySession {
         let (sender, joined) = oneshot::channel();
         let message = SteeringMessage {
             turn: turn.id().clone(),
-            text: turn.request().text.clone(),
+            content: turn.request().content.clone().trusted_at_most(turn.request().trust),
             joined: sender,
         };
         match self.running.mailbox().push(message) {

@@ -48,7 +48,7 @@ impl TierRouter {
         if request.tier.is_some() {
             return None;
         }
-        let decision = guarded(|| request.turn_id(), || self.selector.select(&request.text))?;
+        let decision = guarded(|| request.turn_id(), || self.selector.select(&request.content.text()))?;
         let (tier, score) = (decision.tier.name(), decision.score);
         // The id is a hash, which is only computed if a subscriber records this event.
         tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
@@ -76,7 +76,12 @@ impl TierRouter {
         let request = turn.request();
         let entry = RoutingEntry {
             result: Some(result(turn, outcome)),
-            ..RoutingEntry::new(at, context(request.origin), &request.text, decision.unwrap_or(&unknown))
+            ..RoutingEntry::new(
+                at,
+                context(request.origin),
+                &request.content.text(),
+                decision.unwrap_or(&unknown),
+            )
         };
         self.log.buffer(entry).unwrap_or_else(|error| warn_unwritten(&error))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatRequest, ChatResponse, ContentPart, FinishReason,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatRequest, ChatResponse, Content, FinishReason,
     ModelInfo, ModelTier, Provenance, Role, ToolCall,
 };
 use rockbot_core::context::Trust;
@@ -84,7 +84,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
                 deltas.send(ChatDelta::Reset);
             }
             let first = ChatMessage::assistant(&*response.text);
-            let correction = ChatMessage::text_of(Role::User, correction, Provenance::HOST);
+            let correction = ChatMessage::new(Role::User, correction, Provenance::HOST);
             request.messages.extend([first, correction].map(Arc::new));
             let (usage, cost) = (response.usage, response.cost);
             (response, answer) = self.ask(&request, &parser, &call).await?;
@@ -158,7 +158,7 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
 fn message_in_text(message: &Arc<ChatMessage>, before: &[Arc<ChatMessage>]) -> Arc<ChatMessage> {
     if message.role == Role::Tool {
         let name = message.tool_call_id.as_ref().and_then(|id| name_of(id, before));
-        return Arc::new(result_message(&name.unwrap_or_else(|| "tool".into()), &message.text()));
+        return Arc::new(result_message(&name.unwrap_or_else(|| "tool".into()), &message.content));
     }
     if message.tool_calls.is_empty() {
         return message.clone();
@@ -174,16 +174,11 @@ fn message_in_text(message: &Arc<ChatMessage>, before: &[Arc<ChatMessage>]) -> A
 
 /// Returns the message of a result: in the user's role, because the model knows no other that may follow its own. Its
 /// provenance still names the tool, and keeps it untrusted.
-fn result_message(name: &ToolName, content: &str) -> ChatMessage {
-    let provenance = Provenance {
-        source: format!("tool:{name}").into(),
-        trust: Trust::Untrusted,
-    };
-    let text = result_text(name.as_str(), content);
-    ChatMessage {
-        content: vec![ContentPart { text, provenance }],
-        ..ChatMessage::text_of(Role::User, String::new(), Provenance::TOOL)
-    }
+fn result_message(name: &ToolName, content: &Content) -> ChatMessage {
+    let mut shown = Content::from(result_text(name.as_str(), &content.text()));
+    shown.extend(content.parts().iter().filter(|part| part.as_media().is_some()).cloned());
+    let provenance = Provenance::new(format!("tool:{name}"), Trust::Untrusted);
+    ChatMessage::new(Role::User, shown, provenance)
 }
 
 fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {

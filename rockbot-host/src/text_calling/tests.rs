@@ -31,7 +31,7 @@ async fn a_result_has_the_name_of_the_call_before_it() {
         .iter()
         .map(|message| message.text().into_owned())
         .collect::<Vec<_>>();
-    let provenance = &model.requests()[0].messages[1].content[0].provenance;
+    let provenance = model.requests()[0].messages[1].content.parts()[0].provenance().clone();
     assert_eq!(model.requests()[0].messages[1].role, Role::User);
     assert_eq!((&*provenance.source, provenance.trust), ("tool:look", Trust::Untrusted));
     assert_eq!(texts[1], "[Tool result for look]: a chair");

@@ -324,7 +324,7 @@ async fn isolate(
 
 /// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted.
 fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, ToolError>) -> ToolInvokeResponse {
-    match ended {
+    match ended.and_then(bounded) {
         Ok(response) => ToolInvokeResponse {
             tool_call_id: call,
             tool_name: name,
@@ -333,23 +333,32 @@ fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, T
         Err(error) => ToolInvokeResponse {
             tool_call_id: call,
             tool_name: name,
-            content: error.to_string(),
+            content: error.to_string().into(),
             is_error: true,
             code: Some(error.code()),
         },
     }
 }
 
-/// Returns the response with at most `limit` bytes of content. The note about a truncation comes first, where the
+/// Refuses content with too many parts, or with one that is too large.
+fn bounded(response: ToolInvokeResponse) -> Result<ToolInvokeResponse, ToolError> {
+    match response.content.check_bounds() {
+        Ok(()) => Ok(response),
+        Err(error) => Err(ToolError::execution_failed(format!(
+            "the result cannot be used: {error}"
+        ))),
+    }
+}
+
+/// Returns the response with at most `limit` bytes of text. The note about a truncation comes first, where the
 /// model cannot miss it.
 fn truncated(mut response: ToolInvokeResponse, limit: usize) -> ToolInvokeResponse {
-    let length = response.content.len();
+    let length = response.content.text_len();
     if length > limit {
-        let kept = response.content.floor_char_boundary(limit);
-        response.content.truncate(kept);
-        response
-            .content
-            .insert_str(0, &format!("[result cut: the first {kept} of {length} bytes]\n"));
+        let text = response.content.text();
+        let kept = text.floor_char_boundary(limit);
+        let cut = format!("[result cut: the first {kept} of {length} bytes]\n{}", &text[..kept]);
+        response.content.replace_text(cut);
     }
     response
 }

@@ -49,7 +49,7 @@ impl CallSpan {
     pub(super) fn end(mut self, response: &ToolInvokeResponse) {
         self.has_ended = true;
         if self.captures_content {
-            self.span.record("gen_ai.tool.call.result", &*response.content);
+            self.span.record("gen_ai.tool.call.result", &*response.content.words());
         }
         if response.is_error {
             // A failure that the tool itself reports has no code.

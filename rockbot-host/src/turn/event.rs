@@ -1,6 +1,7 @@
 //! The events of a turn: what happened, as the driver reports it and the journal records it.
 
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Overflow};
+use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision};
 use rockbot_core::{CallId, TurnId};
@@ -106,8 +107,8 @@ pub enum TurnEvent {
     UserSaid {
         /// The id of the joining message's own turn.
         turn: TurnId,
-        /// The text of the message.
-        text: String,
+        /// The content of the message.
+        text: Content,
     },
     /// The turn continues with a more capable model, because its work is harder than its message looked.
     Escalated {

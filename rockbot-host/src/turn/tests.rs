@@ -305,7 +305,7 @@ impl Life {
 fn said() -> TurnEvent {
     TurnEvent::UserSaid {
         turn: TurnId::from("another"),
-        text: "and this".to_owned(),
+        text: "and this".into(),
     }
 }
 
@@ -340,7 +340,7 @@ fn response(call: &CallId) -> ToolInvokeResponse {
     ToolInvokeResponse {
         tool_call_id: call.clone(),
         tool_name: "act".into(),
-        content: "ok".repeat(times),
+        content: "ok".repeat(times).into(),
         is_error: false,
         code: None,
     }

@@ -97,7 +97,7 @@ impl<'a> Conversation<'a> {
 
     fn push(&mut self, message: &'a ChatMessage) {
         let is_history = message.reason == Some(ContextReason::History);
-        let has_text = message.content.iter().any(|part| !part.text.trim().is_empty());
+        let has_text = !message.content.is_blank();
         match message.role {
             Role::System if has_text => self.system.push(message),
             Role::System => {}

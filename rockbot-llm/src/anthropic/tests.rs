@@ -397,7 +397,7 @@ async fn calls_of_other_providers_are_made_acceptable() {
     ];
     let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();
     let results = ids.into_iter().map(|id| ChatMessage::tool(id, "ok"));
-    let messages = [ChatMessage::user("hi"), ChatMessage::calls("so".into(), calls)];
+    let messages = [ChatMessage::user("hi"), ChatMessage::calls("so", calls)];
     let body = sent(ChatRequest {
         tools: tools(),
         ..ChatRequest::new(messages.into_iter().chain(results))

@@ -56,8 +56,8 @@ pub(super) fn body(
 }
 
 fn expected_size(request: &ChatRequest) -> usize {
-    let parts = request.messages.iter().flat_map(|message| &message.content);
-    let text: usize = parts.map(|part| part.text.len() + part.text.len() / 16).sum();
+    let texts = request.messages.iter().map(|message| message.content.text_len());
+    let text: usize = texts.map(|length| length + length / 16).sum();
     256 + text + 160 * request.messages.len()
 }
 
@@ -240,10 +240,8 @@ mod tests {
     #[test]
     fn a_conversation_with_tool_calls() {
         let mut user = ChatMessage::user("what ");
-        user.content.push(ContentPart {
-            text: "time?".into(),
-            provenance: Provenance::USER,
-        });
+        user.content
+            .push(ContentPart::text("time?").with_provenance(Provenance::USER));
         let mut calls = ChatMessage::calls(String::new(), vec![call("now", "{}")]);
         calls.reasoning = Some(Reasoning {
             text: "hm".into(),
@@ -276,7 +274,7 @@ mod tests {
     #[test]
     fn a_call_that_servers_would_refuse_is_made_readable() {
         let calls = vec![call("get weather()", r#"{"city": "Par"#), call("", "{}")];
-        let request = ChatRequest::new([ChatMessage::user("go"), ChatMessage::calls("so".into(), calls)]);
+        let request = ChatRequest::new([ChatMessage::user("go"), ChatMessage::calls("so", calls)]);
         check(
             &request,
             false,

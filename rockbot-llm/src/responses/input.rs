@@ -211,11 +211,11 @@ impl<'a> ItemList<'a> {
 }
 
 fn has_text(message: &ChatMessage) -> bool {
-    message.content.iter().any(|part| !part.text.trim().is_empty())
+    message.content.texts().any(|text| !text.trim().is_empty())
 }
 
 fn texts(message: &ChatMessage) -> impl Iterator<Item = &str> {
-    message.content.iter().map(|part| part.text.as_str())
+    message.content.texts()
 }
 
 /// Returns an id that the API accepts: another provider, whose calls may stand in the history, may give longer ones.

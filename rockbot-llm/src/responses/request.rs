@@ -40,8 +40,8 @@ pub(super) fn body(
 }
 
 fn expected_size(request: &ChatRequest) -> usize {
-    let parts = request.messages.iter().flat_map(|message| &message.content);
-    let text: usize = parts.map(|part| part.text.len() + part.text.len() / 16).sum();
+    let texts = request.messages.iter().map(|message| message.content.text_len());
+    let text: usize = texts.map(|length| length + length / 16).sum();
     512 + text + 160 * request.messages.len() + request.tools.json().len()
 }
 

@@ -180,13 +180,15 @@ async fn models_that_do_not_reason_are_not_asked_for_it() {
 #[tokio::test]
 async fn a_conversation_becomes_items() {
     let mut early = ChatMessage::user("what");
-    early.content.extend(ChatMessage::user(" time?").content);
+    early
+        .content
+        .extend(ChatMessage::user(" time?").content.parts().to_vec());
     let messages = [
         ChatMessage::assistant("hello"),
         early,
         ChatMessage::user("now"),
         ChatMessage::calls(
-            "so".into(),
+            "so",
             vec![call("c1", "now", "{}"), call("c2", "get weather()", "{\"x\"")],
         ),
         ChatMessage::tool("c2".into(), "rain"),
@@ -268,7 +270,7 @@ async fn reasoning_goes_back_with_the_items_that_followed_it() {
     assert_eq!(sent(talk(said.clone())).await["input"], whole);
     // Without the words that followed it, the reasoning has no place.
     let cut = sent(talk(ChatMessage {
-        content: Vec::new(),
+        content: "".into(),
         ..said
     }))
     .await;

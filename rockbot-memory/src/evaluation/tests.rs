@@ -126,7 +126,7 @@ impl World {
         };
         let entry = |role, content: &str| ConversationTurn {
             role,
-            content: content.to_owned(),
+            content: content.into(),
             timestamp: now,
             turn: request.turn_id(),
         };

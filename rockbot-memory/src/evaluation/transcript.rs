@@ -44,7 +44,7 @@ fn line(turn: &ConversationTurn) -> String {
         Role::Assistant => "Agent",
         Role::System | Role::Tool => "Host",
     };
-    format!("{who}: {}\n", shortened(&turn.content))
+    format!("{who}: {}\n", shortened(&turn.content.words()))
 }
 
 /// Truncates a long text in its middle.
@@ -66,7 +66,7 @@ mod tests {
     fn turn(role: Role, content: &str) -> ConversationTurn {
         ConversationTurn {
             role,
-            content: content.to_owned(),
+            content: content.into(),
             timestamp: Timestamp::default(),
             turn: "t".into(),
         }

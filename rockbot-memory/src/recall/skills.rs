@@ -143,6 +143,7 @@ impl ContextSource for SkillRecall {
 
 #[cfg(test)]
 mod tests {
+    use rockbot_core::context::Trust;
     use rockbot_core::store::InMemorySkillStore;
     use rockbot_core::{Principal, Timestamp};
 
@@ -161,10 +162,7 @@ mod tests {
 
     async fn check(text: &str, earlier: &[&str], expected: &[&str]) {
         let of_stranger = skill("poems", "Writing verses.", &[]).with_provenance(Provenance::MODEL);
-        let by_hand = Provenance {
-            source: "unknown".into(),
-            ..Provenance::MODEL
-        };
+        let by_hand = Provenance::new("unknown", Trust::Untrusted);
         let skills = InMemorySkillStore::new();
         for skill in [
             of_stranger,

@@ -21,8 +21,8 @@ pub(super) fn entries(turn: &EndedTurn<'_>) -> Vec<FeedbackEntry> {
 
 fn corrected(turn: &EndedTurn<'_>) -> Option<FeedbackEntry> {
     let answer = turn.previous_answer.filter(|_| turn.is_of_a_person())?;
-    let how = correction(&turn.request.text, answer)?;
-    let detail: String = turn.request.text.chars().take(DETAIL).collect();
+    let how = correction(&turn.request.content.text(), answer)?;
+    let detail: String = turn.request.content.words().chars().take(DETAIL).collect();
     Some(entry(turn, FeedbackSignal::Correction, "", how.summary().to_owned()).with_detail(detail))
 }
 
@@ -88,7 +88,7 @@ mod tests {
             "The user had meant something else.",
             Timestamp::from_millis(7),
         )
-        .with_detail(request.text[..DETAIL].to_owned());
+        .with_detail(request.content.text()[..DETAIL].to_owned());
         assert_eq!(entries(&turn), [expected]);
     }
 

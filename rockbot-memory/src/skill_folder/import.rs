@@ -167,10 +167,7 @@ impl SkillFolder {
         }
         let name = file.name.clone();
         let skill = file.into_managed(self.trust).ok_or(SkillFileError::Name(name))?;
-        let provenance = Provenance {
-            source: FOLDER_SOURCE.into(),
-            trust: self.trust,
-        };
+        let provenance = Provenance::new(FOLDER_SOURCE, self.trust);
         let files = SkillFiles::new(root.clone(), folder, files, provenance);
         Ok(FolderSkill {
             skill,

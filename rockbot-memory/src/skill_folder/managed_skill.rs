@@ -99,10 +99,7 @@ impl ManagedSkill {
     }
 
     fn provenance(&self) -> Provenance {
-        Provenance {
-            source: self.source_of(&self.digest()).into(),
-            trust: self.trust,
-        }
+        Provenance::new(self.source_of(&self.digest()), self.trust)
     }
 
     fn source_of(&self, digest: &str) -> String {

@@ -106,19 +106,13 @@ pub(super) fn least(a: Provenance, b: Provenance) -> Provenance {
 }
 
 fn untrusted(source: &str) -> Provenance {
-    Provenance {
-        source: source.to_owned().into(),
-        trust: Trust::Untrusted,
-    }
+    Provenance::new(source.to_owned(), Trust::Untrusted)
 }
 
 fn started(trust: Trust) -> Provenance {
     match trust {
         Trust::Host => Provenance::HOST,
-        trust => Provenance {
-            trust,
-            ..Provenance::USER
-        },
+        trust => Provenance::new(Provenance::USER.source, trust),
     }
 }
 

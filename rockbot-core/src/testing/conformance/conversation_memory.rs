@@ -219,7 +219,7 @@ fn hostile_ids() -> Vec<SessionId> {
 fn entry(turn: &str, content: &str) -> ConversationTurn {
     ConversationTurn {
         role: Role::User,
-        content: content.to_owned(),
+        content: content.into(),
         timestamp: Timestamp::from_millis(1_000),
         turn: TurnId::from(turn),
     }
@@ -243,5 +243,5 @@ async fn recent(
 ) -> Vec<String> {
     let found = memory.recent(principal, session, limit).await;
     let entries = found.expect("the memory can be read");
-    entries.into_iter().map(|entry| entry.content).collect()
+    entries.into_iter().map(|entry| entry.content.into_words()).collect()
 }

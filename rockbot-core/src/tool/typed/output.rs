@@ -3,47 +3,70 @@
 use serde::Serialize;
 
 use crate::BoxError;
+use crate::content::{Content, ContentPart};
 use crate::tool::ToolError;
 
-/// A value that a tool may return: text, a number, a `bool`, [`Json`], or a `Result` of one of these. `()` reads
-/// `done`.
+/// A value that a tool may return: text, a number, a `bool`, [`Json`], [`Content`] with images and files, or a `Result`
+/// of one of these. `()` reads `done`.
+///
+/// ```
+/// use rockbot_core::content::{Content, MediaPart};
+/// use rockbot_core::tool::tool;
+///
+/// let plot = tool("plot", "Plots the temperatures of a week.", async || {
+///     let png: Vec<u8> = vec![0; 900];
+///     Content::from("The plot:").with_image(MediaPart::bytes("image/png", png))
+/// });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool's output",
     label = "the model cannot read `{Self}`",
-    note = "return text, a number, `Json(value)`, or a `Result` of these"
+    note = "return text, a number, `Json(value)`, `Content`, or a `Result` of these"
 )]
 pub trait IntoToolOutput {
-    /// Converts the value into the text that the model reads.
+    /// Converts the value into the content that the model reads.
     ///
     /// # Errors
     ///
     /// Returns an error if the tool failed. Its message is for the model.
-    fn into_tool_output(self) -> Result<String, ToolError>;
+    fn into_tool_output(self) -> Result<Content, ToolError>;
 }
 
 impl IntoToolOutput for String {
-    fn into_tool_output(self) -> Result<String, ToolError> {
-        Ok(self)
+    fn into_tool_output(self) -> Result<Content, ToolError> {
+        Ok(self.into())
     }
 }
 
 impl IntoToolOutput for &'static str {
-    fn into_tool_output(self) -> Result<String, ToolError> {
-        Ok(self.to_owned())
+    fn into_tool_output(self) -> Result<Content, ToolError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoToolOutput for Content {
+    fn into_tool_output(self) -> Result<Content, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoToolOutput for ContentPart {
+    fn into_tool_output(self) -> Result<Content, ToolError> {
+        Ok(self.into())
     }
 }
 
 impl IntoToolOutput for () {
-    fn into_tool_output(self) -> Result<String, ToolError> {
-        Ok("done".to_owned())
+    fn into_tool_output(self) -> Result<Content, ToolError> {
+        Ok("done".into())
     }
 }
 
 macro_rules! output_as_displayed {
     ($($type:ty)*) => {$(
         impl IntoToolOutput for $type {
-            fn into_tool_output(self) -> Result<String, ToolError> {
-                Ok(self.to_string())
+            fn into_tool_output(self) -> Result<Content, ToolError> {
+                Ok(self.to_string().into())
             }
         }
     )*};
@@ -52,7 +75,7 @@ macro_rules! output_as_displayed {
 output_as_displayed!(bool i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
-    fn into_tool_output(self) -> Result<String, ToolError> {
+    fn into_tool_output(self) -> Result<Content, ToolError> {
         self.map_err(|error| ToolError::from(error.into()))?.into_tool_output()
     }
 }
@@ -69,8 +92,8 @@ impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
 pub struct Json<T>(pub T);
 
 impl<T: Serialize> IntoToolOutput for Json<T> {
-    fn into_tool_output(self) -> Result<String, ToolError> {
-        serde_json::to_string(&self.0).map_err(|error| {
+    fn into_tool_output(self) -> Result<Content, ToolError> {
+        serde_json::to_string(&self.0).map(Content::from).map_err(|error| {
             ToolError::execution_failed("the tool's output cannot be written as JSON").with_source(error)
         })
     }

@@ -34,7 +34,7 @@ async fn call_as(tool: &Tool, arguments: &str, cx: &CallContext) -> Result<Strin
     };
     let response = tool.executor.execute(request.clone(), cx).await?;
     assert_eq!(response, request.succeed(response.content.clone()));
-    Ok(response.content)
+    Ok(response.content.into_words())
 }
 
 async fn call(tool: &Tool, arguments: &str) -> Result<String, ToolError> {

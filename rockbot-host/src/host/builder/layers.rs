@@ -244,7 +244,7 @@ impl AgentHostBuilder {
     ///
     /// let appends = |suffix: &'static str| {
     ///     MapRequestLayer::new(move |mut turn: TurnCall| {
-    ///         turn.request.text.push_str(suffix);
+    ///         turn.request.content.push_str(suffix);
     ///         turn
     ///     })
     /// };

@@ -1,10 +1,12 @@
 //! Tool calls of a turn: from the model's answer through approval and groups to their results in the conversation.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rockbot_core::CallId;
 use rockbot_core::Timestamp;
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Spent};
+use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::turn::{Approval, FinishedCall};
 
@@ -150,17 +152,16 @@ impl Turn {
         let CallStatus::Finished(mut response) = state.status else {
             return;
         };
-        let note = self.repeats.observe(&state.call, &response.content);
+        let note = self.repeats.observe(&state.call, &comparable(&response.content));
         if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
             response.content.push_str(note);
         }
         let mut message = ChatMessage::tool(response.tool_call_id, response.content);
         // Confirmations of the task list are the host's own words; as a tool's they would lower the content trust.
         if self.policy.task_list && tasks::has_tool(state.call.name.as_str()) {
-            message
-                .content
-                .iter_mut()
-                .for_each(|part| part.provenance = Provenance::HOST);
+            for part in message.content.parts_mut() {
+                *part.provenance_mut() = Provenance::HOST;
+            }
         }
         self.content_trust = self.content_trust.min(message.trust());
         self.messages.push(Arc::new(message));
@@ -186,5 +187,13 @@ impl Turn {
     pub(super) fn finished_calls(&self) -> Vec<FinishedCall> {
         let current = self.calls.iter().filter_map(CallState::finished);
         self.finished.iter().cloned().chain(current).collect()
+    }
+}
+
+/// Returns what tells a result from others: its text, or the digest of content with images or files.
+fn comparable(content: &Content) -> Cow<'_, str> {
+    match content.as_text() {
+        Some(text) => Cow::Borrowed(text),
+        None => Cow::Owned(content.digest().to_string()),
     }
 }

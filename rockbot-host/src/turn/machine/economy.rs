@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Role, ToolCall, Usage};
+use rockbot_core::content::Content;
 use rockbot_core::store::StorePath;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 use rockbot_core::{CallId, ToolName};
@@ -13,7 +14,7 @@ use crate::turn::call::CallStatus;
 use crate::turn::compaction::{Compaction, OffloadedMessage};
 use crate::turn::policy::compact::{self, Item, ItemKind, NOTICE};
 use crate::turn::policy::elide::elide;
-use crate::turn::policy::token_estimate::TokenEstimate;
+use crate::turn::policy::token_estimate::{MEDIA_SIZE, TokenEstimate};
 use crate::turn::step::{Purpose, TurnCounter, TurnStep};
 
 /// Length of a conversation after a compaction, as a percentage of its limit.
@@ -194,7 +195,7 @@ impl Turn {
         let results = self.calls.iter().map(|state| Item {
             kind: self.result_kind(&state.call.id),
             bytes: match &state.status {
-                CallStatus::Finished(response) => response.content.len(),
+                CallStatus::Finished(response) => content_size(&response.content),
                 _ => 0,
             },
         });
@@ -325,7 +326,7 @@ impl Turn {
         let head_percent = self.policy.economy.head_percent;
         let mut results = self.messages.iter_mut();
         if let Some(message) = results.find(|message| message.tool_call_id.as_ref() == Some(call)) {
-            let content = elide(&message.text(), keep, head_percent, call);
+            let content = elide(&message.content.words(), keep, head_percent, call);
             *message = Arc::new(ChatMessage::tool(call.clone(), content));
         }
     }
@@ -341,9 +342,14 @@ fn compact_steps(compaction: Compaction) -> impl Iterator<Item = TurnStep> {
 
 /// Returns the approximate size of a message in a request, in bytes.
 fn size(message: &ChatMessage) -> usize {
-    let text: usize = message.content.iter().map(|part| part.text.len()).sum();
     let calls = message.tool_calls.iter();
-    text + calls
-        .map(|call| call.name.as_str().len() + call.arguments.len())
-        .sum::<usize>()
+    content_size(&message.content)
+        + calls
+            .map(|call| call.name.as_str().len() + call.arguments.len())
+            .sum::<usize>()
+}
+
+/// Returns the approximate size of content in a request, in bytes of text that cost as many tokens.
+fn content_size(content: &Content) -> usize {
+    content.text_len() + content.media().count() * MEDIA_SIZE
 }

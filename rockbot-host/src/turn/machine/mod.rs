@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatMessage, ModelTier, Spent, TurnSoFar};
+use rockbot_core::content::Content;
 use rockbot_core::context::Trust;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
@@ -49,10 +50,10 @@ pub struct Turn {
     /// The calls of the model's last answer, in its order.
     calls: Vec<CallState>,
     finished: Vec<FinishedCall>,
-    /// Texts of messages that joined the turn, until the next question to the model.
-    unread_texts: Vec<String>,
+    /// Content of messages that joined the turn, until the next question to the model.
+    unread: Vec<Content>,
     joined: Vec<TurnId>,
-    joined_texts: Vec<String>,
+    joined_content: Vec<Content>,
     consultations: Consultations,
     /// Number of answers that output validators sent back.
     corrections: u32,
@@ -136,9 +137,9 @@ impl Turn {
             phase: Phase::Accepted,
             calls: Vec::new(),
             finished: Vec::new(),
-            unread_texts: Vec::new(),
+            unread: Vec::new(),
             joined: Vec::new(),
-            joined_texts: Vec::new(),
+            joined_content: Vec::new(),
             consultations: Consultations::default(),
             corrections: 0,
             end_reason: None,
@@ -215,8 +216,8 @@ impl Turn {
             TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
             TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
             TurnEvent::UserSaid { turn, text } => {
-                self.unread_texts.push(text.clone());
-                self.joined_texts.push(text.clone());
+                self.unread.push(text.clone());
+                self.joined_content.push(text.clone());
                 self.joined.push(turn.clone());
             }
             TurnEvent::Escalated { tier } => self.escalated = Some(*tier),
@@ -325,8 +326,7 @@ impl Turn {
             // Asked again after a crash: what the model is to react to is in the conversation.
             return;
         }
-        self.messages
-            .extend(steer::messages(&mut self.unread_texts).map(Arc::new));
+        self.messages.extend(steer::messages(&mut self.unread).map(Arc::new));
         self.messages.extend(self.consultations.messages().map(Arc::new));
         // The instruction comes last: it is what the model must react to.
         self.messages.extend(answer::instruction(purpose).map(Arc::new));

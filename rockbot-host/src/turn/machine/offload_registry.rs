@@ -42,7 +42,7 @@ impl Turn {
                 .rev()
                 .for_each(|(call, key)| text.push_str(&line(call, key)));
             text.push_str(&removed(*removed_past, removed_calls));
-            ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::StashRegistry)
+            ChatMessage::new(Role::User, text, Provenance::HOST).because(ContextReason::StashRegistry)
         })
     }
 }

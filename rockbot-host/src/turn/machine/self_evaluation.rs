@@ -26,7 +26,7 @@ impl Turn {
             Purpose::Evaluate(_) => self.judged(&response.text),
             Purpose::AssessFollowUp => self.assessed(&response.text),
             // A message joined while the model wrote: the answer cannot have considered it.
-            _ if purpose.has_tools() && !self.unread_texts.is_empty() => vec![self.ask()],
+            _ if purpose.has_tools() && !self.unread.is_empty() => vec![self.ask()],
             _ => self.examine(response),
         }
     }
@@ -60,7 +60,7 @@ impl Turn {
             return vec![
                 TurnStep::Count(TurnCounter::CompletionIncomplete),
                 // What the agent knows about the missing part was not asked for before.
-                TurnStep::Gather(format!("{} {reason}", self.request.text)),
+                TurnStep::Gather(format!("{} {reason}", self.request.content.words())),
                 TurnStep::AskModel(Purpose::Continue { reason }),
             ];
         }
@@ -116,7 +116,7 @@ impl Turn {
         let turn = self.messages.get(self.context_len..).unwrap_or_default();
         match purpose {
             Purpose::Evaluate(_) => Some(OutOfBand {
-                messages: evaluate::question(&self.request.text, turn, &self.last_answer()),
+                messages: evaluate::question(&self.request.content.words(), turn, &self.last_answer()),
                 shape: evaluate::verdict_shape(),
             }),
             Purpose::AssessFollowUp => Some(OutOfBand {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatMessage, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
+    ChatMessage, Content, ContentPart, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
 };
 use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::turn::{
@@ -109,9 +109,9 @@ impl Turn {
         self.messages.iter().cloned().chain(last).collect()
     }
 
-    /// Returns the user's texts of this turn: its own message, then those that joined it.
-    pub fn said_by_user(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.request.text.as_str()).chain(self.joined_texts.iter().map(String::as_str))
+    /// Returns the content of the user's messages of this turn: its own message, then those that joined it.
+    pub fn said_by_user(&self) -> impl Iterator<Item = &Content> {
+        std::iter::once(&self.request.content).chain(&self.joined_content)
     }
 
     /// Returns the origins of the untrusted text that the model has read in this turn: tools, and entries that the host
@@ -124,7 +124,9 @@ impl Turn {
         let ended = self.calls.iter().filter(|call| call.is_finished());
         let tools = tools.chain(ended.map(|call| &call.call.name));
         let shown = self.messages.iter().filter(|message| message.role == Role::User);
-        let shown = shown.flat_map(|message| &message.content).map(|part| &part.provenance);
+        let shown = shown
+            .flat_map(|message| message.content.parts())
+            .map(ContentPart::provenance);
         let shown =
             shown.filter(|provenance| provenance.trust == Trust::Untrusted && **provenance != Provenance::MODEL);
         let tools = tools.filter(|tool| !tasks::has_tool(tool.as_str()));

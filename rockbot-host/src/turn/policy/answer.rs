@@ -73,7 +73,7 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
              {prompt} Then tell the user in a few sentences what you found, without repeating your answer."
         ),
     };
-    Some(ChatMessage::text_of(Role::User, text, Provenance::HOST))
+    Some(ChatMessage::new(Role::User, text, Provenance::HOST))
 }
 
 /// Returns the JSON of an answer: the text itself, the content of its only code fence, or its only object or list.

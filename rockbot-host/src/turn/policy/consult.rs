@@ -39,5 +39,5 @@ pub(in crate::turn) fn end(decision: &LoopDecision) -> Option<TurnStep> {
 
 /// Returns a policy's message for the model.
 pub(in crate::turn) fn message(text: String) -> ChatMessage {
-    ChatMessage::text_of(Role::User, text, Provenance::HOST).because(ContextReason::Policy)
+    ChatMessage::new(Role::User, text, Provenance::HOST).because(ContextReason::Policy)
 }

@@ -19,7 +19,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         return None;
     }
     let answer = Answer {
-        asked: &facts.request.text,
+        asked: &facts.request.content.text(),
         text: &response.text,
         has_tools: facts.has_tools,
         has_calls: facts.work_calls() > 0,

@@ -42,7 +42,8 @@ pub(in crate::turn) fn ask_judge(facts: &AnswerFacts<'_>) -> Option<TurnStep> {
 /// Schedules and parent turns asked for exactly one thing, and read the reply as its result.
 fn is_worth_it(request: &TurnRequest, has_calls: bool) -> bool {
     let in_person = matches!(request.origin, Origin::User | Origin::Bus) && request.parent.is_none();
-    let simple = is_smalltalk(&request.text) || (!has_calls && request.text.len() < SIMPLE);
+    let is_short = request.content.text_len() < SIMPLE && !request.content.has_media();
+    let simple = is_smalltalk(&request.content.words()) || (!has_calls && is_short);
     in_person && !simple
 }
 

@@ -47,7 +47,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     }
     let answer = Answer {
         text: &response.text,
-        asked: &facts.request.text,
+        asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
         calls: facts.calls,
     };

@@ -1,10 +1,10 @@
 //! Steering: messages of the user that join a running turn reach the model with its next request, in the user's role.
 
-use rockbot_core::chat::{ChatMessage, ContextReason};
+use rockbot_core::chat::{ChatMessage, Content, ContextReason};
 
-/// Takes the joined texts, and returns them as messages for the model in the order of their arrival.
-pub(in crate::turn) fn messages(texts: &mut Vec<String>) -> impl Iterator<Item = ChatMessage> {
-    texts
+/// Takes the joined messages, and returns them as messages for the model in the order of their arrival.
+pub(in crate::turn) fn messages(joined: &mut Vec<Content>) -> impl Iterator<Item = ChatMessage> {
+    joined
         .drain(..)
-        .map(|text| ChatMessage::user(text).because(ContextReason::Joined))
+        .map(|content| ChatMessage::user(content).because(ContextReason::Joined))
 }

@@ -154,12 +154,10 @@ pub(in crate::turn) fn closing(reminder: Option<&str>, tasks: &TaskList) -> Opti
         (None, false) => HEADING.to_owned(),
         (Some(reminder), false) => format!("{reminder}\n\n{HEADING}"),
     };
-    let mut message = ChatMessage::text_of(Role::User, host, Provenance::HOST).because(ContextReason::Reminder);
+    let mut message = ChatMessage::new(Role::User, host, Provenance::HOST).because(ContextReason::Reminder);
     if !tasks.0.is_empty() {
-        message.content.push(ContentPart {
-            text: tasks.shown(),
-            provenance: Provenance::MODEL,
-        });
+        let shown = ContentPart::text(tasks.shown()).with_provenance(Provenance::MODEL);
+        message.content.push(shown);
     }
     Some(message)
 }

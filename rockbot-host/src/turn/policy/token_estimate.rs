@@ -7,6 +7,10 @@
 /// to each request would distort the ratio.
 const MIN_BYTES: u64 = 1_000;
 
+/// Size of an image or a file in a request, in bytes of text that cost as many tokens: about 1 000 tokens, what
+/// providers count for a picture of medium size.
+pub(in crate::turn) const MEDIA_SIZE: usize = 4_000;
+
 /// The ratio of tokens to bytes. Default one token for four bytes, until the provider has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::turn) struct TokenEstimate {

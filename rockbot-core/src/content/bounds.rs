@@ -1,0 +1,75 @@
+//! Bounds of content that comes from outside.
+
+use super::{Content, MediaSource};
+
+/// The maximum size of an image or file: 20 MiB.
+pub const MAX_MEDIA_BYTES: usize = 20 * 1024 * 1024;
+
+/// The maximum number of parts of a message or a tool result.
+pub const MAX_PARTS: usize = 32;
+
+/// The error for content that is too large or cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// An image or file is larger than [`MAX_MEDIA_BYTES`].
+    #[error("an image or file of {size} bytes is too large: send at most {MAX_MEDIA_BYTES} bytes, or a URL")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+    },
+    /// There are more than [`MAX_PARTS`] parts.
+    #[error("{count} parts are too many: send at most {MAX_PARTS} in a message")]
+    TooManyParts {
+        /// The number of parts.
+        count: usize,
+    },
+    /// The data of an image or file is not Base64.
+    #[error("the data of an image or file is not standard Base64 with padding")]
+    NotBase64,
+    /// An image or file has no source, or several.
+    #[error("an image or file needs exactly one of `url`, `data`, or `digest` with `size`")]
+    NoSource,
+}
+
+impl Content {
+    /// Checks the bounds of content that comes from outside.
+    ///
+    /// The host calls it for messages and tool results before it accepts them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are too many parts, or if one is too large.
+    pub fn check_bounds(&self) -> Result<(), ContentError> {
+        let count = self.parts().len();
+        if count > MAX_PARTS {
+            return Err(ContentError::TooManyParts { count });
+        }
+        for media in self.media() {
+            if let MediaSource::Bytes(bytes) = &media.source
+                && bytes.len() > MAX_MEDIA_BYTES
+            {
+                return Err(ContentError::TooLarge { size: bytes.len() });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::{ContentPart, MediaPart};
+
+    #[test]
+    fn content_beyond_the_bounds_is_refused() {
+        let image = |size: usize| Content::from("").with_image(MediaPart::bytes("image/png", vec![0; size]));
+        assert_eq!(image(MAX_MEDIA_BYTES).check_bounds(), Ok(()));
+        let size = MAX_MEDIA_BYTES + 1;
+        assert_eq!(image(size).check_bounds(), Err(ContentError::TooLarge { size }));
+        let texts = |count| Content::from(vec![ContentPart::text("a"); count]);
+        assert_eq!(texts(MAX_PARTS).check_bounds(), Ok(()));
+        let count = MAX_PARTS + 1;
+        assert_eq!(texts(count).check_bounds(), Err(ContentError::TooManyParts { count }));
+    }
+}

@@ -1,21 +1,27 @@
 //! Calls as JSON objects: a name and arguments, under the keys that models use.
 
+use std::ops::Range;
+
 use crate::answer::MalformedKind;
-use crate::cursor::Cursor;
-use crate::cursor::Unreadable;
+use crate::cursor::{Cursor, Unreadable};
 use crate::json::{Member, decoded, is_object, object_of};
 use crate::tools::{CallSite, Flaw, Tools};
 
 const NAMES: [&str; 6] = ["name", "tool_name", "function_name", "tool", "function", "action"];
-const ARGUMENTS: [&str; 7] = [
+const ARGUMENTS: [&str; 8] = [
     "arguments",
     "parameters",
     "params",
     "args",
+    "kwargs",
     "input",
     "tool_input",
     "action_input",
 ];
+/// Keys under which a message has its calls.
+const ENVELOPES: [&str; 3] = ["tool_calls", "tool_call", "function_call"];
+/// Other keys of such a message.
+const MESSAGE: [&str; 6] = ["role", "content", "refusal", "reasoning", "thought", "thoughts"];
 /// Other keys that an object without a marker may have.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
@@ -39,21 +45,61 @@ pub(super) fn marked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite>
     Some(tools.call(&object.name, object.arguments(), span))
 }
 
-/// Reads the object when nothing but its shape says that it is a call: both keys, nothing strange beside them,
-/// arguments that are an object, and a known name. An unknown one counts only under `name` and `arguments`.
-pub(super) fn unmarked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
+/// Reads the calls of an object when nothing but its shape says that it holds any: a call with a name, arguments and
+/// nothing strange beside them, or a message in OpenAI's wire format around a list of such calls.
+pub(super) fn unmarked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let (text, members) = cursor.object_in_any_style().ok()?;
-    let object = CallObject::of(&text, &members, tools).ok()?;
-    let expected = |key: &str| NAMES.contains(&key) || ARGUMENTS.contains(&key) || BESIDE.contains(&key);
-    let plain = members.iter().all(|member| expected(&member.key));
-    let openai = members.iter().any(|member| member.key == "name") && members.iter().any(|m| m.key == "arguments");
-    let arguments = object.arguments().ok().filter(|_| object.arguments.is_some())?;
-    if !plain || object.is_definition() || (tools.resolve(&object.name).is_none() && !openai) || object.name.is_empty()
-    {
+    let span = start..cursor.at;
+    let Some(calls) = members.iter().find(|member| ENVELOPES.contains(&&*member.key)) else {
+        return certain(&text, &members, span, tools).map(|call| vec![call]);
+    };
+    let expected = |key: &str| ENVELOPES.contains(&key) || MESSAGE.contains(&key) || BESIDE.contains(&key);
+    if !members.iter().all(|member| expected(&member.key)) {
         return None;
     }
-    Some(tools.call(&object.name, Ok(arguments), start..cursor.at))
+    cursor.at = calls.source;
+    let mut sites = enveloped(cursor, tools)?;
+    cursor.at = span.end;
+    // The message around the calls belongs to the first and the last of them.
+    sites.first_mut()?.span.start = span.start;
+    sites.last_mut()?.span.end = span.end;
+    Some(sites)
+}
+
+/// Reads one call, or a list of them.
+fn enveloped(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let mut sites = Vec::new();
+    cursor.space();
+    let is_list = cursor.eat("[");
+    loop {
+        cursor.space();
+        let start = cursor.at;
+        let (text, members) = cursor.object_in_any_style().ok()?;
+        sites.push(certain(&text, &members, start..cursor.at, tools)?);
+        cursor.space();
+        if !is_list || !cursor.eat(",") {
+            return Some(sites);
+        }
+    }
+}
+
+/// Returns the call of an object with both keys, nothing strange beside them, arguments that are an object, and a known
+/// name. An unknown one counts only under `name` and `arguments`.
+fn certain(text: &str, members: &[Member], span: Range<usize>, tools: &Tools) -> Option<CallSite> {
+    let object = CallObject::of(text, members, tools).ok()?;
+    let expected = |key: &str| NAMES.contains(&key) || ARGUMENTS.contains(&key) || BESIDE.contains(&key);
+    let is_tool = |key: &str| members.len() == 1 && tools.known(key).is_some();
+    let plain = members
+        .iter()
+        .all(|member| expected(&member.key) || is_tool(&member.key));
+    let openai = members.iter().any(|member| member.key == "name") && members.iter().any(|m| m.key == "arguments");
+    let arguments = object.arguments().ok().filter(|_| object.arguments.is_some())?;
+    let known = tools.resolve(&object.name).is_some() || openai;
+    if !plain || !known || object.is_definition() || object.name.is_empty() {
+        return None;
+    }
+    Some(tools.call(&object.name, Ok(arguments), span))
 }
 
 /// Returns the known tool that a broken object without a marker names first, before its arguments.
@@ -62,6 +108,22 @@ pub(super) fn broken_unmarked<'t>(text: &str, tools: &'t Tools) -> Option<&'t st
     let head: String = text.chars().take(name.len() + 64).collect();
     let goes_on = ["\"arguments\"", "\"parameters\""].iter().any(|key| head.contains(key));
     tools.resolve(&name).filter(|_| goes_on).map(|name| &**name)
+}
+
+/// Returns `true` for a key that only a call has, and a message around calls.
+pub(super) fn is_key_of_call(key: &str) -> bool {
+    ARGUMENTS.contains(&key) || ENVELOPES.contains(&key)
+}
+
+/// Returns `true` for a key under which a call has its tool's name.
+pub(super) fn is_key_of_name(key: &str) -> bool {
+    NAMES.contains(&key)
+}
+
+/// Returns all keys that [`unmarked`] accepts, those that are names of tools excepted.
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    let keys = NAMES.iter().chain(&ARGUMENTS).chain(&ENVELOPES);
+    keys.chain(&MESSAGE).chain(&BESIDE).copied()
 }
 
 struct CallObject {

@@ -6,7 +6,7 @@
 use crate::cursor::starts_with;
 
 /// Markers of results that only a host writes. They count wherever a line starts with one.
-const RESULTS: [&str; 17] = [
+const RESULTS: [&str; 18] = [
     "[Tool result for ",
     "<tool_response>",
     "<|tool_response>",
@@ -16,6 +16,7 @@ const RESULTS: [&str; 17] = [
     "<function_result>",
     "<function_results>",
     "<function_response>",
+    "<start_function_response>",
     "<|START_TOOL_RESULT|>",
     "[TOOL_RESULTS]",
     "[TOOL_RESULT]",
@@ -45,7 +46,7 @@ const BEHIND_CALLS: [&str; 6] = [
     "Function result",
 ];
 
-const ENDS: [&str; 14] = [
+const ENDS: [&str; 18] = [
     "<|im_end|>",
     "<|eot_id|>",
     "<|eom_id|>",
@@ -59,6 +60,10 @@ const ENDS: [&str; 14] = [
     "<|END_OF_TURN_TOKEN|>",
     "<|end_of_msg|>",
     "<turn|>",
+    "<|stop|>",
+    "<|role_end|>",
+    "<|end_message|>",
+    "<|content_model_end_sampling|>",
     "</s>",
 ];
 

@@ -5,6 +5,8 @@
 //! templates teach), and closing brackets that are missing where the payload ends. A string, a number or a
 //! member that broke off is never completed.
 
+use std::ops::Range;
+
 use crate::cursor::{Cursor, Unreadable, starts_with};
 
 /// The notation of strings and keys.
@@ -14,20 +16,24 @@ pub(super) enum Style {
     Json,
     /// Python literals: single quotes and tripled ones, too.
     Python,
-    /// Strings between `<|"|>`, keys without quotes (Gemma 4).
+    /// Strings between `<|"|>` or `<escape>`, or without quotes at all; keys without quotes (Gemma 4, FunctionGemma).
     Gemma,
 }
 
-/// A member of the outermost object, with the byte range of its value in the output.
+/// A member of the outermost object.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) key: String,
-    pub(super) value: std::ops::Range<usize>,
+    /// Byte range of its value in the output.
+    pub(super) value: Range<usize>,
+    /// Byte offset at which its value begins in the text that was parsed.
+    pub(super) source: usize,
 }
 
 /// Maximum nesting depth of arguments. Recursion is bounded by it.
 const MAX_DEPTH: usize = 100;
-const GEMMA_QUOTE: &str = "<|\"|>";
+/// Quotes of Gemma 4 and of FunctionGemma. Nothing between them is escaped.
+const GEMMA_QUOTES: [&str; 2] = ["<|\"|>", "<escape>"];
 
 impl Cursor<'_> {
     /// Parses one value and appends it to `out` as JSON.
@@ -56,7 +62,7 @@ impl Cursor<'_> {
             b'{' => self.members(style, out, depth, None),
             b'[' => self.items(style, out, depth),
             b'-' | b'0'..=b'9' => self.number(out),
-            byte if byte.is_ascii_alphabetic() => self.word(out),
+            byte if byte.is_ascii_alphabetic() => self.word(style, out),
             _ => self.string(style, out),
         }
     }
@@ -77,11 +83,11 @@ impl Cursor<'_> {
                 return Err(Unreadable);
             }
             out.push(':');
-            let from = out.len();
+            let (from, source) = (out.len(), this.at);
             this.any(style, out, depth + 1)?;
             if let (Some(found), Some(key)) = (found.as_deref_mut(), key) {
                 let value = from..out.len();
-                found.push(Member { key, value });
+                found.push(Member { key, value, source });
             }
             Ok(())
         })
@@ -129,7 +135,7 @@ impl Cursor<'_> {
     }
 
     fn key(&mut self, style: Style, out: &mut String) -> Result<(), Unreadable> {
-        if style != Style::Gemma || self.rest().starts_with(GEMMA_QUOTE) {
+        if style != Style::Gemma || self.peek() == Some(b'"') || self.rest().starts_with(GEMMA_QUOTES[0]) {
             return self.string(style, out);
         }
         let key = self.name_without_colon();
@@ -159,14 +165,25 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn word(&mut self, out: &mut String) -> Result<(), Unreadable> {
+    fn word(&mut self, style: Style, out: &mut String) -> Result<(), Unreadable> {
         let length = self.rest().bytes().take(8).take_while(u8::is_ascii_alphabetic).count();
         out.push_str(match &self.rest()[..length] {
             "true" | "True" => "true",
             "false" | "False" => "false",
             "null" | "None" => "null",
+            _ if style == Style::Gemma => return self.bare_string(out),
             _ => return Err(Unreadable),
         });
+        self.at += length;
+        Ok(())
+    }
+
+    /// Parses a string whose quotes were special tokens that the server removed.
+    fn bare_string(&mut self, out: &mut String) -> Result<(), Unreadable> {
+        let rest = self.rest();
+        let length = rest.find([',', '}', ']', '\n']).ok_or(Unreadable)?;
+        self.spend(length)?;
+        push_string(rest[..length].trim_end(), out);
         self.at += length;
         Ok(())
     }
@@ -175,10 +192,10 @@ impl Cursor<'_> {
         let quotes: &[&str] = match style {
             Style::Json => &["\""],
             Style::Python => &["\"\"\"", "'''", "\"", "'"],
-            Style::Gemma => &[GEMMA_QUOTE, "\""],
+            Style::Gemma => &[GEMMA_QUOTES[0], GEMMA_QUOTES[1], "\""],
         };
         let quote = *quotes.iter().find(|quote| self.eat(quote)).ok_or(Unreadable)?;
-        if quote == GEMMA_QUOTE {
+        if GEMMA_QUOTES.contains(&quote) {
             let end = self.find(quote).ok_or(Unreadable)?;
             push_string(&self.text[self.at..end], out);
             self.at = end + quote.len();

@@ -53,18 +53,23 @@
 //! # What counts as a call
 //!
 //! The form must be a known one (the table is in `dialect/mod.rs`), the tool must be known, and the call must stand
-//! where calls are made. The position decides, never the words around it:
+//! where calls are made. For forms with a marker the position decides, never the words around it:
 //!
 //! * A form with a marker of its own counts at the start of a line, filling its lines, outside of fences,
 //!   thoughts, quotations, lists and inline code. It counts in the middle of a line only after the end of a
-//!   sentence, or glued to a word when the marker is a special token that people do not type, and only when it ends
-//!   the answer.
+//!   sentence, when it ends the answer, or glued to a word when the marker is a special token that people do not type.
+//!   The sections of Kimi and DeepSeek count within thoughts, too, if nothing but the end of the thoughts follows.
 //! * It is quoted, and no call, when the line before introduces it (a colon, an open quote, a heading, a list
 //!   item) *and* prose follows. Once an answer has quoted calls, later ones need no prose after them to count as
 //!   quoted.
-//! * A form without a marker (a known name above a JSON object, a Python list of calls) must end the answer and
-//!   not be introduced. Plain JSON, a bare name, and anything in a fence must be the whole answer. Fences with the
-//!   info string `tool_code` or `tool_call`, and fenced JSON after `Action:`, are markers.
+//! * A form without a marker (JSON of a known tool, a known name above a JSON object, a Python list of calls), and
+//!   anything in a fence for data, must end the answer. Here words count, because a call and an example of one look
+//!   the same: what stands before must neither explain nor refuse, and if it introduces the call, say that the
+//!   model makes it (`Let me look:`). A bare name, a bare Python call, and calls in a fence for code must be the whole
+//!   answer, reasoning before them excepted. Fences with the info string `tool_code` or `tool_call`, and fenced
+//!   JSON after `Action:`, are markers.
+//! * A name that no tool has counts as that of the one tool that it resembles: behind a namespace, with other
+//!   separators, or in camel case.
 //! * A call that cannot be parsed is malformed only if no prose follows it; otherwise it is prose, too.
 //!
 //! An explanation that ends with a call on lines of its own, outside of a fence, cannot be told from a call.
@@ -101,7 +106,9 @@ mod prompt;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod thought;
 mod tools;
+mod unmarked;
 mod whole_answer;
 
 pub use answer::{MalformedCall, MalformedKind, TextAnswer, TextCall};

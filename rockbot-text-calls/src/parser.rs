@@ -12,8 +12,9 @@ use crate::whole_answer;
 
 /// A parser for the calls of a fixed set of tools.
 ///
-/// Tool names match exactly, or in any case of letters if that leaves one tool, and after the namespaces
-/// `functions.`, `default_api.` and `tools.` that some models write before a name. Cloning is cheap: clones share the
+/// Tool names match exactly, or in any case of letters if that leaves one tool. Models also change names: one after a
+/// namespace (`functions.get_weather`), with other separators (`get-weather`) or in camel case matches if that leaves
+/// one tool. Cloning is cheap: clones share the
 /// tools. Without tools (the default) every call is one of an unknown tool.
 #[derive(Debug, Clone, Default)]
 pub struct TextCallParser {

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::cursor::{Cursor, starts_with};
+use crate::cursor::Cursor;
 use crate::fence::Fence;
 use crate::tools::{CallSite, Tools};
-use crate::{dialect, hallucination, placement};
+use crate::unmarked::{self, plain};
+use crate::{dialect, hallucination, placement, thought};
 
 /// The result of scanning an answer.
 #[derive(Debug, Default)]
@@ -36,11 +37,29 @@ impl ScanResult {
 struct CallGroup {
     span: Range<usize>,
     sites: Vec<CallSite>,
-    /// Set when a call has no marker, so that only its position shows that it is one.
+    /// Byte range of words within the span that stay visible: those before the calls in a fence.
+    prose: Option<Range<usize>>,
+    /// Set when a call has no marker, or stands in a fence, so that only its position shows that it is one.
     unmarked: bool,
+    /// Set when the marker is a token that people do not type.
+    special: bool,
 }
 
 pub(super) fn scan(text: &str, tools: &Tools) -> ScanResult {
+    scan_from(text, tools, false)
+}
+
+/// Returns the calls of a text in a fence or in backticks, if it contains nothing else.
+pub(super) fn all_calls(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
+    if let Some(sites) = plain(text, tools) {
+        return Some(sites);
+    }
+    let found = scan_from(text, tools, true);
+    let nothing_else = found.hallucinated_from.is_none() && found.visible_text(text, text.len()).trim().is_empty();
+    (nothing_else && !found.sites.is_empty()).then_some(found.sites)
+}
+
+fn scan_from(text: &str, tools: &Tools, in_fence: bool) -> ScanResult {
     let end = hallucination::length_without_end(text);
     let start = text.len() - text.trim_start().len();
     let mut scan = Scanner {
@@ -48,6 +67,7 @@ pub(super) fn scan(text: &str, tools: &Tools) -> ScanResult {
         tools,
         prose_from: 0,
         quoted: false,
+        in_fence,
         found: ScanResult::default(),
     };
     scan.cursor.at = start.min(end);
@@ -64,10 +84,12 @@ pub(super) fn scan(text: &str, tools: &Tools) -> ScanResult {
 struct Scanner<'a, 't> {
     cursor: Cursor<'a>,
     tools: &'t Tools,
-    /// Byte offset after the last call.
+    /// Byte offset after the last call, or the last reasoning block.
     prose_from: usize,
     /// Set once the answer quoted a call.
     quoted: bool,
+    /// Set if the text stands in a fence, so that fences in it are not looked into.
+    in_fence: bool,
     found: ScanResult,
 }
 
@@ -85,16 +107,35 @@ impl Scanner<'_, '_> {
             }
         } else if let Some((fence, _)) = Fence::opened_by(line) {
             self.cursor.at = fence.end(text, behind).1;
-        } else if let Some(close) = thought(line) {
-            let rest = &text[start..];
-            self.cursor.at = rest.find(close).map_or(text.len(), |at| start + at + close.len());
-            self.cursor.space();
+        } else if let Some(close) = thought::opened_by(line) {
+            self.thought(close);
         } else if self.is_result(line) {
             self.found.hallucinated_from = Some(start);
         } else {
             self.cursor.at = start;
             self.within(start);
         }
+    }
+
+    /// Moves past the reasoning block at the cursor. Only the section of calls that ends the answer counts in it.
+    fn thought(&mut self, close: &'static str) {
+        let (text, start) = (self.cursor.text, self.cursor.at);
+        let end = self.cursor.find(close).unwrap_or(text.len());
+        let sections = dialect::IN_THOUGHTS
+            .iter()
+            .filter_map(|token| text[start..end].rfind(token));
+        if let Some(section) = sections.max() {
+            self.cursor.at = start + section;
+            let group = self.group(false);
+            if let Some(group) = group.filter(|group| text[group.span.end..].trim().is_empty()) {
+                self.keep(group);
+                self.cursor.at = text.len();
+                return;
+            }
+        }
+        self.cursor.at = text.len().min(end + close.len());
+        self.cursor.space();
+        self.prose_from = self.cursor.at;
     }
 
     /// Scans the middle of a line from `from` on, and moves past the line.
@@ -107,13 +148,23 @@ impl Scanner<'_, '_> {
             if char == '`' {
                 in_code = !in_code;
             }
-            if at < passed || in_code || !matches!(char, '<' | '[') {
+            if self.cursor.is_spent() {
+                break;
+            }
+            if at < passed || in_code || !matches!(char, '<' | '[' | '{' | ']' | '>') {
                 continue;
             }
             let here = from + at;
             self.cursor.at = here;
-            if starts_with(&line[at..], "</think>") {
+            if let Some(close) = thought::closed_by(&line[at..]) {
                 self.forget();
+                // The answer itself begins here.
+                self.cursor.at = here + close.len();
+                self.cursor.space();
+                self.prose_from = self.cursor.at;
+                // Running out shows at the next line.
+                let _ = self.cursor.spend(line.len());
+                return;
             } else if at > 0
                 && placement::goes_on(&line[..at], &line[at..])
                 && let Some(group) = self.group(false)
@@ -131,24 +182,22 @@ impl Scanner<'_, '_> {
     /// Parses all calls at the cursor that directly follow each other.
     fn group(&mut self, at_line_start: bool) -> Option<CallGroup> {
         let start = self.cursor.at;
+        let special = dialect::is_special(self.cursor.rest());
         let mut group = CallGroup {
             span: start..start,
             sites: Vec::new(),
+            prose: None,
             unmarked: false,
+            special,
         };
         loop {
             let on_new_line =
                 at_line_start && self.cursor.text[..self.cursor.at].ends_with('\n') || start == self.cursor.at;
-            let marked = dialect::read(&mut self.cursor, self.tools);
-            let read = match marked {
-                None if at_line_start && on_new_line => {
-                    let read = dialect::known_list(&mut self.cursor, self.tools)
-                        .or_else(|| dialect::name_line(&mut self.cursor, self.tools));
-                    group.unmarked |= read.is_some();
-                    read
-                }
-                marked => marked,
-            };
+            let read = dialect::read(&mut self.cursor, self.tools).or_else(|| {
+                let read = self.unmarked(at_line_start && on_new_line, &mut group.prose);
+                group.unmarked |= read.is_some();
+                read
+            });
             let Some(read) = read else { break };
             group.sites.extend(read);
             group.span.end = self.cursor.at;
@@ -157,9 +206,49 @@ impl Scanner<'_, '_> {
         self.cursor.at = group.span.end;
         (!group.sites.is_empty()).then(|| {
             self.tokens();
+            if special && let Some(close) = thought::closed_by(self.cursor.rest().trim_start()) {
+                self.cursor.space();
+                self.cursor.at += close.len();
+            }
             group.span.end = self.cursor.at;
             group
         })
+    }
+
+    /// Parses a call without a marker at the cursor. In the middle of a line that is JSON only.
+    fn unmarked(&mut self, at_line_start: bool, prose: &mut Option<Range<usize>>) -> Option<Vec<CallSite>> {
+        let (cursor, tools) = (&mut self.cursor, self.tools);
+        match cursor.peek()? {
+            b'{' => unmarked::json(cursor, tools),
+            b'[' => {
+                unmarked::json(cursor, tools).or_else(|| dialect::known_list(cursor, tools).filter(|_| at_line_start))
+            }
+            _ if !at_line_start => None,
+            b'`' | b'~' if Fence::opened_by(line_at(cursor.text, cursor.at)).is_some() => self.fenced(prose),
+            b'`' | b'*' => dialect::decorated(cursor, tools),
+            b'c' | b'C' => dialect::bare_gemma(cursor, tools).or_else(|| dialect::name_line(cursor, tools)),
+            _ => dialect::name_line(cursor, tools),
+        }
+    }
+
+    /// Parses the calls in the fence at the cursor, which must end the answer. Prose may stand before them.
+    fn fenced(&mut self, prose: &mut Option<Range<usize>>) -> Option<Vec<CallSite>> {
+        let (text, start) = (self.cursor.text, self.cursor.at);
+        let line = line_at(text, start);
+        let (fence, _) = Fence::opened_by(line).filter(|(_, info)| !self.in_fence && may_hold_calls(info))?;
+        let content = (start + line.len() + 1).min(text.len());
+        let (end, next) = fence.end(text, content);
+        let rest = text[next..].trim_start();
+        let ends =
+            rest.is_empty() || Fence::opened_by(line_at(rest, 0)).is_some() || hallucination::begins_behind_calls(rest);
+        self.cursor.spend(next - start).ok().filter(|()| ends)?;
+        let inner = &text[content..end];
+        let (sites, words) = all_calls(inner, self.tools)
+            .map(|sites| (sites, None))
+            .or_else(|| calls_behind_words(inner, self.tools))?;
+        *prose = words.map(|words| content..content + words);
+        self.cursor.at = next;
+        Some(shifted(sites, content))
     }
 
     /// Moves over separators between two calls of a group.
@@ -189,14 +278,19 @@ impl Scanner<'_, '_> {
         let after = &text[group.span.end..];
         let next = after.trim_start();
         let hallucinated = hallucination::begins_behind_calls(next);
-        let alone = next.is_empty() || after[..after.len() - next.len()].contains('\n');
+        let alone = next.is_empty()
+            || after[..after.len() - next.len()].contains('\n')
+            || group.special && !placement::continues(after);
         let followed = !next.is_empty() && !hallucinated;
-        let introduced = placement::introduces(&text[self.prose_from..group.span.start]);
+        let before = &text[self.prose_from..group.span.start];
+        let introduced = placement::introduces(before);
         let broken = group.sites.iter().all(|entry| entry.call.is_err());
 
         let quoted = introduced && (followed || self.quoted) || followed && placement::encloses(next);
-        let weak = followed && (broken || in_line || group.unmarked) || introduced && group.unmarked;
-        self.quoted |= quoted;
+        let weak = followed && (broken || in_line && !group.special || group.unmarked)
+            || group.unmarked && !placement::presents(before);
+        // Fences that show calls are no sign that those outside of them are shown, too.
+        self.quoted |= quoted && !text[group.span.start..].starts_with(['`', '~']);
         if quoted || weak || !alone && !hallucinated {
             return false;
         }
@@ -204,9 +298,18 @@ impl Scanner<'_, '_> {
         self.found.hallucinated_from = hallucinated.then_some(at);
         self.cursor.at = at;
         self.prose_from = at;
-        self.found.hidden.push(group.span);
-        self.found.sites.extend(group.sites);
+        self.keep(group);
         true
+    }
+
+    fn keep(&mut self, group: CallGroup) {
+        let CallGroup { span, sites, prose, .. } = group;
+        let prose = prose.unwrap_or(span.start..span.start);
+        let hidden = [span.start..prose.start, prose.end..span.end];
+        self.found
+            .hidden
+            .extend(hidden.into_iter().filter(|range| !range.is_empty()));
+        self.found.sites.extend(sites);
     }
 
     fn is_result(&self, line: &str) -> bool {
@@ -230,18 +333,46 @@ fn line_at(text: &str, start: usize) -> &str {
     &rest[..rest.find('\n').unwrap_or(rest.len())]
 }
 
-/// Opening and closing tokens of reasoning blocks, which some servers leave in the text.
-pub(super) const THOUGHTS: [(&str, &str); 4] = [
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("[THINK]", "[/THINK]"),
-];
+/// Maximum number of bytes of words before the calls in a fence.
+pub(super) const MAX_WORDS_IN_FENCE: usize = 400;
 
-/// Returns the token that closes the reasoning block that a line opens.
-fn thought(line: &str) -> Option<&'static str> {
-    THOUGHTS
-        .into_iter()
-        .find(|(open, _)| starts_with(line, open))
-        .map(|(_, close)| close)
+/// Returns the calls that end the content of a fence, and the length of the words before them.
+fn calls_behind_words(text: &str, tools: &Tools) -> Option<(Vec<CallSite>, Option<usize>)> {
+    let found = scan_from(text, tools, true);
+    let words = found.sites.first()?.span.start;
+    let ends = text[found.hidden.last()?.end..].trim().is_empty();
+    let seed = text[words..]
+        .trim_start_matches(['`', '*'])
+        .starts_with("tool_call_name");
+    (ends && seed && words <= MAX_WORDS_IN_FENCE && found.hallucinated_from.is_none())
+        .then_some((found.sites, Some(words)))
+}
+
+/// Returns `true` if a fence with this info string can hold calls, and is not a piece of code.
+pub(super) fn may_hold_calls(info: &str) -> bool {
+    let word = info.split_whitespace().next().unwrap_or_default();
+    let short = info.len() < 64;
+    [
+        "",
+        "json",
+        "jsonc",
+        "xml",
+        "html",
+        "text",
+        "txt",
+        "plaintext",
+        "tool",
+        "tool_call",
+        "tool_calls",
+        "tool_code",
+    ]
+    .iter()
+    .any(|known| short && known.eq_ignore_ascii_case(word))
+}
+
+fn shifted(mut sites: Vec<CallSite>, by: usize) -> Vec<CallSite> {
+    for site in &mut sites {
+        site.span = site.span.start + by..site.span.end + by;
+    }
+    sites
 }

@@ -66,6 +66,8 @@ pub(super) struct Tools {
     known: Vec<KnownTool>,
     /// Index into `known` by the name in lower case; `None` when two tools differ only in case.
     by_lower_case: BTreeMap<String, Option<usize>>,
+    /// Index into `known` by the letters and digits of the name; `None` when two tools have the same ones.
+    by_letters: BTreeMap<String, Option<usize>>,
 }
 
 #[derive(Debug)]
@@ -83,8 +85,9 @@ impl Tools {
             if seen.insert(name.clone()) {
                 let lower = name.to_ascii_lowercase();
                 let index = this.known.len();
-                let slot = this.by_lower_case.entry(lower);
-                slot.and_modify(|index| *index = None).or_insert(Some(index));
+                for slot in [this.by_letters.entry(letters(&name)), this.by_lower_case.entry(lower)] {
+                    slot.and_modify(|index| *index = None).or_insert(Some(index));
+                }
                 let is_string = schema.map(string_properties).unwrap_or_default();
                 this.known.push(KnownTool { name, is_string });
             }
@@ -101,14 +104,26 @@ impl Tools {
         self.find(name).map(|known| &known.name)
     }
 
-    /// Like [`Tools::known`], and also finds a name after a namespace of the model's format.
+    /// Like [`Tools::known`], and also finds a name that the model changed: with a namespace before it, with other
+    /// separators or in camel case. It must leave one tool.
     pub(super) fn resolve(&self, name: &str) -> Option<&Arc<str>> {
         self.find_anywhere(name).map(|known| &known.name)
     }
 
     fn find_anywhere(&self, name: &str) -> Option<&KnownTool> {
         let behind = |namespace: &&str| starts_with(name, namespace).then(|| self.find(&name[namespace.len()..]));
-        self.find(name).or_else(|| NAMESPACES.iter().find_map(behind).flatten())
+        let last = || name.rsplit(['.', ':', '/']).next().filter(|last| *last != name);
+        self.find(name)
+            .or_else(|| NAMESPACES.iter().find_map(behind).flatten())
+            .or_else(|| self.find_by_letters(name))
+            .or_else(|| self.find(last()?))
+            .or_else(|| self.find_by_letters(last()?))
+    }
+
+    fn find_by_letters(&self, name: &str) -> Option<&KnownTool> {
+        let letters = letters(name.get(..4 * MAX_NAME_LEN).unwrap_or(name));
+        let index = (*self.by_letters.get(&letters)?).filter(|_| !letters.is_empty());
+        self.known.get(index?)
     }
 
     fn find(&self, name: &str) -> Option<&KnownTool> {
@@ -157,6 +172,12 @@ impl Tools {
             None => json::push_string(value, out),
         }
     }
+}
+
+/// Returns the letters and digits of a name, in lower case.
+fn letters(name: &str) -> String {
+    let kept = name.chars().filter(char::is_ascii_alphanumeric);
+    kept.map(|char| char.to_ascii_lowercase()).collect()
 }
 
 /// Appends a value that is neither JSON nor declared as a string: as a Python literal if it is one, else as a string.

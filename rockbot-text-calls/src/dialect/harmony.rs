@@ -37,6 +37,21 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     }
 }
 
+/// Parses, after `commentary to=`, `functions.get_weather json{…}`: a message whose special tokens were removed.
+pub(super) fn without_tokens(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let name = cursor.name();
+    cursor.space();
+    cursor.eat_any(&["json", "code"]);
+    cursor.space();
+    if cursor.peek() != Some(b'{') || tools.resolve(name).is_none() {
+        cursor.at = start;
+        return None;
+    }
+    let arguments = named::arguments(cursor);
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
+}
+
 /// Moves past `<|message|>` and returns the header before it.
 fn header<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     let rest = cursor.rest();

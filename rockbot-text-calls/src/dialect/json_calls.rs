@@ -64,3 +64,22 @@ pub(super) fn fenced(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallS
     cursor.eat("```");
     entries
 }
+
+/// Parses, after `<|message_model|>`, `get_weather<|content_invoke_tool_json|>{…}<|end_message|>` (Inkling).
+pub(super) fn inkling(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    cursor.name();
+    let entries = if cursor.eat("<|content_invoke_tool_json|>") {
+        let outer = std::mem::replace(&mut cursor.closes, &["<|end_message|>"]);
+        let entries = read(cursor, tools);
+        cursor.closes = outer;
+        entries
+    } else {
+        None
+    };
+    if entries.is_none() {
+        cursor.at = start;
+    }
+    cursor.eat("<|end_message|>");
+    entries
+}

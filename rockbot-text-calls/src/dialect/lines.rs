@@ -5,18 +5,18 @@ use crate::answer::MalformedKind;
 use crate::cursor::{Cursor, starts_with};
 use crate::tools::{CallSite, Tools};
 
-const ARGUMENTS: &str = "tool_call_arguments:";
+const NAME: &str = "tool_call_name";
+const ARGUMENTS: &str = "tool_call_arguments";
 const MARKS: [char; 4] = ['`', '*', '"', ' '];
 
 /// Parses a name after `tool_call_name:`, then `tool_call_arguments:` on the same line or one of the next three.
 pub(super) fn two_lines(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
-    cursor.blank();
-    cursor.eat_any(&["`", "\"", "**"]);
+    marks(cursor);
     let name = cursor.name();
-    cursor.eat_any(&["`", "\"", "**"]);
     let end = cursor.at;
-    cursor.blank();
+    marks(cursor);
+    let end = if cursor.line().is_empty() { cursor.at } else { end };
     let at_arguments = to_arguments(cursor);
     if !at_arguments {
         let alone = !name.is_empty() && cursor.line().trim_matches(MARKS).is_empty();
@@ -31,17 +31,53 @@ pub(super) fn two_lines(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Ca
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
+/// Parses the two lines of [`two_lines`] in backticks, in bold or with their keys in bold.
+pub(crate) fn decorated(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    marks(cursor);
+    let entries = if cursor.at > start && key(cursor, NAME) {
+        two_lines(cursor, tools)
+    } else {
+        None
+    };
+    if entries.is_none() {
+        cursor.at = start;
+    }
+    entries
+}
+
+/// Moves over backticks, asterisks, quotes and spaces.
+fn marks(cursor: &mut Cursor<'_>) {
+    let rest = cursor.rest();
+    let length = rest.len() - rest.trim_start_matches(MARKS).len();
+    cursor.at += length;
+    // Running out shows at the next look.
+    let _ = cursor.spend(length);
+}
+
+/// Moves past a key and its colon, marks around them included.
+fn key(cursor: &mut Cursor<'_>, key: &str) -> bool {
+    let start = cursor.at;
+    marks(cursor);
+    let found = cursor.eat(key) && {
+        marks(cursor);
+        cursor.eat(":")
+    };
+    if !found {
+        cursor.at = start;
+    }
+    found
+}
+
 /// Moves past `tool_call_arguments:`, if it comes soon and before the next call.
 fn to_arguments(cursor: &mut Cursor<'_>) -> bool {
     let start = cursor.at;
     for _ in 0..4 {
-        let text = cursor.line();
-        let value = text.trim_start_matches(MARKS);
-        if starts_with(value, ARGUMENTS) {
-            cursor.at += text.len() - value.len() + ARGUMENTS.len();
+        if key(cursor, ARGUMENTS) {
             return true;
         }
-        if starts_with(value, "tool_call_name:") {
+        let text = cursor.line();
+        if starts_with(text.trim_start_matches(MARKS), NAME) {
             break;
         }
         cursor.at += text.len();
@@ -56,9 +92,8 @@ fn to_arguments(cursor: &mut Cursor<'_>) -> bool {
 
 /// Parses arguments that begin on this line: an object that may span several lines, or nothing.
 fn line_arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind> {
-    cursor.blank();
-    let backticks = cursor.rest().len() - cursor.rest().trim_start_matches('`').len();
-    cursor.at += backticks;
+    let rest = cursor.rest();
+    cursor.at += rest.len() - rest.trim_start_matches(['`', '*', ' ', '\t']).len();
     let text = cursor.line();
     let next_is_object = text.trim().is_empty() && cursor.rest()[text.len()..].trim_start().starts_with('{');
     let arguments = if text.starts_with('{') || next_is_object {
@@ -74,8 +109,8 @@ fn line_arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind> {
             Err(MalformedKind::ArgumentsNotObject)
         }
     };
-    let trailing = cursor.rest().len() - cursor.rest().trim_start_matches('`').len();
-    cursor.at += trailing;
+    let rest = cursor.rest();
+    cursor.at += rest.len() - rest.trim_start_matches(['`', '*']).len();
     arguments
 }
 
@@ -102,6 +137,24 @@ pub(super) fn functionary(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<
         cursor.at = start;
     }
     entries
+}
+
+/// Parses, after `<|recipient|>`, `get_weather\n<|content|>{…}<|stop|>` (Functionary 2).
+pub(super) fn recipient(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    cursor.space();
+    let name = cursor.name();
+    cursor.space();
+    if !cursor.eat("<|content|>") || tools.resolve(name).is_none() {
+        cursor.at = start;
+        return None;
+    }
+    let outer = std::mem::replace(&mut cursor.closes, &["<|stop|>", "<|from|>"]);
+    let arguments = named::arguments(cursor);
+    cursor.closes = outer;
+    cursor.space();
+    cursor.eat("<|stop|>");
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
 /// A line that is a known name, and an object on the next one. Needs no marker (GLM 4, Functionary, the

@@ -5,7 +5,9 @@
 
 mod harmony;
 mod json_calls;
+mod keyed;
 mod lines;
+mod minimax;
 mod named;
 mod parameters;
 mod python;
@@ -13,7 +15,8 @@ mod python;
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
 
-pub(super) use lines::name_line;
+pub(super) use lines::{decorated, name_line};
+pub(super) use named::bare_gemma;
 pub(super) use python::{bare_call, known_list};
 
 /// A parser of calls at the cursor. Returns `None`, with the cursor where it was, when the form is another.
@@ -53,15 +56,66 @@ const TAGGED: PayloadParser = tagged;
 
 /// Forms with a token around them. Any case of letters; the first row that fits and can be read counts.
 const WRAPPED: &[Dialect] = &[
-    // Hermes, Qwen 2.5 and 3: JSON. Qwen3-Coder: `<function=…>`. GLM 4.5 and later: a name and `<arg_key>`.
-    dialect("<tool_call>", &["</tool_call>"], &[JSON, PARAMETERS, parameters::glm]),
-    // Jamba; also what small models make of the former.
+    // Hermes, Qwen 2.5 and 3: JSON. Qwen3-Coder: `<function=…>`. GLM 4.5 and later, Ling 3, Laguna: a name and
+    // `<arg_key>`. MiniMax M3 without its special tokens: a tag for each argument.
+    dialect(
+        "<tool_call>",
+        &["</tool_call>"],
+        &[
+            JSON,
+            PARAMETERS,
+            keyed::glm,
+            minimax::read,
+            named::before_object,
+            PYTHON,
+        ],
+    ),
+    // MiniMax M3.
+    dialect(
+        "]<]minimax[>[<tool_call>",
+        &["]<]minimax[>[</tool_call>"],
+        &[minimax::read],
+    ),
+    // Jamba, Hunyuan; also what small models make of the former.
     dialect("<tool_calls>", &["</tool_calls>"], &[JSON, TAGGED, PARAMETERS]),
+    // Hunyuan 4 marks its tags with a suffix.
+    prefix("<tool_calls:", &[keyed::suffixed]),
+    // LongCat.
+    dialect(
+        "<longcat_tool_call>",
+        &["</longcat_tool_call>"],
+        &[JSON, keyed::longcat],
+    ),
+    // dots.
+    dialect("<dots_function_call>", &["</dots_function_call>"], &[PARAMETERS, JSON]),
     // Glaive, OpenHermes, xLAM.
     dialect("<functioncall>", &["</functioncall>"], &[JSON]),
     dialect("<function_call>", &["</function_call>"], &[JSON, PARAMETERS]),
-    // Claude's old form, which several open models learned.
-    dialect("<function_calls>", &["</function_calls>"], &[PARAMETERS, JSON, TAGGED]),
+    // Claude's old form, which several open models learned; around Python in Olmo 3.
+    dialect(
+        "<function_calls>",
+        &["</function_calls>"],
+        &[PARAMETERS, JSON, TAGGED, PYTHON],
+    ),
+    // Muse.
+    dialect("<atem:function_calls>", &["</atem:function_calls>"], &[PARAMETERS]),
+    // K2 Horizon.
+    dialect("<ifm|tool_calls>", &["</ifm|tool_calls>"], &[keyed::ifm]),
+    // Solar Open 2.
+    dialect("<|tool_call:start|>", &["<|tool_call:end|>"], &[keyed::solar]),
+    // PLaMo 3.
+    dialect(
+        "<|plamo:begin_tool_requests:plamo|>",
+        &["<|plamo:end_tool_requests:plamo|>"],
+        &[named::plamo],
+    ),
+    // Inkling, which repeats the name before the call.
+    prefix("<|message_model|>", &[json_calls::inkling]),
+    dialect("<|content_invoke_tool_json|>", &["<|end_message|>"], &[JSON]),
+    // HyperCLOVA X.
+    dialect("-> tool/function_call\n", &["<|im_end|>"], &[JSON]),
+    // Pangu.
+    dialect("[unused11]", &["[unused12]"], &[JSON]),
     // Qwen2.5-Coder answers in the tag that lists its tools.
     dialect("<tools>", &["</tools>"], &[JSON]),
     // Nemotron.
@@ -80,10 +134,28 @@ const WRAPPED: &[Dialect] = &[
     prefix("functools", &[json_calls::list]),
     // Phi-4-mini and Granite 3.
     dialect("<|tool_call|>", &["<|/tool_call|>"], &[JSON]),
-    // LFM2.
-    dialect("<|tool_call_start|>", &["<|tool_call_end|>"], &[PYTHON, JSON]),
-    // Gemma 4.
+    // LFM2; MiniCPM 3, in a fence.
+    dialect(
+        "<|tool_call_start|>",
+        &["<|tool_call_end|>"],
+        &[PYTHON, JSON, python::fenced],
+    ),
+    // Gemma 4 and FunctionGemma.
     dialect("<|tool_call>", &["<tool_call|>"], &[named::gemma]),
+    dialect("<start_function_call>", &["<end_function_call>"], &[named::gemma]),
+    // Apertus.
+    dialect("<|tools_prefix|>", &["<|tools_suffix|>"], &[JSON]),
+    // GigaChat 3 and 3.5.
+    dialect(
+        "<|message_sep|>\n\nfunction call<|role_sep|>",
+        &["<|message_sep|>"],
+        &[JSON],
+    ),
+    dialect("function call<|role_sep|>", &["<|message_sep|>"], &[JSON]),
+    dialect("<｜GCML｜tool_calls>", &["</｜GCML｜tool_calls>"], &[PARAMETERS]),
+    // Functionary 2.
+    prefix("<|from|>assistant\n<|recipient|>", &[lines::recipient]),
+    prefix("<|recipient|>", &[lines::recipient]),
     // Command R7B, Command A; and `Action:` with fenced JSON of Command R and R+.
     dialect("<|START_ACTION|>", &["<|END_ACTION|>"], &[JSON]),
     prefix("Action:", &[json_calls::fenced, lines::react]),
@@ -92,7 +164,13 @@ const WRAPPED: &[Dialect] = &[
     dialect("<|action_start|> <|plugin|>", &["<|action_end|>"], &[JSON]),
     // DeepSeek V3, R1, V3.1; in the spellings of their tokens that are seen in the wild.
     dialect("<｜tool▁calls▁begin｜>", &["<｜tool▁calls▁end｜>"], &[named::deepseek]),
-    dialect("<｜tool_calls_begin｜>", &["<｜tool_calls_end｜>"], &[named::deepseek]),
+    // Step 3 uses these tokens around markup.
+    dialect(
+        "<｜tool_calls_begin｜>",
+        &["<｜tool_calls_end｜>"],
+        &[parameters::step3, named::deepseek],
+    ),
+    dialect("<steptml:toolcall>", &["</steptml:toolcall>"], &[PARAMETERS]),
     dialect("<|tool▁calls▁begin|>", &["<|tool▁calls▁end|>"], &[named::deepseek]),
     // DeepSeek V3.2.
     dialect(
@@ -107,10 +185,16 @@ const WRAPPED: &[Dialect] = &[
         &["<|tool_calls_section_end|>"],
         &[named::kimi],
     ),
+    dialect(
+        "<|tool_call_section_begin|>",
+        &["<|tool_call_section_end|>"],
+        &[named::kimi],
+    ),
     dialect("<|open|>tools<|sep|>", &["<|close|>tools<|sep|>"], &[PARAMETERS]),
     // gpt-oss.
     prefix("<|channel|>", &[harmony::read]),
     prefix("<|start|>assistant", &[harmony::read]),
+    prefix("commentary to=", &[harmony::without_tokens]),
     // Gemma 2 and 3, as Google's page on function calling prompts them; Gemini.
     dialect("```tool_code\n", &["```"], &[PYTHON, JSON]),
     dialect("```tool_call\n", &["```"], &[JSON, PYTHON, TAGGED]),
@@ -126,11 +210,40 @@ const BARE: &[Dialect] = &[
     // Llama 3.1, Functionary 3.1, Qwen3-Coder.
     dialect("<function=", &["</tool_call>"], &[PARAMETERS]),
     dialect("<invoke name=", &["</function_calls>"], &[PARAMETERS]),
+    // MiniCPM 5.
+    dialect("<function name=", &["</tool_call>"], &[PARAMETERS]),
+    dialect("<steptml:invoke name=", &["</steptml:toolcall>"], &[PARAMETERS]),
+    dialect("<atem:invoke name=", &["</atem:function_calls>"], &[PARAMETERS]),
+    dialect("<｜GCML｜invoke name=", &["</｜GCML｜tool_calls>"], &[PARAMETERS]),
+    dialect("<ifm|tool_call>", &["</ifm|tool_calls>"], &[keyed::ifm]),
+    dialect(
+        "<｜tool_call_begin｜>",
+        &["<｜tool_calls_end｜>"],
+        &[parameters::step3, named::deepseek],
+    ),
     dialect("<｜DSML｜invoke name=", &["</｜DSML｜function_calls>"], &[PARAMETERS]),
     dialect("<|open|>call tool=", &["<|close|>tools<|sep|>"], &[PARAMETERS]),
     dialect("<｜tool▁call▁begin｜>", &["<｜tool▁calls▁end｜>"], &[named::deepseek]),
     dialect("<|tool_call_begin|>", &["<|tool_calls_section_end|>"], &[named::kimi]),
 ];
+
+/// Opening tokens that people do not type: the model's tokenizer has each of them as one token.
+const SPECIAL: [&str; 5] = ["<|", "<｜", "[TOOL_CALLS]", "]<]minimax", ">>>"];
+
+/// Opening tokens of calls that count even inside of thoughts, where Kimi and DeepSeek write them.
+pub(super) const IN_THOUGHTS: [&str; 6] = [
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_section_begin|>",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool_calls_begin｜>",
+    "<｜DSML｜function_calls>",
+    "<｜DSML｜tool_calls>",
+];
+
+/// Returns `true` if `text` begins with a token that people do not type.
+pub(super) fn is_special(text: &str) -> bool {
+    SPECIAL.iter().any(|token| text.starts_with(token))
+}
 
 /// Returns the opening tokens of all forms with a marker.
 pub(super) fn openers() -> impl Iterator<Item = &'static str> {

@@ -118,7 +118,55 @@ pub(super) fn mistral(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Call
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// `call:get_weather{city:<|"|>Paris<|"|>}`
+/// Parses, in any wrapper, `get_weather{…}`, also with the word `function` or a line end before the object.
+pub(super) fn before_object(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let mut name = cursor.name();
+    cursor.space();
+    if name == "function" && cursor.peek() != Some(b'{') {
+        name = cursor.name();
+        cursor.space();
+    }
+    if cursor.peek() != Some(b'{') || tools.resolve(name).is_none() {
+        cursor.at = start;
+        return None;
+    }
+    let arguments = arguments(cursor);
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
+}
+
+/// Parses PLaMo's request: the name between tokens, then the arguments between tokens.
+pub(super) fn plamo(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    const ARGUMENTS_END: &str = "<|plamo:end_tool_arguments:plamo|>";
+    let entries = between(
+        cursor,
+        tools,
+        "<|plamo:begin_tool_request:plamo|>",
+        &[ARGUMENTS_END],
+        |cursor| {
+            cursor.eat("<|plamo:begin_tool_name:plamo|>");
+            let name = cursor.name();
+            cursor.eat("<|plamo:end_tool_name:plamo|>");
+            cursor.space();
+            cursor.eat("<|plamo:begin_tool_arguments:plamo|>").then_some(name)
+        },
+    )?;
+    cursor.space();
+    cursor.eat("<|plamo:end_tool_request:plamo|>");
+    Some(entries)
+}
+
+/// Parses [`gemma`]'s form without a wrapper, whose tokens servers may have removed. Only a known tool counts.
+pub(crate) fn bare_gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let entries = gemma(cursor, tools).filter(|entries| entries.iter().all(|entry| entry.call.is_ok()));
+    if entries.is_none() {
+        cursor.at = start;
+    }
+    entries
+}
+
+/// Parses `call:get_weather{city:<|"|>Paris<|"|>}`, with other quotes in FunctionGemma.
 pub(super) fn gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     if !cursor.eat("call:") {

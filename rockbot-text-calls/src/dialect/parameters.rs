@@ -15,7 +15,7 @@ struct Markup {
     close: &'static [&'static str],
 }
 
-const MARKUPS: [Markup; 4] = [
+const MARKUPS: [Markup; 9] = [
     // `<function=get_weather><parameter=city>Paris</parameter></function>`
     Markup {
         open: "<function=",
@@ -39,6 +39,27 @@ const MARKUPS: [Markup; 4] = [
         argument_close: "</｜DSML｜parameter>",
         close: &["</｜DSML｜invoke>"],
     },
+    // The same under other names: MiniCPM 5, Step 3, Muse, GigaChat 3.5.
+    named("<function name=", "<param name=", "</param>", &["</function>"]),
+    named("<function name=", "<parameter name=", "</parameter>", &["</function>"]),
+    named(
+        "<steptml:invoke name=",
+        "<steptml:parameter name=",
+        "</steptml:parameter>",
+        &["</steptml:invoke>"],
+    ),
+    named(
+        "<atem:invoke name=",
+        "<atem:parameter name=",
+        "</atem:parameter>",
+        &["</atem:invoke>"],
+    ),
+    named(
+        "<｜GCML｜invoke name=",
+        "<｜GCML｜parameter name=",
+        "</｜GCML｜parameter>",
+        &["</｜GCML｜invoke>"],
+    ),
     Markup {
         open: "<|open|>call tool=",
         argument: "<|open|>argument key=",
@@ -47,6 +68,21 @@ const MARKUPS: [Markup; 4] = [
         close: &["<|close|>call<|sep|>"],
     },
 ];
+
+const fn named(
+    open: &'static str,
+    argument: &'static str,
+    argument_close: &'static str,
+    close: &'static [&'static str],
+) -> Markup {
+    Markup {
+        open,
+        argument,
+        end: ">",
+        argument_close,
+        close,
+    }
+}
 
 /// Parses any of the markups; also JSON between the tags of the call (Llama 3.1).
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
@@ -113,9 +149,34 @@ fn arguments(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup, tool: &str
     Ok(out)
 }
 
+/// Parses `<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=…>…<｜tool_call_end｜>`.
+pub(super) fn step3(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    cursor.eat("<｜tool_call_begin｜>");
+    cursor.space();
+    if cursor.eat("function") {
+        cursor.space();
+        cursor.eat("<｜tool_sep｜>");
+        cursor.space();
+    }
+    let Some(entries) = read(cursor, tools) else {
+        cursor.at = start;
+        return None;
+    };
+    cursor.space();
+    cursor.eat("<｜tool_call_end｜>");
+    cursor.space();
+    cursor.eat("<｜tool_sep｜>");
+    Some(entries)
+}
+
 /// Parses the value up to its closing tag, or, without one, up to the next argument or the end of the call.
 fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
     let (text, start) = (cursor.text, cursor.at);
+    if let Some(value) = character_data(cursor) {
+        cursor.eat(markup.argument_close);
+        return value;
+    }
     let close = cursor.find(markup.argument_close);
     let value = &text[start..close.unwrap_or(text.len())];
     let forgotten = [markup.argument]
@@ -131,6 +192,24 @@ fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
     &value[..length]
 }
 
+/// Parses `<![CDATA[…]]>`, which may contain closing tags.
+fn character_data<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
+    let start = cursor.at;
+    cursor.space();
+    if !cursor.eat("<![CDATA[") {
+        cursor.at = start;
+        return None;
+    }
+    let (text, from) = (cursor.text, cursor.at);
+    let Some(end) = cursor.find("]]>") else {
+        cursor.at = start;
+        return None;
+    };
+    cursor.at = end + "]]>".len();
+    cursor.space();
+    Some(&text[from..end])
+}
+
 /// Returns the type that the tag itself declares: `string="true"` (DeepSeek) or `type="string"` (Kimi K3).
 fn says_text(attributes: &str) -> Option<bool> {
     let attributes = attributes.trim();
@@ -141,39 +220,10 @@ fn says_text(attributes: &str) -> Option<bool> {
     }
 }
 
-fn push_key(key: &str, out: &mut String) {
+pub(super) fn push_key(key: &str, out: &mut String) {
     if out.len() > 1 {
         out.push(',');
     }
     push_string(key, out);
     out.push(':');
-}
-
-/// Parses, after `<tool_call>`, `get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value>`.
-pub(super) fn glm(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
-    let start = cursor.at;
-    let name = cursor.name();
-    cursor.space();
-    let mut out = String::from("{");
-    while cursor.eat("<arg_key>") {
-        let Some(end) = cursor.find("</arg_key>") else { break };
-        let key = cursor.text[cursor.at..end].trim();
-        cursor.at = end + "</arg_key>".len();
-        cursor.space();
-        cursor.eat("<arg_value>");
-        let from = cursor.at;
-        let close = cursor.find("</arg_value>");
-        let value = &cursor.text[from..close.unwrap_or(cursor.text.len())];
-        cursor.at = from + value.len() + close.map_or(0, |_| "</arg_value>".len());
-        push_key(key, &mut out);
-        tools.argument(name, key, value, None, &mut out);
-        cursor.space();
-    }
-    out.push('}');
-    // Without arguments only a known tool, closed, is a call: `<tool_call>` is written about, too.
-    if name.is_empty() || out == "{}" && !(cursor.rest().starts_with("</tool_call>") && tools.resolve(name).is_some()) {
-        cursor.at = start;
-        return None;
-    }
-    Some(vec![tools.call(name, Ok(out), start..cursor.at)])
 }

@@ -40,6 +40,25 @@ pub(crate) fn bare_call(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Ca
     known_only(cursor, start, entries)
 }
 
+/// Parses calls in a fence of their own (MiniCPM 3).
+pub(super) fn fenced(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let mut entries = Vec::new();
+    if cursor.eat("```") {
+        cursor.eat("python");
+        cursor.space();
+        while let Some(more) = read(cursor, tools) {
+            entries.extend(more);
+            super::separators(cursor);
+        }
+    }
+    if entries.is_empty() || !cursor.eat("```") {
+        cursor.at = start;
+        return None;
+    }
+    Some(entries)
+}
+
 fn known_only(cursor: &mut Cursor<'_>, start: usize, entries: Option<Vec<CallSite>>) -> Option<Vec<CallSite>> {
     let entries = entries.filter(|entries| entries.iter().all(|entry| entry.call.is_ok()));
     if entries.is_none() {

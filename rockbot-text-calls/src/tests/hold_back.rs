@@ -100,7 +100,7 @@ fn prose_and_code_are_shown_at_once() {
 fn a_doubt_is_held_until_it_is_resolved() {
     let mut answer = super::parser().hold_back();
     assert_eq!(answer.push("a <tool"), "a ");
-    assert_eq!(answer.push("box>"), "<toolbox>");
+    assert_eq!(answer.push("box>,"), "<toolbox>,");
     assert_eq!(answer.push("\nget_"), "\n");
     assert_eq!(answer.push("weather is"), "get_weather is");
 }

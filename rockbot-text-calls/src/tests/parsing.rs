@@ -1,6 +1,7 @@
 //! Behaviour that the corpus cannot express: names, corrections, prompts, and large hostile texts.
 
 use crate::cursor::Cursor;
+use crate::dialect;
 use crate::{MalformedKind, TextCallParser, call_text, instructions, result_text};
 
 #[test]
@@ -81,7 +82,7 @@ fn a_call_and_a_result_in_text_are_recognised() {
 }
 
 /// A length at which a parser that looks at every byte once per line would not come to an end.
-const BYTES: usize = 100_000;
+const BYTES: usize = 20_000;
 
 /// Texts that tempt a parser into looking at everything again and again.
 #[test]
@@ -131,8 +132,21 @@ fn hostile_texts_are_parsed_in_a_bounded_number_of_looks() {
         "ä",
         "\\",
         "\n<tool_call>{\"name\":\"now\"}</tool_call>",
+        ". {\"name\": \"now\", \"arguments\": {}}",
+        "\n{\"name\": \"now\", \"arguments\": {",
+        "[{\"name\": \"now\", \"arguments\": {}},",
+        "{\"tool_calls\": [",
+        "\n```\n{\"name\": \"now\", \"arguments\": {}}\n```",
+        "~~~\n```\n",
+        "`tool_call_name: now`\n",
+        "</think>{",
+        "\n<think><|tool_calls_section_begin|>",
+        "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"now\">]<]minimax[>[<a>]<]minimax[>[<b>",
+        "<function name=\"now\"><param name=\"a\"><![CDATA[",
+        "I will.>>>now\n{}",
     ];
-    for unit in units {
+    let openers = dialect::openers().flat_map(|opener| [format!("\n{opener}"), format!("a.{opener}")]);
+    for unit in units.into_iter().map(str::to_owned).chain(openers) {
         let text = unit.repeat(BYTES / unit.len()) + "x";
         let answer = parser.parse(&text);
         assert!(answer.text.len() <= text.len(), "{unit:?}");

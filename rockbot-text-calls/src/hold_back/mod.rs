@@ -1,16 +1,19 @@
 //! Filtering of an answer while it is streamed.
 
+mod object;
+mod opens;
+
 use std::sync::Arc;
 
+use self::opens::Opens;
 use crate::answer::TextAnswer;
 use crate::cursor::starts_with;
 use crate::fence::Fence;
-use crate::scan::THOUGHTS;
+use crate::thought::{THOUGHTS, closed_by};
 use crate::tools::Tools;
-use crate::{dialect, hallucination};
 
 /// Number of held bytes after which text that may still become a call is treated as one.
-const MAX_DOUBT: usize = 512;
+const MAX_DOUBT: usize = 640;
 
 /// A filter that holds back text that may be part of a call while an answer is streamed.
 ///
@@ -51,15 +54,6 @@ pub struct HoldBack {
     space: usize,
 }
 
-/// The answer to whether a call begins at a position.
-#[derive(PartialEq, Eq)]
-enum Opens {
-    No,
-    /// More text is needed to decide.
-    Unclear,
-    Yes,
-}
-
 impl HoldBack {
     pub(super) fn new(tools: Arc<Tools>) -> Self {
         Self {
@@ -82,6 +76,9 @@ impl HoldBack {
     /// held back.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
+        if self.may_be_call {
+            return String::new();
+        }
         let held = std::mem::take(&mut self.held);
         let mut shown = 0;
         while !self.may_be_call && shown < held.len() {
@@ -150,6 +147,14 @@ impl HoldBack {
                 self.in_code = false;
                 return close.len();
             }
+            // Many templates write the opening token into the prompt.
+            (None, _) if self.fence.is_none() && !self.in_code => {
+                if let Some(close) = closed_by(text) {
+                    self.behind_thought = true;
+                    self.at_line_start = false;
+                    return close.len();
+                }
+            }
             _ => {}
         }
         let Some(char) = text.chars().next() else { return 0 };
@@ -191,103 +196,36 @@ impl HoldBack {
     }
 
     fn opens(&self, text: &str) -> Opens {
-        if let Some(close) = self.thought {
-            let unclear = text.len() < close.len() && close.starts_with(text);
-            return if unclear { Opens::Unclear } else { Opens::No };
+        let opens = match self.thought {
+            Some(close) => opens::in_thought(text, close),
+            None if self.only_space(text) => Opens::No,
+            None if self.may_begin() => self.line_opens(text),
+            None if self.fence.is_some() || self.in_code => Opens::No,
+            None => opens::in_line(text, &self.tools),
+        };
+        // Text of which so much leaves it open is rather held than shown.
+        match opens {
+            Opens::Unclear if text.len() >= MAX_DOUBT => Opens::Yes,
+            opens => opens,
         }
-        if self.only_space(text) {
-            return Opens::No;
-        }
+    }
+
+    /// Decides at the start of a line.
+    fn line_opens(&self, text: &str) -> Opens {
         // Whether a line opens or closes a fence shows at its end.
         let marks = text.trim_start_matches([' ', '\t']);
-        if self.may_begin() && !text.contains('\n') && (marks.is_empty() || marks.starts_with(['`', '~'])) {
-            let unclear = text.len() < MAX_DOUBT;
-            return if unclear { Opens::Unclear } else { Opens::Yes };
+        if !text.contains('\n') && (marks.is_empty() || marks.starts_with(['`', '~'])) {
+            return Opens::Unclear;
         }
         if self.fence.is_some() {
             return Opens::No;
         }
-        if self.at_start && text.starts_with(['{', '[']) {
-            return Opens::Yes;
-        }
-        let tokens = if self.in_code { Opens::No } else { self.token(text) };
-        if tokens != Opens::Yes && self.at_start && text.starts_with('`') {
-            return self.whole_in_backticks(text);
-        }
-        if tokens == Opens::No && self.may_begin() {
-            self.named(text)
-        } else {
-            tokens
-        }
-    }
-
-    /// Decides for an answer that begins with a fence or a backtick, because it may consist of calls only.
-    fn whole_in_backticks(&self, text: &str) -> Opens {
-        let inner = match Fence::opened_by(text.lines().next().unwrap_or_default()) {
-            Some(_) => text.find('\n').map_or("", |end| &text[end..]),
-            None => text.trim_start_matches('`'),
-        };
-        match inner.trim_start() {
-            _ if text.len() >= MAX_DOUBT => Opens::Yes,
-            "" => Opens::Unclear,
-            inner if inner.starts_with(['{', '[', '`']) => Opens::Yes,
-            inner => match self.token(inner) {
-                Opens::No => self.named(inner),
-                opens => opens,
-            },
-        }
-    }
-
-    /// Decides whether a marker begins here. Markers of letters begin at the start of a line only.
-    fn token(&self, text: &str) -> Opens {
-        if !text.starts_with(['<', '[']) && !self.may_begin() {
-            return Opens::No;
-        }
-        let mut unclear = THOUGHTS.iter().any(|(open, _)| is_beginning(text, open));
-        for opener in dialect::openers().chain(hallucination::openers()) {
-            if starts_with(text, opener) {
-                return Opens::Yes;
+        let alone = self.at_start || self.behind_thought;
+        match Fence::opened_by(text.lines().next().unwrap_or_default()) {
+            Some((fence, info)) => {
+                opens::token(text).or_else(|| opens::in_fence(text, (fence, info), alone, &self.tools))
             }
-            unclear |= is_beginning(text, opener);
+            None => opens::at_line_start(text, alone, &self.tools),
         }
-        if unclear { Opens::Unclear } else { Opens::No }
-    }
-
-    /// Decides whether the line may be the name of a tool, or a Python call: in a list, or as the whole answer.
-    fn named(&self, text: &str) -> Opens {
-        let listed = text.strip_prefix('[').map(str::trim_start);
-        let line = listed.unwrap_or(text);
-        if line.is_empty() {
-            return Opens::Unclear;
-        }
-        let python = listed.is_some() || self.at_start;
-        let may_be_name = |known: &str| {
-            let same = line.len().min(known.len());
-            let behind = known
-                .get(..same)
-                .filter(|known| starts_with(line, known))
-                .map(|_| &line[same..]);
-            behind.is_some_and(|behind| could_follow(behind, python, listed.is_none()))
-        };
-        match self.tools.names().any(may_be_name) {
-            false => Opens::No,
-            true if text.len() >= MAX_DOUBT || line.contains(['(', '{']) => Opens::Yes,
-            true => Opens::Unclear,
-        }
-    }
-}
-
-/// Returns `true` if more text could complete `text` to `opener`.
-fn is_beginning(text: &str, opener: &str) -> bool {
-    text.len() < opener.len() && starts_with(opener, text)
-}
-
-/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, or a line end and an
-/// object.
-fn could_follow(text: &str, python: bool, object: bool) -> bool {
-    match text.trim_start() {
-        "" => true,
-        rest if rest.starts_with('{') => object && text.contains('\n'),
-        rest => python && (text.starts_with('(') || rest.starts_with('<')),
     }
 }

@@ -1,0 +1,179 @@
+//! Decides for a position of a text that goes on to arrive whether a call begins there.
+
+use super::object;
+use crate::cursor::starts_with;
+use crate::fence::Fence;
+use crate::scan::{MAX_WORDS_IN_FENCE, may_hold_calls};
+use crate::thought::THOUGHTS;
+use crate::tools::Tools;
+use crate::{dialect, hallucination};
+
+/// The answer to whether a call begins at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opens {
+    No,
+    /// More text is needed to decide.
+    Unclear,
+    Yes,
+}
+
+impl Opens {
+    /// Returns this answer if it is certain that a call begins, else the stronger of both.
+    pub(super) fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        match (self, if self == Self::Yes { Self::Yes } else { other() }) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::Unclear, _) | (_, Self::Unclear) => Self::Unclear,
+            (Self::No, Self::No) => Self::No,
+        }
+    }
+
+    pub(super) fn unclear_if(unclear: bool) -> Self {
+        if unclear { Self::Unclear } else { Self::No }
+    }
+}
+
+const SEED: &str = "tool_call_name";
+const MARKS: [char; 5] = ['`', '*', '"', ' ', '\t'];
+
+/// Decides in a reasoning block.
+pub(super) fn in_thought(text: &str, close: &str) -> Opens {
+    if text.starts_with(close) {
+        return Opens::No;
+    }
+    if dialect::IN_THOUGHTS.iter().any(|token| text.starts_with(token)) {
+        return Opens::Yes;
+    }
+    let mut tokens = dialect::IN_THOUGHTS.iter().copied().chain([close]);
+    Opens::unclear_if(tokens.any(|token| is_beginning(text, token)))
+}
+
+/// Decides in the middle of a line.
+pub(super) fn in_line(text: &str, tools: &Tools) -> Opens {
+    match text.as_bytes().first() {
+        Some(b'{') => object::opens(text, tools),
+        Some(b'[') => token(text).or_else(|| object::opens(text, tools)),
+        Some(b'<' | b']' | b'>') => token(text),
+        _ => Opens::No,
+    }
+}
+
+/// Decides at the start of a line that opens no fence. `alone` if nothing but reasoning stands before it.
+pub(super) fn at_line_start(text: &str, alone: bool, tools: &Tools) -> Opens {
+    // A whole answer may stand in backticks.
+    let inner = match alone {
+        true => text.trim_start_matches('`').trim_start(),
+        false => text,
+    };
+    token(inner)
+        .or_else(|| in_line(inner, tools))
+        .or_else(|| decorated(text))
+        .or_else(|| named(inner, alone, tools))
+        .or_else(|| bare_gemma(inner))
+}
+
+/// Decides for a fence, which may hold calls only. `alone` if nothing but reasoning stands before it.
+pub(super) fn in_fence(text: &str, (fence, info): (Fence, &str), alone: bool, tools: &Tools) -> Opens {
+    let content = text.find('\n').map_or("", |end| &text[end + 1..]);
+    if !alone && !may_hold_calls(info) {
+        return Opens::No;
+    }
+    let inner = content.trim_start();
+    let first = match inner {
+        "" => Opens::Unclear,
+        // Any calls may follow in backticks or in the next fence.
+        _ if alone && inner.starts_with(['`', '~']) => Opens::Yes,
+        inner => at_line_start(inner, true, tools),
+    };
+    first.or_else(|| {
+        let mut lines = content.lines();
+        if lines
+            .clone()
+            .any(|line| starts_with(line.trim_start_matches(MARKS), SEED))
+        {
+            return Opens::Yes;
+        }
+        let closed = lines.any(|line| fence.is_closed_by(line));
+        Opens::unclear_if(!closed && may_hold_calls(info) && content.len() < MAX_WORDS_IN_FENCE + 32)
+    })
+}
+
+/// Decides whether a marker begins here.
+pub(super) fn token(text: &str) -> Opens {
+    let mut thoughts = THOUGHTS.iter().flat_map(|(open, close)| [open, close]);
+    let mut unclear = thoughts.any(|token| is_beginning(text, token));
+    for opener in dialect::openers().chain(hallucination::openers()) {
+        if starts_with(text, opener) {
+            return Opens::Yes;
+        }
+        unclear |= is_beginning(text, opener);
+    }
+    Opens::unclear_if(unclear)
+}
+
+/// Decides whether the two lines of the original agent begin here, in backticks or in bold.
+fn decorated(text: &str) -> Opens {
+    let inner = text.trim_start_matches(MARKS);
+    if inner.len() == text.len() {
+        return Opens::No;
+    }
+    match starts_with(inner, SEED) {
+        true => Opens::Yes,
+        false => Opens::unclear_if(is_beginning(inner, SEED)),
+    }
+}
+
+/// Decides whether `call:` and an object begin here.
+fn bare_gemma(text: &str) -> Opens {
+    const CALL: &str = "call:";
+    if !starts_with(text, CALL) {
+        return Opens::unclear_if(is_beginning(text, CALL));
+    }
+    let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.' | ':' | '/');
+    let behind = text[CALL.len()..].trim_start_matches(is_part);
+    match behind.starts_with('{') {
+        true => Opens::Yes,
+        false => Opens::unclear_if(behind.is_empty()),
+    }
+}
+
+/// Decides whether the line may be the name of a tool, or a Python call: in a list, or as the whole answer.
+fn named(text: &str, alone: bool, tools: &Tools) -> Opens {
+    let listed = text.strip_prefix('[').map(str::trim_start);
+    let line = listed.unwrap_or_else(|| text.trim_start_matches(is_blank));
+    if line.is_empty() {
+        return Opens::Unclear;
+    }
+    let python = listed.is_some() || alone;
+    let may_be_name = |known: &str| {
+        let same = line.len().min(known.len());
+        let behind = known
+            .get(..same)
+            .filter(|known| starts_with(line, known))
+            .map(|_| &line[same..]);
+        behind.is_some_and(|behind| could_follow(behind, python, listed.is_none()))
+    };
+    match tools.names().any(may_be_name) {
+        false => Opens::No,
+        true if line.contains(['(', '{']) => Opens::Yes,
+        true => Opens::Unclear,
+    }
+}
+
+fn is_blank(char: char) -> bool {
+    char.is_whitespace() && char != '\n'
+}
+
+/// Returns `true` if more text could complete `text` to `opener`.
+fn is_beginning(text: &str, opener: &str) -> bool {
+    text.len() < opener.len() && starts_with(opener, text)
+}
+
+/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, or a line end and an
+/// object.
+fn could_follow(text: &str, python: bool, object: bool) -> bool {
+    match text.trim_start() {
+        "" => true,
+        rest if rest.starts_with('{') => object && text.contains('\n'),
+        rest => python && (text.starts_with('(') || rest.starts_with('<')),
+    }
+}

@@ -28,3 +28,4 @@ pub use rockbot_core::{files, search};
 pub use rockbot_host::conversation::*;
 #[doc(inline)]
 pub use rockbot_host::journal::*;
+pub use rockbot_host::media::FileMediaStore;

@@ -18,6 +18,7 @@ Options:
     --config FILE    read settings from this file, .json or .toml, before those in the environment
     --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: the setting
                      AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
+    --image FILE     show this image, or another file, with the first question; can be given several times
     --yes            approve every tool call without asking
     --trace          after each answer, print the turn from its journal: what happened, and why each message stood
                      in what the model was shown
@@ -45,6 +46,7 @@ pub(crate) struct Arguments {
     pub(crate) session: String,
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
+    pub(crate) images: Vec<PathBuf>,
     pub(crate) yes: bool,
     pub(crate) trace: Trace,
     pub(crate) help: bool,
@@ -67,6 +69,7 @@ impl Arguments {
             session: "main".to_owned(),
             config: None,
             data: None,
+            images: Vec::new(),
             yes: false,
             trace: Trace::Nothing,
             help: false,
@@ -83,6 +86,7 @@ impl Arguments {
                 "--session" => arguments.session = value()?,
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = Some(value()?.into()),
+                "--image" => arguments.images.push(value()?.into()),
                 "--yes" => arguments.yes = true,
                 "--trace" => arguments.trace = Trace::EachTurn,
                 "--help" | "-h" => arguments.help = true,

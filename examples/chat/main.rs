@@ -9,7 +9,7 @@ mod terminal;
 mod tools;
 mod trace;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,8 +64,10 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         return Ok(true);
     }
     let terminal = Terminal::new(arguments.question.is_some());
+    let images = read_images(&arguments.images)?;
     let mut chat = Chat {
         host,
+        images,
         terminal,
         session: arguments.session.as_str().into(),
         arguments,
@@ -112,8 +114,22 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     Ok(host)
 }
 
+/// Reads the files that the first question shows.
+fn read_images(paths: &[PathBuf]) -> Result<Vec<MediaPart>, BoxError> {
+    let read = |path: &PathBuf| match std::fs::read(path) {
+        Ok(bytes) => Ok(MediaPart::of_file(
+            path.file_name().unwrap_or_default().to_string_lossy(),
+            bytes,
+        )),
+        Err(error) => Err(format!("`{}` cannot be read: {error}", path.display()).into()),
+    };
+    paths.iter().map(read).collect()
+}
+
 struct Chat {
     host: AgentHost,
+    /// Files that the next question shows.
+    images: Vec<MediaPart>,
     terminal: Terminal,
     session: SessionId,
     arguments: Arguments,
@@ -189,7 +205,9 @@ impl Chat {
 
     /// Asks the agent, shows its progress, and returns whether it answered. Ctrl-C cancels the answer.
     async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
-        let mut turn = self.host.agent().stream(&self.session, question);
+        let images = std::mem::take(&mut self.images);
+        let content = images.into_iter().fold(Content::from(question), Content::with_media);
+        let mut turn = self.host.agent().stream(&self.session, content);
         loop {
             let progress = tokio::select! {
                 progress = turn.next() => progress,

@@ -51,7 +51,7 @@
 //! | models | `chat` (guards model calls), [`text_calling`] (tool calls in plain text), [`behavior`] (exceptions for particular models), [`routing`] (tiers), [`profile`] (the system prompt) |
 //! | tools | [`tool`] (guards tool calls, serves them to others), [`large_result`] (offloads long results) |
 //! | messages | [`bus`] (the in-process bus), `pipeline` (deduplication, routes, reply topics), `handlers` (of users, and of tool calls), [`answer`] (sanitizes replies) |
-//! | persistence | [`journal`] (turns), [`conversation`] (conversations) |
+//! | persistence | [`journal`] (turns), [`conversation`] (conversations), [`media`] (images and files) |
 //! | cross-cutting | `layer`, `layer_fn` (tower layers of a user, also from async functions), [`telemetry`] (spans and metrics), `isolate` (panics) |
 //!
 //! The contracts that these modules implement or call are traits of `rockbot-core`.
@@ -74,6 +74,7 @@ pub mod large_result;
 mod layer;
 mod layer_fn;
 mod live;
+pub mod media;
 mod pipeline;
 pub mod profile;
 pub mod routing;

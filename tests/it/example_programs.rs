@@ -168,6 +168,31 @@ async fn the_chat_says_what_an_answer_took() {
 }
 
 #[tokio::test]
+async fn the_chat_shows_files_to_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cat.png"), "a picture").unwrap();
+    let output = run(
+        "chat",
+        &["--trace", "--image", "cat.png", "Who is this?"],
+        folder.path(),
+    )
+    .await;
+    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(answer.contains("I cannot see images and files."), "{answer}");
+    assert!(
+        told.contains(r#"Who is this? [image "cat.png", image/png, 9 bytes]"#),
+        "{told}"
+    );
+    let output = run("chat", &["--image", "dog.png", "Who?"], folder.path()).await;
+    assert!(!output.status.success());
+    assert!(
+        text(&output.stderr).contains("`dog.png` cannot be read"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[tokio::test]
 async fn the_trace_says_why_each_message_was_shown_to_the_model() {
     let told = told_by_the_chat(&["--trace", "What is 6 * 7?"]).await;
     let lines: Vec<_> = told.lines().map(str::trim).collect();

@@ -21,6 +21,7 @@ mod feedback;
 mod golden;
 mod guides;
 mod host;
+mod images;
 mod injection;
 mod journal;
 mod journal_reading;

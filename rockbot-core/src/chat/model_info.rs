@@ -24,6 +24,8 @@ pub struct ModelInfo {
     pub provider: Option<Arc<str>>,
     /// `true` while calls are in flight, as far as the client counts them. `false` for a client that does not count.
     pub is_busy: bool,
+    /// `false` if the client sends the model no images and files, but their descriptions. `None` if nothing is known.
+    pub takes_images: Option<bool>,
 }
 
 impl ModelInfo {
@@ -44,6 +46,13 @@ impl ModelInfo {
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<Arc<str>>) -> Self {
         self.provider = Some(provider.into());
+        self
+    }
+
+    /// Sets whether the model takes images and files.
+    #[must_use]
+    pub fn with_images(mut self, takes_images: Option<bool>) -> Self {
+        self.takes_images = takes_images;
         self
     }
 

@@ -59,6 +59,9 @@ pub struct ModelSettings {
     /// `false` to get at most one tool call with each answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// `false` for a model that takes no images and files: it reads their descriptions. Unset, they are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
     /// Members that are added to the body of the request. None may be one that the request has already.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_body: BTreeMap<String, Value>,
@@ -80,6 +83,7 @@ impl ModelSettings {
             reasoning_effort: None,
             tool_choice: None,
             parallel_tool_calls: None,
+            images: None,
             extra_body: BTreeMap::new(),
             extra_headers: BTreeMap::new(),
         }
@@ -141,6 +145,13 @@ impl ModelSettings {
         self
     }
 
+    /// Sets whether the model takes images and files.
+    #[must_use]
+    pub fn with_images(mut self, takes_images: bool) -> Self {
+        self.images = Some(takes_images);
+        self
+    }
+
     /// Adds a member to the body of the request, such as `verbosity` or a server's `chat_template_kwargs`.
     #[must_use]
     pub fn with_extra_body(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -176,6 +187,7 @@ impl ModelSettings {
                 .cloned(),
             tool_choice: self.tool_choice.as_ref().or(base.tool_choice.as_ref()).cloned(),
             parallel_tool_calls: self.parallel_tool_calls.or(base.parallel_tool_calls),
+            images: self.images.or(base.images),
             extra_body: merged(&self.extra_body, &base.extra_body),
             extra_headers: merged(&self.extra_headers, &base.extra_headers),
         }
@@ -257,6 +269,7 @@ impl fmt::Debug for ModelSettings {
             .field("reasoning_effort", &self.reasoning_effort)
             .field("tool_choice", &self.tool_choice)
             .field("parallel_tool_calls", &self.parallel_tool_calls)
+            .field("images", &self.images)
             .field("extra_body", &self.extra_body)
             .field("extra_headers", &self.extra_headers.keys())
             .finish()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatMessage, MicroUsd, Reasoning, ToolCall, Usage};
+use super::{ChatMessage, Content, ContentPart, MicroUsd, Reasoning, ToolCall, Usage};
 
 /// The reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct ChatResponse {
     /// The text; empty when there are only tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// Images and files that the model made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<ContentPart>,
     /// The tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
@@ -86,12 +89,19 @@ impl ChatResponse {
         }
     }
 
+    /// Returns the text with the images and files behind it.
+    pub fn content(&self) -> Content {
+        let mut content = Content::from(&self.text);
+        content.extend(self.media.iter().cloned());
+        content
+    }
+
     /// Converts the answer into a message of the conversation.
     pub fn to_message(&self) -> ChatMessage {
         ChatMessage {
             tool_calls: self.tool_calls.clone(),
             reasoning: self.reasoning.clone(),
-            ..ChatMessage::assistant(self.text.clone())
+            ..ChatMessage::assistant(self.content())
         }
     }
 }

@@ -19,6 +19,7 @@ impl Section<'_> {
     /// | `StopSequences` | a list of texts, or one text |
     /// | `ReasoningEffort` | `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or a level of the provider's own |
     /// | `ParallelToolCalls` | `false` for at most one tool call with each answer |
+    /// | `Images` | `false` for a model that takes no images and files: it reads their descriptions |
     /// | `ExtraBody` | a section of members that are added to the body of requests, or a text with a JSON object |
     /// | `ExtraHeaders` | a section of headers that are added to requests |
     ///
@@ -51,6 +52,7 @@ impl Section<'_> {
             .unwrap_or_default();
         settings.reasoning_effort = self.get::<String>("ReasoningEffort")?.map(ReasoningEffort::from);
         settings.parallel_tool_calls = self.get("ParallelToolCalls")?;
+        settings.images = self.get("Images")?;
         settings.extra_body = self.extra_body()?;
         self.read_extra_headers(&mut settings)?;
         Ok(settings)

@@ -5,6 +5,9 @@ use super::{Content, MediaSource};
 /// The maximum size of an image or file: 20 MiB.
 pub const MAX_MEDIA_BYTES: usize = 20 * 1024 * 1024;
 
+/// The maximum length of the URL of an image or a file, in bytes.
+pub const MAX_URL_BYTES: usize = 8 * 1024;
+
 /// The maximum number of parts of a message or a tool result.
 pub const MAX_PARTS: usize = 32;
 
@@ -17,6 +20,14 @@ pub enum ContentError {
     TooLarge {
         /// Its size in bytes.
         size: usize,
+    },
+    /// A URL is longer than [`MAX_URL_BYTES`], such as one that holds the bytes.
+    #[error(
+        "a URL of {length} bytes is too long: send at most {MAX_URL_BYTES} bytes, or the bytes of the image or file as `data`"
+    )]
+    UrlTooLong {
+        /// Its length in bytes.
+        length: usize,
     },
     /// There are more than [`MAX_PARTS`] parts.
     #[error("{count} parts are too many: send at most {MAX_PARTS} in a message")]
@@ -46,10 +57,14 @@ impl Content {
             return Err(ContentError::TooManyParts { count });
         }
         for media in self.media() {
-            if let MediaSource::Bytes(bytes) = &media.source
-                && bytes.len() > MAX_MEDIA_BYTES
-            {
-                return Err(ContentError::TooLarge { size: bytes.len() });
+            match &media.source {
+                MediaSource::Bytes(bytes) if bytes.len() > MAX_MEDIA_BYTES => {
+                    return Err(ContentError::TooLarge { size: bytes.len() });
+                }
+                MediaSource::Url(url) if url.len() > MAX_URL_BYTES => {
+                    return Err(ContentError::UrlTooLong { length: url.len() });
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -67,6 +82,9 @@ mod tests {
         assert_eq!(image(MAX_MEDIA_BYTES).check_bounds(), Ok(()));
         let size = MAX_MEDIA_BYTES + 1;
         assert_eq!(image(size).check_bounds(), Err(ContentError::TooLarge { size }));
+        let url = Content::from("").with_image(MediaPart::url("image/*", "x".repeat(MAX_URL_BYTES + 1)));
+        let length = MAX_URL_BYTES + 1;
+        assert_eq!(url.check_bounds(), Err(ContentError::UrlTooLong { length }));
         let texts = |count| Content::from(vec![ContentPart::text("a"); count]);
         assert_eq!(texts(MAX_PARTS).check_bounds(), Ok(()));
         let count = MAX_PARTS + 1;

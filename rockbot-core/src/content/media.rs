@@ -69,6 +69,22 @@ impl MediaPart {
         Self::new(media_type, MediaSource::Bytes(bytes.into()))
     }
 
+    /// Creates a part with the bytes of a file. Its media type follows from the ending of `name`.
+    ///
+    /// ```
+    /// # use rockbot_core::content::MediaPart;
+    /// assert_eq!(MediaPart::of_file("Report.PDF", "%PDF-1.7").media_type, "application/pdf");
+    /// ```
+    pub fn of_file(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
+        let name = name.into();
+        Self::bytes(media_type_of(&name), bytes).with_name(name)
+    }
+
+    /// Returns `true` if the media type is one of images.
+    pub fn is_image(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
+
     /// Creates a part that the model's provider reads from `url`. For an image of unknown type, `media_type` is
     /// `image/*`.
     pub fn url(media_type: impl Into<String>, url: impl Into<String>) -> Self {
@@ -119,6 +135,24 @@ impl StoredMedia {
     /// Computes the reference to `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self::new(Digest::of([bytes]), bytes.len() as u64)
+    }
+}
+
+/// Returns the media type of a file by the ending of its name.
+fn media_type_of(name: &str) -> &'static str {
+    let ending = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    match ending.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "json" => "application/json",
+        "csv" => "text/csv",
+        "html" | "htm" => "text/html",
+        "md" => "text/markdown",
+        "txt" | "log" => "text/plain",
+        _ => "application/octet-stream",
     }
 }
 

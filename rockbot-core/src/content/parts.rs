@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::slice;
 
-use super::{ContentPart, MediaPart, Provenance, TextPart};
+use super::{ContentPart, MediaPart, MediaSource, Provenance, TextPart};
 use crate::Digest;
 use crate::context::Trust;
 
@@ -61,6 +61,15 @@ impl Content {
     pub fn with_image(mut self, image: MediaPart) -> Self {
         self.push(ContentPart::image(image));
         self
+    }
+
+    /// Appends an image, or a file if the media type is another one.
+    #[must_use]
+    pub fn with_media(self, media: MediaPart) -> Self {
+        match media.is_image() {
+            true => self.with_image(media),
+            false => self.with_file(media),
+        }
     }
 
     /// Appends a file.
@@ -196,6 +205,11 @@ impl Content {
         self.parts().iter().all(is_blank)
     }
 
+    /// Returns `true` if an image or a file is a reference to stored bytes.
+    pub fn has_stored_media(&self) -> bool {
+        self.media().any(|media| matches!(media.source, MediaSource::Stored(_)))
+    }
+
     /// Returns `true` if there is an image or a file.
     pub fn has_media(&self) -> bool {
         self.media().next().is_some()
@@ -217,7 +231,7 @@ impl Content {
             Some(media) => {
                 let name = media.name.as_deref().unwrap_or_default();
                 let source = match &media.source {
-                    super::MediaSource::Url(url) => url.clone(),
+                    MediaSource::Url(url) => url.clone(),
                     source => source.digest().map(|digest| digest.to_string()).unwrap_or_default(),
                 };
                 Digest::of([part.kind(), &media.media_type, name, &source]).to_string()
@@ -360,7 +374,7 @@ mod tests {
         assert_ne!(image(1).digest(), image(2).digest());
         let mut stored = image(1);
         for media in stored.media_mut() {
-            media.source = super::super::MediaSource::Stored(super::super::StoredMedia::of(&[1; 3]));
+            media.source = MediaSource::Stored(crate::content::StoredMedia::of(&[1; 3]));
         }
         assert_eq!(stored.digest(), image(1).digest());
     }

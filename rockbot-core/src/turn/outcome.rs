@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApprovalRequest, BudgetLimit};
 use crate::chat::{ChatErrorKind, ModelTier, Spent, Usage};
+use crate::content::{Content, ContentPart};
 use crate::{CallId, ToolName, TurnId};
 
 /// The outcome of a turn, and the one final reply to its message.
@@ -20,6 +21,9 @@ pub struct TurnOutcome {
     pub status: TurnStatus,
     /// Reply to the user; never empty, whatever the status.
     pub text: String,
+    /// Images and files of the answer, as references to the host's media store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<ContentPart>,
     /// Usage of all model calls of the turn together, as far as the provider reports it.
     pub usage: Usage,
     /// Number of model calls, those of agents that it called as tools included.
@@ -116,11 +120,19 @@ impl TurnOutcome {
             turn,
             status,
             text: text.into(),
+            media: Vec::new(),
             usage: Usage::default(),
             model_calls: 0,
             tiers: BTreeMap::new(),
             calls: Vec::new(),
         }
+    }
+
+    /// Returns the reply with its images and files.
+    pub fn content(&self) -> Content {
+        let mut content = Content::from(&self.text);
+        content.extend(self.media.iter().cloned());
+        content
     }
 
     /// Returns the tokens and cost of all answers of the turn together.

@@ -1,6 +1,7 @@
 //! The step that asks the model.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
@@ -40,7 +41,15 @@ impl Drive<'_> {
             self.live.progress().send(|| TurnProgress::Retract);
         }
         let stream = self.answer_stream(purpose);
-        let call = self.chat_call(purpose, stream.as_ref().map(AnswerStream::sink));
+        let mut call = self.chat_call(purpose, stream.as_ref().map(AnswerStream::sink));
+        if call
+            .request
+            .messages
+            .iter()
+            .any(|message| message.content.has_stored_media())
+        {
+            Box::pin(self.resolve_media(&mut call)).await;
+        }
         let (live, driver) = (self.live, self.driver);
         let (deadline, on_deadline) = self.deadline_of(purpose);
         let stop = async {
@@ -60,7 +69,12 @@ impl Drive<'_> {
             run_until_stopped(asking, stop).await
         };
         let event = match answer {
-            Ok(answer) => {
+            Ok(mut answer) => {
+                if let Ok(answer) = &mut answer
+                    && !answer.media.is_empty()
+                {
+                    Box::pin(driver.media.keep_answer(self.cx.principal(), answer)).await;
+                }
                 stream.iter().for_each(AnswerStream::finish);
                 self.answered(answer, self.turn.tier_of(purpose.is_out_of_band()))
             }
@@ -138,6 +152,15 @@ impl Drive<'_> {
             settings: self.turn.model_settings(),
         };
         ChatCall::new(request, self.cx.clone()).with_deltas(deltas)
+    }
+
+    /// Gives the request the bytes of the images and files that its messages refer to.
+    async fn resolve_media(&mut self, call: &mut ChatCall) {
+        let request = Arc::make_mut(&mut call.request);
+        let media = &self.driver.media;
+        media
+            .resolve(self.cx.principal(), &mut request.messages, &mut self.resolved)
+            .await;
     }
 
     fn answered(&self, answer: Result<ChatResponse, ChatError>, tier: ModelTier) -> TurnEvent {

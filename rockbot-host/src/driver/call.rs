@@ -47,7 +47,11 @@ impl Drive<'_> {
         let running = calls.iter().zip(&contexts).map(|(call, cx)| {
             let request = call.request(&session);
             async move {
-                let response = driver.tools.call_with_facts(request, call.facts, cx).await;
+                let mut response = driver.tools.call_with_facts(request, call.facts, cx).await;
+                if response.content.has_media() {
+                    let keeping = driver.media.keep_or_describe(cx.principal(), &mut response.content);
+                    Box::pin(keeping).await;
+                }
                 driver.large.shorten(response, call.facts, cx, threshold).await
             }
         });

@@ -41,6 +41,7 @@ pub(crate) use output_filter::OutputFilter;
 
 use crate::chat::GuardedChat;
 use crate::live::LiveTurn;
+use crate::media::{MediaLibrary, ResolvedMessages};
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
 use crate::turn::{Delegation, Turn, TurnEvent, TurnStep, record};
@@ -51,6 +52,7 @@ pub(crate) struct TurnDriver {
     pub(crate) chat: Arc<GuardedChat>,
     pub(crate) tools: Arc<ToolDispatcher>,
     pub(crate) large: LargeResults,
+    pub(crate) media: Arc<MediaLibrary>,
     pub(crate) windows: Arc<ContextWindows>,
     pub(crate) sources: Arc<ContextSources>,
     pub(crate) router: Option<Arc<TierRouter>>,
@@ -116,6 +118,8 @@ struct Drive<'a> {
     /// The tools as the model sees them. Within a drive they are only added to, which keeps prompts cached.
     view: ToolView,
     deadline: Instant,
+    /// The messages with the bytes of their media.
+    resolved: ResolvedMessages,
     steps: VecDeque<TurnStep>,
     /// The accounts of the calls that run turns of other agents.
     delegations: Vec<(CallId, Delegation)>,
@@ -138,6 +142,7 @@ impl<'a> Drive<'a> {
             lasting,
             view,
             deadline,
+            resolved: ResolvedMessages::default(),
             steps: VecDeque::new(),
             delegations: Vec::new(),
             unwritten: Vec::new(),

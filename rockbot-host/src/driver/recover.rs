@@ -23,7 +23,9 @@ impl TurnDriver {
         let cx = context(turn, live);
         for _ in 0..MAX_POLLS {
             match self.tools.recover(&request, &cx).await {
-                Recovery::Finished(response) => {
+                Recovery::Finished(mut response) => {
+                    let keeping = self.media.keep_or_describe(cx.principal(), &mut response.content);
+                    keeping.await;
                     let threshold = turn.policy().result_threshold;
                     return self.large.shorten(response, call.facts, &cx, threshold).await;
                 }

@@ -56,11 +56,15 @@ impl TurnEngine {
 
     async fn accept(
         self: Arc<Self>,
-        request: TurnRequest,
+        mut request: TurnRequest,
         progress: ProgressSink,
         validators: Vec<Arc<dyn OutputValidator>>,
         reply_slot: Option<Arc<ReplySlot>>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
+        if request.content.has_media() {
+            // Boxed: few messages have images, and each acceptance would have room for this otherwise.
+            Box::pin(self.media.keep(&request.principal, &mut request.content)).await?;
+        }
         let decision = self.router.as_ref().and_then(|router| router.select(&request));
         let mut policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
         policy.hooks.has_validators |= !validators.is_empty();

@@ -135,7 +135,7 @@ impl TurnEngine {
             turn: outcome.turn.clone(),
         };
         let messages = turn.said_by_user().map(|content| entry(Role::User, content.clone()));
-        let reply = entry(reply_role, Content::from(&outcome.text));
+        let reply = entry(reply_role, outcome.content());
         let entries: Vec<_> = messages.chain([reply]).collect();
         let logged = self.log.as_ref().map(|_| entries.clone());
         let remembering = async {

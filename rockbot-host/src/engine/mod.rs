@@ -57,6 +57,7 @@ use crate::behavior::ModelBehaviors;
 use crate::chat::{BackgroundHost, GuardedChat};
 use crate::driver::{ContextSources, ContextWindows, Hooks, LargeResults, OutputFilter, TurnDriver};
 use crate::live::{LiveTurn, LiveTurns, Sessions, TurnState};
+use crate::media::MediaLibrary;
 use crate::profile::SystemPrompt;
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
@@ -89,6 +90,7 @@ pub(crate) struct TurnEngine {
     briefing: ResolvedBriefing,
     behaviors: Arc<ModelBehaviors>,
     prefix: PrefixWatch,
+    pub(crate) media: Arc<MediaLibrary>,
     log: Option<Arc<dyn ConversationLog>>,
     observers: Vec<Arc<dyn TurnObserver>>,
     replies: Option<Arc<dyn ReplySender>>,
@@ -136,6 +138,7 @@ pub(crate) struct EngineDeps {
     /// The hooks of the host's program.
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) memory: Arc<dyn ConversationMemory>,
+    pub(crate) media: Arc<MediaLibrary>,
     /// The log that receives each message and answer besides the conversation memory.
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
     /// The observers of turns that have ended.
@@ -159,6 +162,7 @@ impl EngineDeps {
             chat: self.chat.clone(),
             tools: self.tools.clone(),
             large: take(&mut self.large),
+            media: self.media.clone(),
             windows: windows.clone(),
             sources: self.sources.clone(),
             router: self.router.clone(),
@@ -192,6 +196,7 @@ impl TurnEngine {
             output,
             driver,
             memory: deps.memory,
+            media: deps.media,
             log: deps.log,
             observers: deps.observers,
             prompt: deps.prompt,

@@ -65,7 +65,7 @@ impl BusReplySender {
         // Programs need the status of a reply that is no answer; an answer needs none.
         let status = (!outcome.is_answer()).then_some(&outcome.status);
         let reply = AgentReply {
-            content: outcome.text.as_str().into(),
+            content: outcome.content(),
             session_id: request.session.clone(),
             agent_name: self.identity.name().to_string(),
             is_final: true,

@@ -7,6 +7,8 @@ use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
+use crate::media::MEDIA_RETENTION;
+
 /// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +39,8 @@ pub struct AgentHostSettings {
     /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the
     /// prices of its models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
     pub max_turn_cost: Option<MicroUsd>,
+    /// `MediaRetention`: time for which the images and files of messages are kept. Default 30 days.
+    pub media_retention: Duration,
 }
 
 impl Default for AgentHostSettings {
@@ -52,6 +56,7 @@ impl Default for AgentHostSettings {
             max_turn_time: Budget::default().max_wall_clock,
             max_turn_tokens: None,
             max_turn_cost: None,
+            media_retention: MEDIA_RETENTION,
         }
     }
 }
@@ -75,6 +80,7 @@ impl AgentHostSettings {
             max_turn_time: section.interval("MaxTurnTime", default.max_turn_time)?,
             max_turn_tokens: section.get("MaxTurnTokens")?,
             max_turn_cost: cost(&section, "MaxTurnCost")?,
+            media_retention: section.interval("MediaRetention", default.media_retention)?,
         })
     }
 

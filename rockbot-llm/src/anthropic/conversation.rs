@@ -12,8 +12,9 @@ use rockbot_core::CallId;
 use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use serde_json::value::RawValue;
 
+use super::media::forms;
 use super::thinking::sendable_blocks;
-use crate::http::OPENING;
+use crate::http::{OPENING, PartForm};
 
 /// The messages of a request, arranged. Everything is borrowed.
 pub(super) struct Conversation<'a> {
@@ -23,6 +24,8 @@ pub(super) struct Conversation<'a> {
     pub(super) messages: Vec<WireMessage<'a>>,
     /// Calls of the last message of the model that have no result yet.
     open_calls: Vec<&'a CallId>,
+    /// `true` if the model takes images and files.
+    pub(super) takes_media: bool,
 }
 
 /// A message of the user or of the model.
@@ -46,6 +49,8 @@ pub(super) struct Block<'a> {
 pub(super) enum BlockContent<'a> {
     /// The text of a message.
     Text(&'a ChatMessage),
+    /// A part of a message with images or files.
+    Part(PartForm<'a>),
     /// A result whose call is not in the conversation any more, as text.
     Orphan(&'a ChatMessage),
     /// A word of this client, where the API wants one of the user.
@@ -59,12 +64,13 @@ pub(super) enum BlockContent<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Arranges `messages`. With `is_cached`, the last block, and the last one before the present turn, are marked.
-    pub(super) fn new(messages: &'a [Arc<ChatMessage>], is_cached: bool) -> Self {
+    /// Arranges `messages` for a model that takes images and files if `takes_media`. With `is_cached`, the last block, and the last one before the present turn, are marked.
+    pub(super) fn new(messages: &'a [Arc<ChatMessage>], is_cached: bool, takes_media: bool) -> Self {
         let mut conversation = Self {
             system: Vec::new(),
             messages: Vec::with_capacity(messages.len() + 1),
             open_calls: Vec::new(),
+            takes_media,
         };
         for message in messages {
             conversation.push(message);
@@ -101,10 +107,20 @@ impl<'a> Conversation<'a> {
         match message.role {
             Role::System if has_text => self.system.push(message),
             Role::System => {}
+            Role::User if message.content.has_media() => self.push_parts(message, is_history),
             Role::User if has_text => self.turn(true).push(BlockContent::Text(message), is_history),
             Role::User => {}
             Role::Assistant => self.push_answer(message, has_text, is_history),
             Role::Tool => self.push_result(message, has_text, is_history),
+        }
+    }
+
+    /// Appends a user's message with images or files, a block for each part.
+    fn push_parts(&mut self, message: &'a ChatMessage, is_history: bool) {
+        let takes_media = self.takes_media;
+        let turn = self.turn(true);
+        for form in forms(message, takes_media) {
+            turn.push(BlockContent::Part(form), is_history);
         }
     }
 

@@ -9,6 +9,7 @@
 mod chat;
 mod conversation;
 mod dialect;
+mod media;
 mod request;
 mod response;
 #[cfg(test)]

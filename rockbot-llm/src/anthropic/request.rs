@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::conversation::{Block, BlockContent, Conversation, WireMessage};
+use super::media::{forms, push_part};
 use super::shape::ShapeTool;
 use super::tools::{CACHE_MARK, has_calls, push_tools};
-use crate::http::{NO_RESULT, ORPHAN, invalid_body, push_extra, push_text, sendable_name, sendable_object};
+use crate::http::{NO_RESULT, ORPHAN, invalid_body, media_size, push_extra, push_text, sendable_name, sendable_object};
 
 /// The options of a client that shape its requests.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub(super) fn body(
     options: &RequestOptions,
     is_streamed: bool,
 ) -> Result<Vec<u8>, ChatError> {
-    let conversation = Conversation::new(&request.messages, options.is_cached);
+    let conversation = Conversation::new(&request.messages, options.is_cached, settings.images.unwrap_or(true));
     let choice = tool_choice(request, settings, shape);
     let mut members = members(settings, choice, options, conversation.may_think());
     (members.model, members.stream) = (model, is_streamed.then_some(true));
@@ -50,7 +51,7 @@ pub(super) fn body(
         if index > 0 {
             body.push(b',');
         }
-        push_message(&mut body, message);
+        push_message(&mut body, message, conversation.takes_media);
     }
     body.push(b']');
     push_tools(&mut body, request, shape, options.is_cached).map_err(invalid_body)?;
@@ -59,8 +60,11 @@ pub(super) fn body(
 }
 
 fn expected_size(request: &ChatRequest) -> usize {
-    let texts = request.messages.iter().map(|message| message.content.text_len());
-    let text: usize = texts.map(|length| length + length / 16).sum();
+    let sizes = request.messages.iter().map(|message| {
+        let text = message.content.text_len();
+        text + text / 16 + media_size(message)
+    });
+    let text: usize = sizes.sum();
     512 + text + 160 * request.messages.len() + request.tools.json().len()
 }
 
@@ -178,7 +182,7 @@ fn push_system(body: &mut Vec<u8>, messages: &[&ChatMessage], is_cached: bool) {
     body.extend_from_slice(b"}]");
 }
 
-fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>) {
+fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>, takes_media: bool) {
     let head: &[u8] = match message.is_user {
         true => b"{\"role\":\"user\",\"content\":[",
         false => b"{\"role\":\"assistant\",\"content\":[",
@@ -188,21 +192,22 @@ fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>) {
         if index > 0 {
             body.push(b',');
         }
-        push_block(body, block);
+        push_block(body, block, takes_media);
     }
     body.extend_from_slice(b"]}");
 }
 
-fn push_block(body: &mut Vec<u8>, block: &Block<'_>) {
+fn push_block(body: &mut Vec<u8>, block: &Block<'_>, takes_media: bool) {
     match &block.content {
         BlockContent::Thinking(raw) => return body.extend_from_slice(raw.get().as_bytes()),
-        BlockContent::Text(message) => push_text_block(body, texts(message)),
+        BlockContent::Text(message) => push_words(body, &[], message),
+        BlockContent::Part(form) => push_part(body, form),
         BlockContent::Orphan(message) => {
-            push_text_block(body, [ORPHAN].into_iter().chain(texts(message)));
+            push_words(body, &[ORPHAN], message);
         }
         BlockContent::Note(text) => push_text_block(body, [*text]),
         BlockContent::Call(call) => push_call(body, call),
-        BlockContent::Result(call, message) => push_result(body, call, *message),
+        BlockContent::Result(call, message) => push_result(body, call, *message, takes_media),
     }
     if block.is_marked {
         body.extend_from_slice(CACHE_MARK);
@@ -215,6 +220,15 @@ fn push_text_block<'a>(body: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a s
     push_text(body, parts);
 }
 
+/// Appends the words of a message behind `intro`: an answer cannot have images, so those of another model are described.
+fn push_words(body: &mut Vec<u8>, intro: &[&str], message: &ChatMessage) {
+    let described = message.content.has_media().then(|| message.content.words());
+    match described {
+        Some(words) => push_text_block(body, intro.iter().copied().chain([&*words])),
+        None => push_text_block(body, intro.iter().copied().chain(texts(message))),
+    }
+}
+
 fn push_call(body: &mut Vec<u8>, call: &ToolCall) {
     body.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
     push_text(body, [&*sendable_id(&call.id)]);
@@ -224,14 +238,24 @@ fn push_call(body: &mut Vec<u8>, call: &ToolCall) {
     body.extend_from_slice(sendable_object(&call.arguments).as_bytes());
 }
 
-fn push_result(body: &mut Vec<u8>, call: &CallId, message: Option<&ChatMessage>) {
+fn push_result(body: &mut Vec<u8>, call: &CallId, message: Option<&ChatMessage>, takes_media: bool) {
     body.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
     push_text(body, [&*sendable_id(call)]);
     let Some(message) = message else {
         body.extend_from_slice(b",\"is_error\":true,\"content\":");
         return push_text(body, [NO_RESULT]);
     };
-    if texts(message).any(|text| !text.is_empty()) {
+    if message.content.has_media() {
+        body.extend_from_slice(b",\"content\":[");
+        for (index, form) in forms(message, takes_media).enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            push_part(body, &form);
+            body.push(b'}');
+        }
+        body.push(b']');
+    } else if texts(message).any(|text| !text.is_empty()) {
         body.extend_from_slice(b",\"content\":");
         push_text(body, texts(message));
     }

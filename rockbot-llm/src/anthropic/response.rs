@@ -258,6 +258,7 @@ impl AnswerReader for Assembler<'_> {
             return Err(Fault::Filtered);
         }
         Ok(ChatResponse {
+            media: Vec::new(),
             finish: match (finish, tool_calls.is_empty()) {
                 (FinishReason::ToolCalls, true) if is_shaped => FinishReason::Stop,
                 (FinishReason::ToolCalls, true) => FinishReason::Other,

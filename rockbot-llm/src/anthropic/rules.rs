@@ -144,6 +144,26 @@ fn text(block: &Value) -> Checked {
     ensure(!is_blank, "text content blocks must be non-empty")
 }
 
+/// Checks a block that a user's message or a result may have: a text, an image or a document.
+fn block_of_user(block: &Value) -> Checked {
+    let source = &block["source"];
+    match (block["type"].as_str(), source["type"].as_str()) {
+        (Some("image" | "document"), Some("base64")) => {
+            known("source", source, &["type", "media_type", "data"])?;
+            let types = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
+            let is_known = source["media_type"].as_str().is_some_and(|kind| types.contains(&kind));
+            ensure(is_known, "source.media_type: unknown")?;
+            ensure(
+                source["data"].as_str().is_some_and(|data| !data.is_empty()),
+                "source.data: empty",
+            )
+        }
+        (Some("image" | "document"), Some("url")) => known("source", source, &["type", "url"]),
+        (Some("image" | "document"), _) => Err("source.type: unknown".into()),
+        _ => text(block),
+    }
+}
+
 fn messages(body: &Value) -> Checked {
     let messages = body["messages"].as_array().ok_or("messages: Field required")?;
     ensure(!messages.is_empty(), "messages: at least one message is required")?;
@@ -188,7 +208,7 @@ fn results(blocks: &[Value], mut open: Vec<String>) -> Checked {
     for block in blocks {
         if block["type"] != "tool_result" {
             only_results = false;
-            text(block)?;
+            block_of_user(block)?;
             continue;
         }
         known(
@@ -197,6 +217,11 @@ fn results(blocks: &[Value], mut open: Vec<String>) -> Checked {
             &["type", "tool_use_id", "content", "is_error", "cache_control"],
         )?;
         ensure(only_results, "tool_result blocks must stand first")?;
+        block["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .try_for_each(block_of_user)?;
         let call = open.iter().position(|id| block["tool_use_id"] == id.as_str());
         open.remove(call.ok_or("unexpected `tool_use_id` found in `tool_result` blocks")?);
     }

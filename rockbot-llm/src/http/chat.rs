@@ -72,7 +72,7 @@ impl<W: ChatWire> HttpChat<W> {
 
     /// Describes the model.
     pub(crate) fn describe(&self) -> ModelInfo {
-        ModelInfo::new(self.connection.report.model.clone()).with_provider(self.provider.clone())
+        self.connection.model_info().with_provider(self.provider.clone())
     }
 
     /// Asks the model within the limits of the connection and of the call.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Request, Response, Url};
-use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings};
+use rockbot_core::chat::{ChatError, ChatRequest, ModelInfo, ModelSettings};
 use rockbot_core::support::run_until_stopped;
 use rockbot_core::{CallContext, Clock, SystemClock};
 use tokio::time::{Instant, sleep_until};
@@ -67,6 +67,12 @@ impl Connection {
         let settings = request.settings_over(self.settings.as_deref());
         settings.check().map_err(invalid_settings)?;
         Ok(settings)
+    }
+
+    /// Returns the description of the model.
+    pub(crate) fn model_info(&self) -> ModelInfo {
+        let takes_images = self.settings.as_ref().and_then(|settings| settings.images);
+        ModelInfo::new(self.report.model.clone()).with_images(takes_images)
     }
 
     /// Returns the URL of `path`, such as `chat/completions`, below the base URL.

@@ -19,6 +19,7 @@
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
+//! * [`media`]: the form in which a model gets an image or a file
 //! * [`json_text`], [`wire_text`]: JSON strings, written straight into a request body, and read with patience
 
 mod answer;
@@ -34,6 +35,7 @@ mod error_body;
 mod fault;
 mod idle_timer;
 mod json_text;
+mod media;
 mod options;
 mod outgoing;
 mod overflow;
@@ -64,6 +66,7 @@ pub(crate) use self::error_body::{is_error, quoted, read_error};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::idle_timer::IdleTimer;
 pub(crate) use self::json_text::push_text;
+pub(crate) use self::media::{PartForm, described, form_of, image_of, media_size, push_base64, push_url};
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::outgoing::{Outgoing, invalid_body, push_extra};
 pub(crate) use self::probe::check_server;

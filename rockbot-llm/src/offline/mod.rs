@@ -76,6 +76,7 @@ fn answer(request: &ChatRequest) -> ChatResponse {
         return ChatResponse::text(report(request, &results));
     }
     let question = request.messages.iter().rev().find(|message| message.role == Role::User);
+    let has_media = question.is_some_and(|message| message.content.has_media());
     let question = question.map(|message| message.text().into_owned()).unwrap_or_default();
     let settings = request.settings_over(None);
     let choice = settings.tool_choice.clone().unwrap_or_default();
@@ -94,7 +95,14 @@ fn answer(request: &ChatRequest) -> ChatResponse {
             "{INTRODUCTION} `{tool}` seems to be meant, but I cannot find its `{argument}` in your message: write it \
              in quotes. {WAY_OUT}"
         )),
-        Choice::Nothing => ChatResponse::text(format!("{INTRODUCTION} {} {WAY_OUT}", abilities(request))),
+        Choice::Nothing => {
+            let unseen = if has_media {
+                " I cannot see images and files."
+            } else {
+                ""
+            };
+            ChatResponse::text(format!("{INTRODUCTION}{unseen} {} {WAY_OUT}", abilities(request)))
+        }
     }
 }
 
@@ -120,7 +128,7 @@ fn report(request: &ChatRequest, results: &[&ChatMessage]) -> String {
         let call = calls.find(|call| Some(&call.id) == result.tool_call_id.as_ref());
         let name = call.map_or("the tool", |call| call.name.as_str());
         // Writing to a string cannot fail.
-        let _ = write!(text, "\n`{name}` says:\n{}", result.text());
+        let _ = write!(text, "\n`{name}` says:\n{}", result.content.words());
     }
     text
 }

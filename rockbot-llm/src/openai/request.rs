@@ -4,11 +4,11 @@ use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings, OutputSchema, Re
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::messages::push_messages;
-use crate::http::{invalid_body, push_extra};
+use super::messages::{MessageForm, push_messages};
+use crate::http::{invalid_body, media_size, push_extra};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
-/// left out. `scope` is for the marks in messages; see [`push_messages`].
+/// left out. `scope` is for the marks in messages; see [`MessageForm`].
 ///
 /// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
 pub(super) fn body(
@@ -45,7 +45,11 @@ pub(super) fn body(
     // The rest goes in front of the closing brace.
     body.pop();
     body.extend_from_slice(b",\"messages\":");
-    push_messages(&mut body, &request.messages, scope);
+    let form = MessageForm {
+        scope,
+        takes_media: settings.images.unwrap_or(true),
+    };
+    push_messages(&mut body, &request.messages, form);
     if has_tools {
         // They are JSON text already.
         body.extend_from_slice(b",\"tools\":");
@@ -56,8 +60,11 @@ pub(super) fn body(
 }
 
 fn expected_size(request: &ChatRequest) -> usize {
-    let texts = request.messages.iter().map(|message| message.content.text_len());
-    let text: usize = texts.map(|length| length + length / 16).sum();
+    let sizes = request.messages.iter().map(|message| {
+        let text = message.content.text_len();
+        text + text / 16 + media_size(message)
+    });
+    let text: usize = sizes.sum();
     256 + text + 160 * request.messages.len()
 }
 

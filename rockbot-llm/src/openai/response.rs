@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use rockbot_core::IdSource;
-use rockbot_core::chat::{ChatDelta, ChatMessage, ChatResponse, FinishReason, MicroUsd, Reasoning, Usage};
+use rockbot_core::chat::{ChatDelta, ChatMessage, ChatResponse, ContentPart, FinishReason, MicroUsd, Reasoning, Usage};
 
 use super::details::DetailAssembler;
 use super::think::{Piece, ThinkSplitter};
 use super::usage::read_usage;
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage};
-use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, WireText, is_error, quoted};
+use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, WireText, image_of, is_error, quoted};
 
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {
@@ -17,6 +17,7 @@ pub(super) struct Assembler<'a> {
     splitter: ThinkSplitter,
     details: DetailAssembler,
     calls: CallAssembler<'a>,
+    media: Vec<ContentPart>,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
     cost: Option<MicroUsd>,
@@ -58,6 +59,7 @@ impl<'a> Assembler<'a> {
             splitter: ThinkSplitter::default(),
             details: DetailAssembler::default(),
             calls: CallAssembler::new(ids, messages),
+            media: Vec::new(),
             finish: None,
             usage: None,
             cost: None,
@@ -105,6 +107,10 @@ impl<'a> Assembler<'a> {
         }
         for text in [&message.content, &message.refusal].into_iter().filter_map(non_empty) {
             self.splitter.push(text, &mut |piece| self.answer.push(piece));
+        }
+        for image in message.images.iter().flatten() {
+            let url = image.image_url.as_ref().and_then(|image| non_empty(&image.url));
+            self.media.extend(url.and_then(image_of));
         }
     }
 }
@@ -163,6 +169,7 @@ impl AnswerReader for Assembler<'_> {
                 (finish, true) => finish,
             },
             text: self.answer.text,
+            media: self.media,
             tool_calls,
             reasoning: reasoning(self.answer.reasoning, self.details),
             usage: self.usage,

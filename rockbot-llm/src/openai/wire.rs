@@ -82,6 +82,21 @@ pub(super) struct WireMessage<'a> {
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(default, borrow)]
     pub(super) tool_calls: Option<Vec<WireCall<'a>>>,
+    /// Images that the model made, as OpenRouter sends them.
+    #[serde(default, borrow)]
+    pub(super) images: Option<Vec<WireImage<'a>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireImage<'a> {
+    #[serde(default, borrow)]
+    pub(super) image_url: Option<WireImageUrl<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireImageUrl<'a> {
+    #[serde(default, borrow)]
+    pub(super) url: Option<WireText<'a>>,
 }
 
 #[derive(Deserialize)]

@@ -13,6 +13,7 @@ use rockbot_core::chat::{ChatMessage, Role, ToolCall};
 use rockbot_core::support::Digest;
 
 use super::kept::{KeptItem, kept_items};
+use super::media::{forms, push_part};
 use crate::http::{NO_RESULT, OPENING, ORPHAN, push_text, sendable_arguments, sendable_name};
 
 /// Maximum length of the id of a call, in bytes.
@@ -22,7 +23,11 @@ const MAX_ID_LEN: usize = 64;
 const BETWEEN: &str = "\n\n";
 
 /// Appends the member `instructions`, of all messages of the host, and the member `input`, of all others.
-pub(super) fn push_conversation(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>]) -> Result<(), serde_json::Error> {
+pub(super) fn push_conversation(
+    body: &mut Vec<u8>,
+    messages: &[Arc<ChatMessage>],
+    takes_media: bool,
+) -> Result<(), serde_json::Error> {
     let mut system = messages
         .iter()
         .filter(|message| message.role == Role::System && has_text(message))
@@ -41,6 +46,7 @@ pub(super) fn push_conversation(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>
         is_empty: true,
         is_in_user: false,
         open_calls: Vec::new(),
+        takes_media,
     };
     for message in messages {
         items.push(message)?;
@@ -57,12 +63,15 @@ struct ItemList<'a> {
     is_in_user: bool,
     /// Calls that have no output yet.
     open_calls: Vec<&'a CallId>,
+    /// `true` if the model takes images and files.
+    takes_media: bool,
 }
 
 impl<'a> ItemList<'a> {
     fn push(&mut self, message: &'a ChatMessage) -> Result<(), serde_json::Error> {
         match message.role {
             Role::System => {}
+            Role::User if message.content.has_media() => self.push_parts(message),
             Role::User if has_text(message) => self.push_user(texts(message)),
             Role::User => {}
             Role::Assistant => return self.push_answer(message),
@@ -71,7 +80,8 @@ impl<'a> ItemList<'a> {
         Ok(())
     }
 
-    fn push_user<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+    /// Begins a part of a message of the user: of the last item if it is one.
+    fn begin_part(&mut self) {
         if self.is_in_user {
             self.body.push(b',');
         } else {
@@ -80,6 +90,18 @@ impl<'a> ItemList<'a> {
                 .extend_from_slice(b"{\"type\":\"message\",\"role\":\"user\",\"content\":[");
             self.is_in_user = true;
         }
+    }
+
+    /// Appends a user's message with images or files.
+    fn push_parts(&mut self, message: &ChatMessage) {
+        for form in forms(message, self.takes_media) {
+            self.begin_part();
+            push_part(self.body, &form);
+        }
+    }
+
+    fn push_user<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+        self.begin_part();
         self.body.extend_from_slice(b"{\"type\":\"input_text\",\"text\":");
         push_text(self.body, texts);
         self.body.push(b'}');
@@ -166,7 +188,10 @@ impl<'a> ItemList<'a> {
         match self.open_calls.iter().position(|open| Some(*open) == call) {
             Some(at) => {
                 let call = self.open_calls.remove(at);
-                self.push_result(call, texts(message));
+                match message.content.has_media() {
+                    true => self.push_media_result(call, message),
+                    false => self.push_result(call, texts(message)),
+                }
             }
             None if has_text(message) => self.push_user([ORPHAN].into_iter().chain(texts(message))),
             None => {}
@@ -181,6 +206,22 @@ impl<'a> ItemList<'a> {
         self.body.extend_from_slice(b",\"output\":");
         push_text(self.body, texts);
         self.body.push(b'}');
+    }
+
+    /// Appends an output with images or files.
+    fn push_media_result(&mut self, call: &CallId, message: &ChatMessage) {
+        self.begin();
+        self.body
+            .extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
+        push_text(self.body, [&*sendable_id(call)]);
+        self.body.extend_from_slice(b",\"output\":[");
+        for (index, form) in forms(message, self.takes_media).enumerate() {
+            if index > 0 {
+                self.body.push(b',');
+            }
+            push_part(self.body, &form);
+        }
+        self.body.extend_from_slice(b"]}");
     }
 
     /// Adds an output for each call that has none.

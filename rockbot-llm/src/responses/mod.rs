@@ -9,6 +9,7 @@ mod chat;
 mod dialect;
 mod input;
 mod kept;
+mod media;
 mod request;
 mod response;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::push_conversation;
-use crate::http::{invalid_body, push_extra, push_text};
+use crate::http::{invalid_body, media_size, push_extra, push_text};
 
 /// The fewest tokens of an answer that the API lets a request limit it to.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -33,15 +33,18 @@ pub(super) fn body(
     push_extra(&mut body, &settings.extra_body)?;
     // The rest goes in front of the closing brace.
     body.pop();
-    push_conversation(&mut body, &request.messages).map_err(invalid_body)?;
+    push_conversation(&mut body, &request.messages, settings.images.unwrap_or(true)).map_err(invalid_body)?;
     push_tools(&mut body, request);
     body.push(b'}');
     Ok(body)
 }
 
 fn expected_size(request: &ChatRequest) -> usize {
-    let texts = request.messages.iter().map(|message| message.content.text_len());
-    let text: usize = texts.map(|length| length + length / 16).sum();
+    let sizes = request.messages.iter().map(|message| {
+        let text = message.content.text_len();
+        text + text / 16 + media_size(message)
+    });
+    let text: usize = sizes.sum();
     512 + text + 160 * request.messages.len() + request.tools.json().len()
 }
 

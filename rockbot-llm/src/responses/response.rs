@@ -289,6 +289,7 @@ impl AnswerReader for Assembler<'_> {
             return Err(Fault::Filtered);
         }
         Ok(ChatResponse {
+            media: Vec::new(),
             finish: if tool_calls.is_empty() {
                 finish
             } else {

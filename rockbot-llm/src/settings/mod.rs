@@ -52,6 +52,7 @@
 //! | `Seed`, `StopSequences` | a whole number; a list of texts |
 //! | `ReasoningEffort` | `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or a word of the provider's own |
 //! | `ParallelToolCalls` | `false` for at most one tool call with each answer |
+//! | `Images` | `false` for a model that takes no images and files: it reads their descriptions instead |
 //! | `ExtraBody` | a section of members that are added to the body, or the same as JSON text |
 //! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
 //!

@@ -294,11 +294,11 @@ fn a_misspelt_variable_is_not_passed_over() {
     for (name, advice) in [
         (
             "ROCKBOT_LLM__BALANCED__MODEL",
-            "known here: `ApiKey`, `Endpoint`, `ExtraBody`, `ExtraHeaders`, `MaxOutputTokens`, `ModelId`",
+            "known here: `ApiKey`, `Endpoint`, `ExtraBody`, `ExtraHeaders`, `Images`, `MaxOutputTokens`, `ModelId`",
         ),
         (
             "ROCKBOT_LLM__MEDIUM__ENDPOINT",
-            "known here: `ApiKey`, `Balanced`, `Embeddings`, `Endpoint`, `ExtraBody`, `ExtraHeaders`, `Fallbacks`, `Gateway`, `High`, \
+            "known here: `ApiKey`, `Balanced`, `Embeddings`, `Endpoint`, `ExtraBody`, `ExtraHeaders`, `Fallbacks`, `Gateway`, `High`, `Images`, \
              `Low`, `MaxOutputTokens`, `ModelId`, `ParallelToolCalls`, `PriceFile`, `Prices`",
         ),
         ("rockbot_llm__low__api_key", "did you mean `ApiKey`?"),

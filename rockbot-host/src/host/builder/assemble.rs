@@ -9,7 +9,8 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRes
 use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, InMemoryConversationMemory, RulesStore, StoreError, WorkingMemory,
+    ConversationLog, ConversationMemory, InMemoryConversationMemory, InMemoryMediaStore, MediaStore, RulesStore,
+    StoreError, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
@@ -30,6 +31,7 @@ use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
 use crate::large_result::result_readers;
+use crate::media::{FileMediaStore, MediaLibrary};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
 use crate::tool::ToolDispatcher;
@@ -63,6 +65,7 @@ struct TurnDeps {
     briefing: ResolvedBriefing,
     journal: Arc<dyn TurnJournal>,
     memory: Arc<dyn ConversationMemory>,
+    media: Arc<MediaLibrary>,
     sources: Vec<Arc<dyn ContextSource>>,
     observers: Vec<Arc<dyn TurnObserver>>,
 }
@@ -126,12 +129,14 @@ impl AgentHostBuilder {
             Some(memory) => Some(memory),
             None => note(self.open_conversations(), problems),
         };
+        let media = self.media();
         let turns = TurnDeps {
             chat: chat?,
             prompt: Arc::new(prompt?),
             briefing: briefing?,
             journal: journal?,
             memory: memory?,
+            media,
             sources: self.sources.drain(..).chain(declared.sources).collect(),
             observers: declared.observers,
         };
@@ -270,6 +275,16 @@ impl AgentHostBuilder {
         Ok(Arc::new(memory))
     }
 
+    fn media(&mut self) -> Arc<MediaLibrary> {
+        let clock = self.clock.clone();
+        let store: Arc<dyn MediaStore> = match (self.media.take(), &self.data_dir) {
+            (Some(store), _) => store,
+            (None, None) => Arc::new(InMemoryMediaStore::new().with_clock(clock.clone())),
+            (None, Some(folder)) => Arc::new(FileMediaStore::new(folder.join("media"))),
+        };
+        Arc::new(MediaLibrary::new(store, clock, self.media_retention))
+    }
+
     fn router(&mut self) -> Option<TierRouter> {
         let selector = self.selector.take()?;
         let log = self.routing_log.take().unwrap_or_else(|| match &self.data_dir {
@@ -327,6 +342,7 @@ impl AgentHostBuilder {
             filter: self.filter.take(),
             hooks,
             memory: deps.memory,
+            media: deps.media,
             log: parts.get::<dyn ConversationLog>(),
             observers: deps.observers,
             prompt: deps.prompt,
@@ -352,6 +368,7 @@ impl AgentHostBuilder {
         let engine = Arc::new(self.engine(deps.turns, &parts, registry, &identity));
         parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
+        parts.provide::<dyn MediaStore>(engine.media.store().clone());
         let turns = TurnService::new(engine.clone(), self.turn_layers);
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);
         let abort = engine.abort.clone();

@@ -20,6 +20,7 @@ use std::time::Duration;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
 use rockbot_core::config::Config;
 use rockbot_core::recall::ContextSource;
+use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Subsystem};
 use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
@@ -39,6 +40,7 @@ use crate::engine::{Briefing, TurnCall};
 use crate::journal::Durability;
 use crate::large_result::LargeResultPolicy;
 use crate::layer::Layers;
+use crate::media::MEDIA_RETENTION;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::routing::RoutingLog;
 use crate::settings::HostSettings;
@@ -102,6 +104,8 @@ pub struct AgentHostBuilder {
     config: Option<Config>,
     conversations: ConversationSettings,
     durability: Durability,
+    media: Option<Arc<dyn MediaStore>>,
+    media_retention: Duration,
     policy: PolicySnapshot,
     briefing: Briefing,
     behaviors: Arc<ModelBehaviors>,
@@ -175,6 +179,8 @@ impl AgentHostBuilder {
             config: None,
             conversations: ConversationSettings::default(),
             durability: Durability::default(),
+            media: None,
+            media_retention: MEDIA_RETENTION,
             policy: PolicySnapshot::default(),
             briefing: Briefing::none(),
             behaviors: Arc::default(),
@@ -313,7 +319,7 @@ impl AgentHostBuilder {
     }
 
     /// Sets the folder for everything that must outlive the process. It is created if it is missing. Turns go to its
-    /// folder `turns`, conversations to `conversations`. Default: none; everything is kept in memory.
+    /// folder `turns`, conversations to `conversations`, images and files to `media`. Default: none; everything is kept in memory.
     pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(folder.into());
         self
@@ -338,6 +344,7 @@ impl AgentHostBuilder {
             window: settings.conversation_memory.max_turns_per_session.get() as usize,
             idle_timeout: settings.conversation_memory.session_idle_timeout,
         };
+        self.media_retention = settings.agent_host.media_retention;
         let policies = TurnPolicies::new()
             .with_evaluation(settings.evaluation())
             .with_context_economy(settings.context_economy())

@@ -1,10 +1,11 @@
 //! [`Stores`]: where a host keeps its turns, its conversations and its memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
-    WorkingMemory,
+    ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, MediaStore, RulesStore, SkillStore,
+    SkillUsageStore, WorkingMemory,
 };
 use rockbot_core::turn::TurnJournal;
 
@@ -41,6 +42,10 @@ pub struct Stores {
     pub durability: Option<Durability>,
     /// The conversations. Default: the folder `conversations` of the data folder, or in memory.
     pub conversation_memory: Option<Arc<dyn ConversationMemory>>,
+    /// The images and files of messages. Default: the folder `media` of the data folder, or in memory.
+    pub media: Option<Arc<dyn MediaStore>>,
+    /// The time for which images and files are kept. Default 30 days.
+    pub media_retention: Option<Duration>,
     /// The log of every message of all conversations. Default: none.
     pub conversation_log: Option<Arc<dyn ConversationLog>>,
     /// The facts that the agent learned. Default: none.
@@ -84,6 +89,21 @@ impl Stores {
     #[must_use]
     pub fn with_conversation_memory(mut self, memory: impl ConversationMemory) -> Self {
         self.conversation_memory = Some(Arc::new(memory));
+        self
+    }
+
+    /// Sets the store of images and files.
+    #[must_use]
+    pub fn with_media(mut self, store: impl MediaStore) -> Self {
+        self.media = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the time for which images and files are kept. A message that refers to one that is gone shows the model a
+    /// description.
+    #[must_use]
+    pub fn with_media_retention(mut self, retention: Duration) -> Self {
+        self.media_retention = Some(retention);
         self
     }
 
@@ -145,6 +165,8 @@ impl AgentHostBuilder {
         self.journal = stores.journal.or(self.journal);
         self.durability = stores.durability.unwrap_or(self.durability);
         self.routing_log = stores.routing_log.or(self.routing_log);
+        self.media = stores.media.or(self.media);
+        self.media_retention = stores.media_retention.unwrap_or(self.media_retention);
         self.give_all(stores.conversation_memory)
             .give_all(stores.conversation_log)
             .give_all(stores.long_term_memory)

@@ -268,7 +268,19 @@ impl Turn {
             }
             _ => return None,
         };
-        Some(self.ended_with(status, text))
+        let mut outcome = self.ended_with(status, text);
+        if outcome.is_answer() {
+            outcome.media = self.answer_media();
+        }
+        Some(outcome)
+    }
+
+    /// Returns the images and files of the model's answers in this turn.
+    fn answer_media(&self) -> Vec<ContentPart> {
+        let own = self.messages.iter().skip(self.context_len);
+        let answers = own.filter(|message| message.role == Role::Assistant && message.content.has_media());
+        let parts = answers.flat_map(|message| message.content.parts());
+        parts.filter(|part| part.as_media().is_some()).cloned().collect()
     }
 
     /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.

@@ -1,9 +1,18 @@
 //! Hooks: async functions that turns ask, and whose decisions are in the journal.
 
-use rockbot::turn::{LoopDecision, LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, policy_fn, validator_fn};
+use std::sync::Arc;
+
+use rockbot::chat::{ChatMessage, ContextReason};
+use rockbot::turn::{
+    HistoryProcessor, LoopDecision, LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, history_fn, policy_fn,
+    validator_fn,
+};
 
 /// Number of questions to the model before the last one at which it is told to come to an end.
 const RESERVE: u32 = 5;
+
+/// Maximum number of messages of earlier turns that the model reads.
+const MAX_PAST: usize = 12;
 
 /// Tells the model to come to an end before its budget is used up.
 pub(crate) fn come_to_an_end() -> impl LoopPolicy {
@@ -31,5 +40,23 @@ pub(crate) fn no_secrets() -> impl OutputValidator {
                 false => OutputVerdict::Accept,
             })
         }
+    })
+}
+
+/// Leaves out old messages of earlier turns: what matters of them is in the memory.
+pub(crate) fn short_past() -> impl HistoryProcessor {
+    history_fn(|mut messages, _turn| async move {
+        let is_past = |message: &Arc<ChatMessage>| message.why() == ContextReason::History;
+        let mut surplus = messages
+            .iter()
+            .filter(|message| is_past(message))
+            .count()
+            .saturating_sub(MAX_PAST);
+        messages.retain(|message| {
+            let drops = surplus > 0 && is_past(message);
+            surplus -= usize::from(drops);
+            !drops
+        });
+        Ok(messages)
     })
 }

@@ -78,8 +78,9 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
         .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))
         // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
         .answer_filter(SafeLinks::new())
-        // A policy of the loop besides the host's own, and a check of each answer.
+        // A policy of the loop besides the host's own, a processor of what models read, and a check of each answer.
         .loop_policy(hooks::come_to_an_end())
+        .history_processor(hooks::short_past())
         .output_validator(hooks::no_secrets())
         .add(Heartbeat::new(Duration::from_secs(5)))
         .stores(Stores::new().with_feedback(InMemoryFeedbackStore::new()))

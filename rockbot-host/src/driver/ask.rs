@@ -27,6 +27,10 @@ impl Drive<'_> {
     /// Asks the model and feeds its answer, its failure, or the event that stopped it.
     pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
         self.escalate(purpose)?;
+        // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.
+        if !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
+            return Ok(());
+        }
         // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
         self.flush().await?;
         if matches!(purpose, Purpose::Conclude(_)) {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::call::CallFacts;
 use super::compaction::OffloadedMessage;
 use super::delegation::DelegatedWork;
+use super::history::HistoryEdit;
 
 /// Something that happened to a turn.
 ///
@@ -89,6 +90,11 @@ pub enum TurnEvent {
         /// The name of the validator that did not accept the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+    },
+    /// The history processors changed the conversation before a question to the model.
+    HistoryEdited {
+        /// The new conversation, in order.
+        edits: Vec<HistoryEdit>,
     },
     /// A tool call is about to run.
     ToolStarted {

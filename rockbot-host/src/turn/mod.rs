@@ -7,7 +7,7 @@
 //! The modules depend on each other in one direction only:
 //!
 //! - the vocabulary: `event` ([`TurnEvent`]), `step` ([`TurnStep`], [`Purpose`]), `call` ([`CallState`]), `compaction`
-//!   ([`Compaction`]) and `settings` ([`PolicySnapshot`]). Plain data without rules; its serialized form is the form of the journal;
+//!   ([`Compaction`]), `history` ([`HistoryEdit`]) and `settings` ([`PolicySnapshot`]). Plain data without rules; its serialized form is the form of the journal;
 //! - `policy/`: the rules of the loop, one file each, pure functions over the vocabulary. The table in `policy/mod.rs`
 //!   lists them with the event that each listens to, the step that it decides, and its setting;
 //! - `machine/`: [`Turn`], the state of one turn, which applies events and asks the policies;
@@ -17,6 +17,7 @@ mod call;
 mod compaction;
 mod delegation;
 mod event;
+mod history;
 mod machine;
 pub(crate) mod policy;
 mod record;
@@ -30,6 +31,8 @@ pub use compaction::{Compaction, Elision, OffloadedMessage};
 pub use delegation::DelegatedWork;
 pub(crate) use delegation::Delegation;
 pub use event::{CancelReason, Recalled, TurnEvent, Validation};
+pub use history::HistoryEdit;
+pub(crate) use history::edits;
 pub(crate) use machine::OffloadCandidate;
 pub use machine::Turn;
 pub(crate) use policy::tasks;

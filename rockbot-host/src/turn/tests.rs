@@ -44,6 +44,8 @@ enum Chance {
     End,
     /// A validator complains.
     Complain,
+    /// A history processor edits the conversation.
+    Edit,
 }
 
 fn chance() -> impl Strategy<Value = Chance> {
@@ -65,6 +67,7 @@ fn chance() -> impl Strategy<Value = Chance> {
         2 => Just(Chance::SendBack),
         1 => Just(Chance::End),
         2 => Just(Chance::Complain),
+        1 => Just(Chance::Edit),
     ]
 }
 
@@ -157,6 +160,7 @@ impl Life {
         match step {
             TurnStep::AskModel(purpose) => {
                 check_conversation(self.turn.messages());
+                self.edit(purpose);
                 if self
                     .turn
                     .may_escalate(purpose)
@@ -204,6 +208,23 @@ impl Life {
         }]
     }
 
+    /// Lets a history processor replace the second message, if it is of the user.
+    fn edit(&mut self, purpose: &Purpose) {
+        let messages = self.turn.messages();
+        let may = self.turn.may_be_edited(purpose) && messages[1].role == Role::User && messages[1].text() != "go";
+        if may
+            && self
+                .chances
+                .pop_front_if(|chance| matches!(chance, Chance::Edit))
+                .is_some()
+        {
+            let added = HistoryEdit::Add(Arc::new(ChatMessage::user("short")));
+            let edits = vec![HistoryEdit::Keep(0, 1), added, HistoryEdit::Keep(2, messages.len() - 2)];
+            assert_eq!(self.feed(&TurnEvent::HistoryEdited { edits }), []);
+            check_conversation(self.turn.messages());
+        }
+    }
+
     fn validate(&mut self) -> TurnEvent {
         let verdict = match self.chances.pop_front_if(|chance| matches!(chance, Chance::Complain)) {
             Some(_) => Validation::Complained("it is wrong".to_owned()),
@@ -236,7 +257,7 @@ impl Life {
             facts: Vec::new(),
         };
         match self.chances.pop_front().unwrap_or(Chance::Answer) {
-            Chance::Answer | Chance::Note | Chance::SendBack | Chance::End | Chance::Complain => {
+            Chance::Answer | Chance::Note | Chance::SendBack | Chance::End | Chance::Complain | Chance::Edit => {
                 vec![text("done", FinishReason::Stop)]
             }
             Chance::Empty => vec![text("", FinishReason::Stop)],

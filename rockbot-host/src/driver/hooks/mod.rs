@@ -2,8 +2,9 @@
 //!
 //! This file has the hooks of a host, and the one way in which all of them run: isolated, under a time limit, until the
 //! turn is cancelled or the host stops. `policies.rs` asks the loop policies, `validators.rs` the output
-//! validators.
+//! validators, `history.rs` the history processors.
 
+mod history;
 mod policies;
 mod validators;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::BoxError;
-use rockbot_core::turn::{LoopPolicy, OutputValidator, TurnView};
+use rockbot_core::turn::{HistoryProcessor, LoopPolicy, OutputValidator, TurnView};
 use tokio::time::Instant;
 
 use super::Drive;
@@ -24,6 +25,7 @@ use crate::turn::TurnEvent;
 pub(crate) struct Hooks {
     pub(crate) policies: Vec<Arc<dyn LoopPolicy>>,
     pub(crate) validators: Vec<Arc<dyn OutputValidator>>,
+    pub(crate) history: Vec<Arc<dyn HistoryProcessor>>,
 }
 
 /// The error of a hook that did not decide.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rockbot_core::turn::{LoopPolicy, OutputValidator};
+use rockbot_core::turn::{HistoryProcessor, LoopPolicy, OutputValidator};
 
 use super::AgentHostBuilder;
 
@@ -68,6 +68,36 @@ impl AgentHostBuilder {
     /// ```
     pub fn output_validator(mut self, validator: impl OutputValidator) -> Self {
         self.hooks.validators.push(Arc::new(validator));
+        self
+    }
+
+    /// Adds a processor of the conversation that the model is about to read: it may drop, shorten, add and reorder
+    /// messages. Processors are asked in the order in which they are added, each with the result of the one before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rockbot_core::chat::ContextReason;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::history_fn;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// let forgetful = history_fn(|mut messages, _turn| async move {
+    ///     messages.retain(|message| message.why() != ContextReason::History);
+    ///     Ok(messages)
+    /// });
+    /// let model = ScriptedModel::new().says("Hello, Ada.").says("Who are you?");
+    /// let host = AgentHost::in_memory().chat(model.clone()).history_processor(forgetful).build()?;
+    /// host.agent().ask("s", "I am Ada.").await?;
+    /// host.agent().ask("s", "Who am I?").await?;
+    /// assert_eq!(model.requests()[1].messages.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn history_processor(mut self, processor: impl HistoryProcessor) -> Self {
+        self.hooks.history.push(Arc::new(processor));
         self
     }
 }

@@ -66,6 +66,8 @@ pub struct Turn {
     shape_attempts: u32,
     /// `true` from a question to the model until its answer or its failure.
     has_open_question: bool,
+    /// `true` from an edit of the conversation for a question until its answer or its failure.
+    has_edits: bool,
     /// `true` when the model had tools at the start of the turn.
     has_tools: bool,
     evaluation: EvaluationProgress,
@@ -148,6 +150,7 @@ impl Turn {
             tool_calls: 0,
             shape_attempts: 0,
             has_open_question: false,
+            has_edits: false,
             has_tools: false,
             evaluation: EvaluationProgress::default(),
             has_delegated: false,
@@ -192,7 +195,7 @@ impl Turn {
     fn apply(&mut self, event: &TurnEvent, at: Timestamp) {
         self.count_work(event, at);
         if matches!(event, TurnEvent::ModelAnswered { .. } | TurnEvent::ModelFailed { .. }) {
-            self.has_open_question = false;
+            (self.has_open_question, self.has_edits) = (false, false);
         }
         match event {
             TurnEvent::Started {
@@ -235,6 +238,7 @@ impl Turn {
             TurnEvent::Validated { .. } => {}
             TurnEvent::Compacted { kept } => self.apply_compacted(kept),
             TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
+            TurnEvent::HistoryEdited { edits } => self.apply_edits(edits),
             TurnEvent::Gathered { message, .. } => self.apply_gathered(message.as_ref()),
             TurnEvent::ModelFailed { overflow, .. } => {
                 if let Some(overflow) = overflow {
@@ -257,6 +261,7 @@ impl Turn {
                 | TurnEvent::Compacted { .. }
                 | TurnEvent::Gathered { .. }
                 | TurnEvent::Escalated { .. }
+                | TurnEvent::HistoryEdited { .. }
                 | TurnEvent::Halted,
             ) => vec![],
             (_, TurnEvent::Resumed { .. }) => self.resume(at),

@@ -5,7 +5,8 @@
 //! call that waits for a person. The loop itself is a pure state machine ([`Turn`]) whose decisions stand in a
 //! [`TurnJournal`], so that a turn survives a crash of its process. Policies of the loop, such as [`Nudges`],
 //! [`Evaluation`] and [`ContextEconomy`], are settings of the builder; a [`LoopPolicy`] is one of your own, and an
-//! [`OutputValidator`] checks final answers. A [`HistoryProcessor`] edits what a model is about to read.
+//! [`OutputValidator`] checks final answers. A [`HistoryProcessor`] edits what a model is about to read, and an
+//! [`InputGuardrail`] checks users' messages.
 //!
 //! ```
 //! use std::time::Duration;

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use rockbot::chat::{ChatMessage, ContextReason};
 use rockbot::turn::{
-    HistoryProcessor, LoopDecision, LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, history_fn, policy_fn,
-    validator_fn,
+    HistoryProcessor, InputGuardrail, InputVerdict, LoopDecision, LoopPoint, LoopPolicy, OutputValidator,
+    OutputVerdict, UserInput, guardrail_fn, history_fn, policy_fn, validator_fn,
 };
 
 /// Number of questions to the model before the last one at which it is told to come to an end.
 const RESERVE: u32 = 5;
+
+/// Maximum length of a message in bytes.
+const MAX_MESSAGE: usize = 100_000;
 
 /// Maximum number of messages of earlier turns that the model reads.
 const MAX_PAST: usize = 12;
@@ -58,5 +61,15 @@ pub(crate) fn short_past() -> impl HistoryProcessor {
             !drops
         });
         Ok(messages)
+    })
+}
+
+/// Refuses messages that are too long to be read by a person.
+pub(crate) fn readable() -> impl InputGuardrail {
+    guardrail_fn(|input: UserInput| async move {
+        Ok(match input.text().len() > MAX_MESSAGE {
+            true => InputVerdict::refuse("That is too long for me. Please send a shorter message, or a file."),
+            false => InputVerdict::Pass,
+        })
     })
 }

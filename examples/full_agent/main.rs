@@ -78,7 +78,8 @@ fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxErro
         .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))
         // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
         .answer_filter(SafeLinks::new())
-        // A policy of the loop besides the host's own, a processor of what models read, and a check of each answer.
+        // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of each answer.
+        .input_guardrail(hooks::readable())
         .loop_policy(hooks::come_to_an_end())
         .history_processor(hooks::short_past())
         .output_validator(hooks::no_secrets())

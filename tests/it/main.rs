@@ -24,6 +24,7 @@ mod history_processors;
 mod host;
 mod images;
 mod injection;
+mod input_guardrails;
 mod journal;
 mod journal_reading;
 mod large_results;

@@ -22,9 +22,9 @@ pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
 pub use claims::ClaimTable;
 pub use hook::{
-    FinalAnswer, HistoryError, HistoryFn, HistoryProcessor, LoopDecision, LoopPoint, LoopPolicy, OutputValidator,
-    OutputVerdict, PolicyFn, TurnTask, TurnTaskStatus, TurnView, ValidatorFn, check_history, history_fn, policy_fn,
-    validator_fn,
+    FinalAnswer, GuardrailFn, HistoryError, HistoryFn, HistoryProcessor, InputGuardrail, InputVerdict, LoopDecision,
+    LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, PolicyFn, TurnTask, TurnTaskStatus, TurnView, UserInput,
+    ValidatorFn, check_history, guardrail_fn, history_fn, policy_fn, validator_fn,
 };
 pub use journal::{
     Acceptance, Claim, Fence, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal,

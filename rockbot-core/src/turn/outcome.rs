@@ -49,6 +49,8 @@ pub enum TurnStatus {
     Parked(Vec<ApprovalRequest>),
     /// The message joined the turn that was running in its session; the answer is that turn's.
     Joined(TurnId),
+    /// An input guardrail of the host's program refused the message, in words for the user; no model was asked.
+    Refused,
     /// A newer message of the session replaced the turn.
     Superseded,
     /// The caller cancelled the turn.
@@ -140,11 +142,11 @@ impl TurnOutcome {
         self.tiers.values().copied().sum()
     }
 
-    /// Returns `true` if the turn ended with an answer, a partial one included.
+    /// Returns `true` if the turn ended with an answer, a partial one and a refusal in words included.
     pub fn is_answer(&self) -> bool {
         matches!(
             self.status,
-            TurnStatus::Answered | TurnStatus::Partial(_) | TurnStatus::Joined(_)
+            TurnStatus::Answered | TurnStatus::Partial(_) | TurnStatus::Joined(_) | TurnStatus::Refused
         )
     }
 

@@ -76,7 +76,12 @@ impl<T> Typed<T> {
 }
 
 impl<T: DeserializeOwned> Typed<T> {
-    fn read(&self, json: &str) -> Result<T, TurnError> {
+    /// Reads the value of an answer. A refusal in words is none.
+    fn read(&self, outcome: &TurnOutcome) -> Result<T, TurnError> {
+        if outcome.status == TurnStatus::Refused {
+            return Err(TurnError::Unanswered(Box::new(outcome.clone())));
+        }
+        let json = &outcome.text;
         let read = match self.is_wrapped {
             true => serde_json::from_str(json).map(|Wrapped { value }| value),
             false => serde_json::from_str(json),
@@ -111,7 +116,7 @@ impl<T: DeserializeOwned + Send + 'static> AnswerKind for Typed<T> {
     type Value = T;
 
     fn of(&self, outcome: TurnOutcome) -> Result<T, TurnError> {
-        self.read(&Reply.of(outcome)?.text)
+        self.read(&Reply.of(outcome)?)
     }
 }
 
@@ -120,7 +125,7 @@ impl<T: DeserializeOwned + Send + 'static> AnswerKind for WithOutcome<T> {
 
     fn of(&self, outcome: TurnOutcome) -> Result<(T, TurnOutcome), TurnError> {
         let outcome = Reply.of(outcome)?;
-        Ok((self.0.read(&outcome.text)?, outcome))
+        Ok((self.0.read(&outcome)?, outcome))
     }
 }
 

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub use context_sources::ContextBudget;
 pub(crate) use context_sources::{ContextSources, GatheredContext};
 pub(crate) use context_windows::ContextWindows;
-pub(crate) use hooks::Hooks;
+pub(crate) use hooks::{Hooks, InputCheck};
 pub(crate) use large_results::LargeResults;
 pub(crate) use output_filter::OutputFilter;
 

@@ -108,9 +108,17 @@ impl TurnEngine {
         }
     }
 
-    /// Registers a new turn and enters its session.
+    /// Registers a new turn and enters its session, unless guardrails must check its message first.
     async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Admission {
         self.register(live);
+        match self.driver.has_guardrails() && live.request().busy != BusyPolicy::Queue {
+            true => Admission::Unchecked,
+            false => self.enter(live).await,
+        }
+    }
+
+    /// Enters the session of a turn as its message asks.
+    pub(super) async fn enter(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Admission {
         if live.request().busy == BusyPolicy::Supersede {
             // Boxed: few messages supersede, and each acceptance would have room for this otherwise.
             Box::pin(self.supersede_parked(live.request())).await;

@@ -57,6 +57,7 @@ impl TurnEngine {
             has_tools,
             tool_bytes: tools.view().json().len(),
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
+            input: turn.replaced_input().cloned(),
         })
     }
 

@@ -117,9 +117,14 @@ impl TurnEngine {
     /// Appends a turn to its conversation, and to the conversation log if there is one.
     ///
     /// A turn that failed before it called a tool leaves nothing behind: the user can send the message again, and the
-    /// model does not need to know of the failure.
+    /// model does not need to know of the failure. Neither does a refused message, which no model is to read.
     async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
-        if matches!(outcome.status, TurnStatus::Failed(_)) && outcome.calls.is_empty() {
+        let is_without_trace = match outcome.status {
+            TurnStatus::Failed(_) => outcome.calls.is_empty(),
+            TurnStatus::Refused => true,
+            _ => false,
+        };
+        if is_without_trace {
             return Ok(());
         }
         let request = turn.request();

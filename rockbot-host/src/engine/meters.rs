@@ -22,7 +22,15 @@ struct Spent {
     tools: Histogram,
 }
 
-const STATUSES: [&str; 6] = ["answered", "partial", "joined", "superseded", "cancelled", "failed"];
+const STATUSES: [&str; 7] = [
+    "answered",
+    "partial",
+    "joined",
+    "superseded",
+    "cancelled",
+    "failed",
+    "refused",
+];
 
 impl TurnMeters {
     /// Records a turn that ended with `outcome` after it had worked for `worked`.
@@ -59,6 +67,7 @@ fn number_of(status: &TurnStatus) -> usize {
         TurnStatus::Joined(_) => 2,
         TurnStatus::Superseded => 3,
         TurnStatus::Cancelled => 4,
+        TurnStatus::Refused => 6,
         _ => 5,
     }
 }

@@ -9,7 +9,7 @@ use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgre
 use rockbot_core::{BoxError, Timestamp};
 
 use super::TurnEngine;
-use crate::driver::DriveStart;
+use crate::driver::{DriveStart, InputCheck};
 use crate::live::{Admission, LiveTurn, SessionGuard, TurnState};
 use crate::turn::{PolicySnapshot, Turn, TurnEvent};
 
@@ -19,6 +19,8 @@ enum SessionWait {
     Acquired(SessionGuard),
     /// The message joined this turn, which runs in the session.
     Joined(Arc<LiveTurn>),
+    /// A guardrail did not let the message pass; the turn ends with this event.
+    Refused(TurnEvent),
     /// The turn was cancelled first.
     Cancelled,
     /// The host stops.
@@ -48,28 +50,55 @@ impl TurnEngine {
         self: &Arc<Self>,
         live: Arc<LiveTurn>,
         claim: Claim,
-        turn: Box<Turn>,
+        mut turn: Box<Turn>,
         admission: Admission,
         start: Option<DriveStart>,
     ) {
         let halt_on_drop = HaltOnDrop::new(self, &live);
-        match self.wait_for_session(&live, admission).await {
+        // Boxed below: every turn's future has room for what it awaits, and few hosts have guardrails.
+        let refused = match start.is_none() && self.driver.has_guardrails() {
+            true => Box::pin(self.check_input(&live, &mut turn)).await,
+            false => None,
+        };
+        let wait = match refused {
+            Some(refused) => refused,
+            None => self.wait_for_session(&live, admission).await,
+        };
+        match wait {
             SessionWait::Acquired(session) => {
                 self.run(&live, claim, turn, start).await;
                 // The session is held until the conversation and the end are written: the next turn reads both.
                 drop(session);
             }
             SessionWait::Cancelled => self.run(&live, claim, turn, Some(cancelled(&live))).await,
-            // Boxed: every turn's future has room for these two branches, which few turns take.
+            // Boxed: every turn's future has room for these branches, which few turns take.
+            SessionWait::Refused(event) => {
+                Box::pin(self.run(&live, claim, turn, Some(DriveStart::Event(event)))).await;
+            }
             SessionWait::Joined(running) => Box::pin(self.join(&live, claim, turn, &running)).await,
             SessionWait::Halted => Box::pin(self.halt_or_end(&live, claim, turn)).await,
         }
         halt_on_drop.disarm();
     }
 
-    async fn wait_for_session(&self, live: &Arc<LiveTurn>, mut admission: Admission) -> SessionWait {
+    /// Has the guardrails check the message of a turn that has not begun. Returns `None` if it may begin.
+    async fn check_input(&self, live: &LiveTurn, turn: &mut Turn) -> Option<SessionWait> {
+        match self.driver.check_input(turn, live).await {
+            InputCheck::Passed => None,
+            InputCheck::Refused(event) => Some(SessionWait::Refused(event)),
+            InputCheck::Cancelled => Some(SessionWait::Cancelled),
+            InputCheck::Halted => Some(SessionWait::Halted),
+        }
+    }
+
+    async fn wait_for_session(self: &Arc<Self>, live: &Arc<LiveTurn>, mut admission: Admission) -> SessionWait {
         loop {
             let admitted = match admission {
+                Admission::Unchecked => {
+                    // Boxed: few messages wait for guardrails before they enter.
+                    admission = Box::pin(self.enter(live)).await;
+                    continue;
+                }
                 Admission::Admitted(session) => return SessionWait::Acquired(session),
                 Admission::Queued(admitted) => admitted,
                 Admission::Steered { running, joined } => {

@@ -37,6 +37,8 @@ pub(crate) enum Admission {
     Admitted(SessionGuard),
     /// The session is busy; the guard arrives when the turn is next.
     Queued(oneshot::Receiver<SessionGuard>),
+    /// The message enters its session once guardrails have checked it, since it may join or replace the running turn.
+    Unchecked,
     /// The message was delivered to the running turn. `joined` resolves to `Ok` when that turn records it, and to
     /// `Err` when that turn ends first.
     Steered {
@@ -131,7 +133,7 @@ impl BusySession {
         let (sender, joined) = oneshot::channel();
         let message = SteeringMessage {
             turn: turn.id().clone(),
-            content: turn.request().content.clone().trusted_at_most(turn.request().trust),
+            content: turn.input().clone().trusted_at_most(turn.request().trust),
             joined: sender,
         };
         match self.running.mailbox().push(message) {

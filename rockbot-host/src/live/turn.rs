@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::TierDecision;
+use rockbot_core::content::Content;
 use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
 use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,8 @@ pub(crate) struct LiveTurn {
     reply_slot: Option<Arc<ReplySlot>>,
     /// The decision of the tier selector, if this process asked it.
     tier_decision: OnceLock<TierDecision>,
+    /// The content by which guardrails replaced the user's.
+    replaced_input: OnceLock<Content>,
     /// The output validators of the request alone.
     validators: OnceLock<Vec<Arc<dyn OutputValidator>>>,
     cancellation: CancellationToken,
@@ -57,6 +60,7 @@ impl LiveTurn {
             progress,
             reply_slot,
             tier_decision: OnceLock::new(),
+            replaced_input: OnceLock::new(),
             validators: OnceLock::new(),
             cancellation: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
@@ -98,6 +102,16 @@ impl LiveTurn {
     /// Returns the decision of the tier selector, if this process asked it.
     pub(crate) fn tier_decision(&self) -> Option<&TierDecision> {
         self.tier_decision.get()
+    }
+
+    /// Replaces the content of the user's message. The first replacement counts.
+    pub(crate) fn replace_input(&self, content: Content) {
+        let _ = self.replaced_input.set(content);
+    }
+
+    /// Returns the content of the user's message, as guardrails left it.
+    pub(crate) fn input(&self) -> &Content {
+        self.replaced_input.get().unwrap_or(&self.request.content)
     }
 
     /// Sets the output validators of the request.

@@ -133,6 +133,7 @@ fn status(status: &TurnStatus) -> &'static str {
         TurnStatus::Partial(_) => "partial",
         TurnStatus::Cancelled => "cancelled",
         TurnStatus::Superseded => "superseded",
+        TurnStatus::Refused => "refused",
         _ => "failed",
     }
 }

@@ -36,6 +36,19 @@ pub enum TurnEvent {
         /// The text at the end of each request in which the model may call tools.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reminder: Option<String>,
+        /// The content by which input guardrails replaced the user's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Content>,
+    },
+    /// An input guardrail did not let the user's message pass.
+    InputRefused {
+        /// The words for the user.
+        text: String,
+        /// The name of the guardrail.
+        by: String,
+        /// The error of a guardrail that failed; `None` when it refused the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
     /// The model answered.
     ModelAnswered {

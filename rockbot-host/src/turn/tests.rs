@@ -379,6 +379,7 @@ fn started() -> TurnEvent {
         tool_bytes: 500,
         recalled: Vec::new(),
         reminder: None,
+        input: None,
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! This file has the hooks of a host, and the one way in which all of them run: isolated, under a time limit, until the
 //! turn is cancelled or the host stops. `policies.rs` asks the loop policies, `validators.rs` the output
-//! validators, `history.rs` the history processors.
+//! validators, `history.rs` the history processors,
+//! `guardrails.rs` the input guardrails.
 
+mod guardrails;
 mod history;
 mod policies;
 mod validators;
@@ -13,16 +15,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::BoxError;
-use rockbot_core::turn::{HistoryProcessor, LoopPolicy, OutputValidator, TurnView};
+use rockbot_core::turn::{HistoryProcessor, InputGuardrail, LoopPolicy, OutputValidator, TurnView};
 use tokio::time::Instant;
 
-use super::Drive;
+pub(crate) use guardrails::InputCheck;
+
+use super::{Drive, TurnDriver};
 use crate::isolate::{Isolate, Isolated};
-use crate::turn::TurnEvent;
+use crate::live::LiveTurn;
+use crate::turn::{Turn, TurnEvent};
 
 /// The hooks of a host, each kind in the order in which they are asked.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
+    pub(crate) guardrails: Vec<Arc<dyn InputGuardrail>>,
     pub(crate) policies: Vec<Arc<dyn LoopPolicy>>,
     pub(crate) validators: Vec<Arc<dyn OutputValidator>>,
     pub(crate) history: Vec<Arc<dyn HistoryProcessor>>,
@@ -57,14 +63,25 @@ impl Drive<'_> {
 
     /// Runs a hook to its end.
     async fn run_hook<T>(&self, hook: impl Future<Output = Result<T, BoxError>> + Send) -> HookEnd<T> {
-        let limit = self.turn.policy().hooks.time_limit;
-        let running = Isolate::new(Box::pin(hook), Instant::now(), limit);
-        let (running, live) = (pin!(running), self.live);
+        self.driver.run_hook(self.turn, self.live, hook).await
+    }
+}
+
+impl TurnDriver {
+    /// Runs a hook of `turn` to its end.
+    async fn run_hook<T>(
+        &self,
+        turn: &Turn,
+        live: &LiveTurn,
+        hook: impl Future<Output = Result<T, BoxError>> + Send,
+    ) -> HookEnd<T> {
+        let limit = turn.policy().hooks.time_limit;
+        let running = pin!(Isolate::new(Box::pin(hook), Instant::now(), limit));
         tokio::select! {
             // In order: a cancelled turn ends for good, so it must not be left to a resume.
             biased;
             () = live.cancellation().cancelled() => HookEnd::Cancelled(TurnEvent::Cancelled(live.cancel_reason())),
-            () = self.driver.halt.cancelled() => HookEnd::Halted,
+            () = self.halt.cancelled() => HookEnd::Halted,
             ended = running => HookEnd::Decided(match ended {
                 Isolated::Done(decided) => decided.map_err(HookError::Failed),
                 Isolated::Panicked(message) => Err(HookError::Panicked(message)),

@@ -2,13 +2,43 @@
 
 use std::sync::Arc;
 
-use rockbot_core::turn::{HistoryProcessor, LoopPolicy, OutputValidator};
+use rockbot_core::turn::{HistoryProcessor, InputGuardrail, LoopPolicy, OutputValidator};
 
 use super::AgentHostBuilder;
 
 /// Hooks: async functions of the program that turns ask, whose decisions the journal keeps.
 /// [`HookLimits`](crate::turn::HookLimits) are their limits.
 impl AgentHostBuilder {
+    /// Adds a guardrail of users' messages: its verdict on a message, to pass, refuse or replace it, comes before
+    /// anything else of the turn. Guardrails are asked in the order in which they are added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::{InputVerdict, UserInput, guardrail_fn};
+    /// use rockbot_host::AgentHost;
+    ///
+    /// let no_passwords = guardrail_fn(|input: UserInput| async move {
+    ///     Ok(match input.text().contains("password") {
+    ///         true => InputVerdict::refuse("Please do not send me passwords."),
+    ///         false => InputVerdict::Pass,
+    ///     })
+    /// });
+    /// let model = ScriptedModel::new();
+    /// let host = AgentHost::in_memory().chat(model.clone()).input_guardrail(no_passwords).build()?;
+    /// let answer = host.agent().ask("s", "My password is 1234.").await?;
+    /// assert_eq!((answer.text.as_str(), model.requests().len()), ("Please do not send me passwords.", 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn input_guardrail(mut self, guardrail: impl InputGuardrail) -> Self {
+        self.hooks.guardrails.push(Arc::new(guardrail));
+        self
+    }
+
     /// Adds a policy of the loop: it is asked before each question to the model, after each answer, and after the
     /// results of its calls, and may add a message, ask again, or end the turn. Policies are asked in the order in
     /// which they are added.

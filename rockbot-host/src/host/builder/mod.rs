@@ -63,7 +63,7 @@ use crate::turn::PolicySnapshot;
 /// | decisions: how a turn decides, what it may spend | [`policies`](Self::policies), [`budget`](Self::budget), [`prices`](Self::prices), [`tier_selector`](Self::tier_selector) |
 /// | storage: where it remembers | [`data_dir`](Self::data_dir), [`stores`](Self::stores) |
 /// | messages: the bus and its handlers | [`bus`](Self::bus), [`shared_bus`](Self::shared_bus), [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with), [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users), [`serve_tools`](Self::serve_tools), [`message_options`](Self::message_options) |
-/// | hooks: async functions of your own that turns ask | [`loop_policy`](Self::loop_policy), [`output_validator`](Self::output_validator), [`history_processor`](Self::history_processor) |
+/// | hooks: async functions of your own that turns ask | [`input_guardrail`](Self::input_guardrail), [`loop_policy`](Self::loop_policy), [`output_validator`](Self::output_validator), [`history_processor`](Self::history_processor) |
 /// | layers: tower middleware of your own | [`layer`](Self::layer), [`turn_layer`](Self::turn_layer), [`chat_layer`](Self::chat_layer), [`tool_layer`](Self::tool_layer) |
 /// | composition: parts from elsewhere | [`settings`](Self::settings), [`add`](Self::add), [`give`](Self::give) |
 /// | environment: what tests replace, what traces contain | [`clock`](Self::clock), [`ids`](Self::ids), [`capture_content`](Self::capture_content) |

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Role, ToolCall, Usage};
 use rockbot_core::content::Content;
-use rockbot_core::context::Trust;
 use rockbot_core::store::StorePath;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 use rockbot_core::{CallId, ToolName};
@@ -13,7 +12,6 @@ use rockbot_core::{CallId, ToolName};
 use super::Turn;
 use crate::turn::call::CallStatus;
 use crate::turn::compaction::{Compaction, OffloadedMessage};
-use crate::turn::history::{self, HistoryEdit};
 use crate::turn::policy::compact::{self, Item, ItemKind, NOTICE};
 use crate::turn::policy::elide::elide;
 use crate::turn::policy::token_estimate::{MEDIA_SIZE, TokenEstimate};
@@ -291,23 +289,6 @@ impl Turn {
         for elision in &compaction.elided {
             self.elide(&elision.call, elision.keep);
         }
-    }
-
-    /// Replaces the conversation by what the history processors made of it.
-    pub(super) fn apply_edits(&mut self, edits: &[HistoryEdit]) {
-        self.context_len = history::apply(&mut self.messages, self.context_len, edits);
-        self.has_edits = true;
-        let added = edits.iter().filter_map(|edit| match edit {
-            HistoryEdit::Add(message) => Some(message.trust()),
-            HistoryEdit::Keep(..) => None,
-        });
-        self.content_trust = added.min().unwrap_or(Trust::Host).min(self.content_trust);
-    }
-
-    /// Reports whether the history processors are to see the conversation before a question for `purpose`: not when
-    /// they have edited it for this question already, before a crash.
-    pub(crate) fn may_be_edited(&self, purpose: &Purpose) -> bool {
-        !self.has_edits && !purpose.is_out_of_band()
     }
 
     fn remove_steps(&mut self, compaction: &Compaction) {

@@ -2,11 +2,12 @@
 //!
 //! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
 //! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `consultation` and `validation`
-//! (loop policies and output validators of the host's program), `resume` (after the end of a process), `economy` and
-//! `offload_registry` (the length of the conversation), `view` (what the rest of the host reads).
+//! (loop policies and output validators of the host's program), `resume` (after the end of a process), `context`,
+//! `economy` and `offload_registry` (the conversation, and its length), `view` (what the rest of the host reads).
 
 mod calls;
 mod consultation;
+mod context;
 mod economy;
 mod offload_registry;
 mod resume;
@@ -44,6 +45,8 @@ pub(crate) use economy::OffloadCandidate;
 pub struct Turn {
     id: TurnId,
     request: Arc<TurnRequest>,
+    /// `true` when the request has another content than its user sent.
+    has_other_input: bool,
     policy: PolicySnapshot,
     messages: Vec<Arc<ChatMessage>>,
     phase: Phase,
@@ -134,6 +137,7 @@ impl Turn {
         Self {
             id,
             request,
+            has_other_input: false,
             policy,
             messages: Vec::new(),
             phase: Phase::Accepted,
@@ -203,8 +207,12 @@ impl Turn {
                 has_tools,
                 tool_bytes,
                 reminder,
+                input,
                 ..
             } => {
+                if let Some(input) = input {
+                    self.replace_input(input.clone());
+                }
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.context_len = context.len();
                 self.content_trust = context.iter().map(ChatMessage::trust).min().unwrap_or(Trust::Host);
@@ -234,8 +242,8 @@ impl Turn {
                 self.calls.iter_mut().for_each(CallState::interrupt);
             }
             TurnEvent::Halted => self.halted = true,
-            // Its verdict is a decision alone.
-            TurnEvent::Validated { .. } => {}
+            // Their verdicts are decisions alone.
+            TurnEvent::Validated { .. } | TurnEvent::InputRefused { .. } => {}
             TurnEvent::Compacted { kept } => self.apply_compacted(kept),
             TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
             TurnEvent::HistoryEdited { edits } => self.apply_edits(edits),
@@ -266,6 +274,7 @@ impl Turn {
             ) => vec![],
             (_, TurnEvent::Resumed { .. }) => self.resume(at),
             (_, TurnEvent::Started { .. }) => vec![self.ask()],
+            (_, TurnEvent::InputRefused { text, error, .. }) => vec![ending::refused(text, error.is_some())],
             (Phase::Asking(purpose), TurnEvent::ModelAnswered { response, .. }) => self
                 .consult_after_answer(purpose)
                 .unwrap_or_else(|| self.answered(purpose, response, at)),
@@ -365,21 +374,6 @@ impl Turn {
     /// Returns the limit that forbids another question to the model.
     fn limit(&self) -> Option<BudgetLimit> {
         budget::model_calls(&self.policy.budget, self.model_calls, &self.spent())
-    }
-
-    /// Inserts the entries of context sources before the host's last message.
-    ///
-    /// That message is the instruction to which the model must react, so it stays last.
-    fn apply_gathered(&mut self, message: Option<&ChatMessage>) {
-        if let Some(message) = message {
-            self.content_trust = self.content_trust.min(message.trust());
-            let last = match self.phase {
-                // The instruction comes with the question, once the loop policies have decided.
-                Phase::Consulting(_) => self.messages.len(),
-                _ => self.messages.len().saturating_sub(1),
-            };
-            self.messages.insert(last, Arc::new(message.clone()));
-        }
     }
 
     /// Counts the time since the last event as work, unless the turn was queued, parked, or without a process.

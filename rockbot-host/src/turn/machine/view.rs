@@ -77,6 +77,17 @@ impl Turn {
         &self.request
     }
 
+    /// Replaces the content of the user's message before the turn begins.
+    pub(crate) fn replace_input(&mut self, content: Content) {
+        Arc::make_mut(&mut self.request).content = content;
+        self.has_other_input = true;
+    }
+
+    /// Returns the content of the user's message, if guardrails replaced it.
+    pub(crate) fn replaced_input(&self) -> Option<&Content> {
+        self.has_other_input.then_some(&self.request.content)
+    }
+
     /// Returns the settings of the model for the turn's next request, where its message has some.
     ///
     /// A tool choice that forces a call holds until the turn's first call: later it would keep the model from
@@ -206,6 +217,7 @@ impl Turn {
             TurnEvent::ModelFailed { .. }
                 | TurnEvent::BudgetSpent(_)
                 | TurnEvent::Cancelled(_)
+                | TurnEvent::InputRefused { .. }
                 | TurnEvent::Consulted {
                     decision: LoopDecision::Answer(_) | LoopDecision::Fail(_),
                     ..

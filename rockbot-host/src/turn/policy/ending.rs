@@ -41,6 +41,19 @@ pub(in crate::turn) fn cancelled(reason: CancelReason, finished: &[FinishedCall]
     TurnStep::finish_with(status, text)
 }
 
+/// Ends the turn because a guardrail refused its message, or failed.
+pub(in crate::turn) fn refused(text: &str, has_failed: bool) -> TurnStep {
+    let (status, default) = match has_failed {
+        true => (
+            TurnStatus::Failed(TurnFailure::Unchecked),
+            "This message was not answered because it could not be checked. Please try again later.",
+        ),
+        false => (TurnStatus::Refused, "This message cannot be answered here."),
+    };
+    let text = if text.trim().is_empty() { default } else { text };
+    TurnStep::finish_with(status, text)
+}
+
 /// Number of consecutive rounds of calls with a time-out after which the turn ends. The first one may be chance,
 /// and the model may choose another tool; after a second one the user should not wait any longer.
 pub(in crate::turn) const MAX_TIMED_OUT_ROUNDS: u32 = 2;

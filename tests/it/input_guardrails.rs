@@ -1,0 +1,173 @@
+//! Input guardrails of a program: what they let pass, what users and models read, and what is kept of it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot::BoxError;
+use rockbot::agent::AgentHostBuilder;
+use rockbot::testing::{ScriptedModel, mock_tool};
+use rockbot::turn::{
+    BusyPolicy, HookLimits, InputGuardrail, InputVerdict, TurnFailure, TurnOutcome, TurnPolicies, TurnRequest,
+    TurnStatus, UserInput, guardrail_fn,
+};
+use serde_json::json;
+
+use crate::crash::{journal_of, prefixes, read_journal};
+use crate::support::{Notes, ending, host_of, settle, transcript};
+
+/// A guardrail that refuses `bad`, replaces `1234` by `****`, and notes each message that it checks.
+#[derive(Debug, Clone, Default)]
+struct Strict(Notes);
+
+#[async_trait]
+impl InputGuardrail for Strict {
+    async fn check(&self, input: &UserInput) -> Result<InputVerdict, BoxError> {
+        let text = input.text();
+        self.0.add(&*text);
+        Ok(match (text.contains("bad"), text.contains("1234")) {
+            (true, _) => InputVerdict::refuse("No."),
+            (false, true) => InputVerdict::replace(text.replace("1234", "****")),
+            (false, false) => InputVerdict::Pass,
+        })
+    }
+}
+
+fn request(message: &str, text: &str) -> TurnRequest {
+    TurnRequest::new("s", message, text)
+}
+
+async fn run(host: AgentHostBuilder, text: &str) -> TurnOutcome {
+    host.build().unwrap().agent().run(request("m", text)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_message_reaches_no_model_and_is_not_remembered() {
+    let model = ScriptedModel::new().says("one");
+    let host = host_of(&model).input_guardrail(Strict::default()).build().unwrap();
+    let refused = host.agent().ask("s", "something bad").await.unwrap();
+    assert_eq!(
+        (ending(&refused), refused.model_calls),
+        ((&TurnStatus::Refused, "No."), 0)
+    );
+    host.agent().ask("s", "something good").await.unwrap();
+    assert_eq!(transcript(&model.requests()[0])[1..], ["user: something good"]);
+}
+
+#[tokio::test]
+async fn a_replaced_message_is_what_models_read_now_and_later() {
+    let model = ScriptedModel::new().says("one").says("two");
+    let shout = guardrail_fn(|input: UserInput| async move { Ok(InputVerdict::replace(input.text().to_uppercase())) });
+    let host = host_of(&model)
+        .input_guardrail(Strict::default())
+        .input_guardrail(shout)
+        .build()
+        .unwrap();
+    host.agent().ask("s", "my pin is 1234").await.unwrap();
+    host.agent().ask("s", "what is it?").await.unwrap();
+    assert_eq!(transcript(&model.requests()[0])[1..], ["user: MY PIN IS ****"]);
+    let second = ["user: MY PIN IS ****", "assistant: one", "user: WHAT IS IT?"];
+    assert_eq!(transcript(&model.requests()[1])[1..], second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_be_checked_is_not_answered() {
+    let limits = HookLimits::default().with_time_limit(Duration::from_secs(5));
+    let check = async |guardrail: Box<dyn Fn(AgentHostBuilder) -> AgentHostBuilder>, error: &str| {
+        let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
+        let host = host_of(&model)
+            .data_dir(folder.path())
+            .policies(TurnPolicies::new().with_hook_limits(limits));
+        let outcome = run(guardrail(host), "hi").await;
+        let text = "This message was not answered because it could not be checked. Please try again later.";
+        assert_eq!(ending(&outcome), (&TurnStatus::Failed(TurnFailure::Unchecked), text));
+        assert!(read_journal(folder.path()).contains(error), "{error}");
+    };
+    let failing = |host: AgentHostBuilder| host.input_guardrail(guardrail_fn(|_| async { Err("no database".into()) }));
+    check(Box::new(failing), "no database").await;
+    let panicking = |host: AgentHostBuilder| host.input_guardrail(guardrail_fn(|_| async { panic!("a bug") }));
+    check(Box::new(panicking), "it panicked: a bug").await;
+    let hanging = |host: AgentHostBuilder| host.input_guardrail(guardrail_fn(|_| std::future::pending()));
+    check(Box::new(hanging), "it did not decide within 5s").await;
+}
+
+#[tokio::test]
+async fn messages_are_checked_before_they_join_a_running_turn() {
+    let (work, mut handle) = mock_tool("work");
+    let model = ScriptedModel::new().calls("work", json!({})).says("Both done.");
+    let guardrail = Strict::default();
+    let host = host_of(&model)
+        .tool(work)
+        .input_guardrail(guardrail.clone())
+        .build()
+        .unwrap();
+    let steer = |message: &str, text: &str| {
+        let mut request = request(message, text);
+        request.busy = BusyPolicy::Steer;
+        request
+    };
+    let requests = [request("1", "go"), steer("2", "and 1234"), steer("3", "and bad")];
+    let running = requests.map(|request| {
+        let agent = host.agent().clone();
+        tokio::spawn(async move { agent.run(request).await.unwrap() })
+    });
+    settle().await;
+    handle.next_call().await.respond("ok");
+    let [one, two, three] = running;
+    let (one, two, three) = (one.await.unwrap(), two.await.unwrap(), three.await.unwrap());
+    assert_eq!(ending(&one), (&TurnStatus::Answered, "Both done."));
+    assert_eq!(ending(&two), (&TurnStatus::Joined(one.turn.clone()), "Both done."));
+    assert_eq!(ending(&three), (&TurnStatus::Refused, "No."));
+    assert_eq!(
+        transcript(&model.requests()[1])[1..],
+        ["user: go", "assistant: ", "tool: ok", "user: and ****"]
+    );
+    assert_eq!(guardrail.0.all(), ["go", "and 1234", "and bad"]);
+}
+
+#[tokio::test]
+async fn a_refused_message_replaces_no_running_turn() {
+    let (work, mut handle) = mock_tool("work");
+    let model = ScriptedModel::new().calls("work", json!({})).says("Done.");
+    let host = host_of(&model)
+        .tool(work)
+        .input_guardrail(Strict::default())
+        .build()
+        .unwrap();
+    let agent = host.agent().clone();
+    let running = tokio::spawn(async move { agent.run(request("1", "go")).await.unwrap() });
+    settle().await;
+    let mut newer = request("2", "bad");
+    newer.busy = BusyPolicy::Supersede;
+    assert_eq!(host.agent().run(newer).await.unwrap().status, TurnStatus::Refused);
+    handle.next_call().await.respond("ok");
+    assert_eq!(running.await.unwrap().text, "Done.");
+}
+
+#[tokio::test]
+async fn a_turn_is_cancelled_while_a_guardrail_decides() {
+    let host = host_of(&ScriptedModel::new()).input_guardrail(guardrail_fn(|_| std::future::pending()));
+    let host = host.build().unwrap();
+    let (agent, request) = (host.agent().clone(), request("m", "hi"));
+    let id = request.turn_id();
+    let running = tokio::spawn(async move { agent.run(request).await.unwrap() });
+    settle().await;
+    host.agent().cancel(&id).await.unwrap();
+    assert_eq!(running.await.unwrap().status, TurnStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn after_a_crash_at_any_record_no_message_is_checked_twice() {
+    for (text, event, checks) in [("my 1234", "started", "one"), ("bad", "input_refused", "No.")] {
+        let host = |guardrail: &Strict| host_of(&ScriptedModel::new().says("one")).input_guardrail(guardrail.clone());
+        let whole = run(host(&Strict::default()), text).await;
+        assert_eq!(whole.text, checks);
+        let journal = journal_of(host(&Strict::default()), &request("m", text)).await;
+        for (prefix, folder) in prefixes(&journal) {
+            let guardrail = Strict::default();
+            let outcome = run(host(&guardrail).data_dir(folder.path()), text).await;
+            assert_eq!(ending(&outcome), ending(&whole), "after\n{prefix}");
+            let is_decided = prefix.contains(&format!(r#""event":{{"{event}""#));
+            assert_eq!(guardrail.0.all().is_empty(), is_decided, "after\n{prefix}");
+        }
+    }
+}

@@ -113,7 +113,7 @@ fn written(folder: &Path) -> String {
     text
 }
 
-fn openai_answer(message: Value) -> Value {
+fn openai_answer(message: &Value) -> Value {
     json!({"choices": [{"finish_reason": "stop", "message": message}]})
 }
 
@@ -122,9 +122,9 @@ async fn images_go_to_an_openai_model_and_come_back() {
     let call = json!({"id": "c1", "type": "function", "function": {"name": "plot", "arguments": "{}"}});
     let drawn = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,Bwg="}});
     let server = Server::start([
-        openai_answer(json!({"content": null, "tool_calls": [call]})),
-        openai_answer(json!({"content": "A cat.", "images": [drawn]})),
-        openai_answer(json!({"content": "You are welcome."})),
+        openai_answer(&json!({"content": null, "tool_calls": [call]})),
+        openai_answer(&json!({"content": "A cat.", "images": [drawn]})),
+        openai_answer(&json!({"content": "You are welcome."})),
     ]);
     let folder = tempfile::tempdir().unwrap();
     let host = host(
@@ -221,7 +221,7 @@ async fn images_go_to_an_anthropic_model() {
 
 #[tokio::test]
 async fn a_model_that_takes_no_images_reads_their_description() {
-    let server = Server::start([openai_answer(json!({"content": "I cannot see it."}))]);
+    let server = Server::start([openai_answer(&json!({"content": "I cannot see it."}))]);
     let model = OpenAiChat::builder(&server.endpoint, "m").model_settings(ModelSettings::new().with_images(false));
     let folder = tempfile::tempdir().unwrap();
     host(model.build().unwrap(), folder.path())
@@ -235,7 +235,7 @@ async fn a_model_that_takes_no_images_reads_their_description() {
 
 #[tokio::test]
 async fn a_medium_that_is_gone_is_described_and_the_turn_goes_on() {
-    let answers = ["A cat.", "I cannot see it any more."].map(|text| openai_answer(json!({"content": text})));
+    let answers = ["A cat.", "I cannot see it any more."].map(|text| openai_answer(&json!({"content": text})));
     let server = Server::start(answers);
     let folder = tempfile::tempdir().unwrap();
     let host = host(

@@ -115,7 +115,7 @@ async fn messages_are_checked_before_they_join_a_running_turn() {
     let [one, two, three] = running;
     let (one, two, three) = (one.await.unwrap(), two.await.unwrap(), three.await.unwrap());
     assert_eq!(ending(&one), (&TurnStatus::Answered, "Both done."));
-    assert_eq!(ending(&two), (&TurnStatus::Joined(one.turn.clone()), "Both done."));
+    assert_eq!(ending(&two), (&TurnStatus::Joined(one.turn), "Both done."));
     assert_eq!(ending(&three), (&TurnStatus::Refused, "No."));
     assert_eq!(
         transcript(&model.requests()[1])[1..],

@@ -192,7 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn check(content: Content, expected: Value) {
+    fn check(content: impl Into<Content>, expected: Value) {
+        let content = content.into();
         assert_eq!(to_value(&content).unwrap(), expected);
         assert_eq!(from_value::<Content>(expected).unwrap(), content);
     }
@@ -202,7 +203,7 @@ mod tests {
         let bytes = MediaPart::bytes("image/png", vec![1, 2, 3]).with_name("a.png");
         let stored = StoredMedia::of(b"abc");
         let file = MediaPart::new("application/pdf", MediaSource::Stored(stored)).with_provenance(Provenance::TOOL);
-        check(Content::from("hi"), json!("hi"));
+        check("hi", json!("hi"));
         check(Content::default(), json!(""));
         check(
             Content::from("hi").with_image(bytes).with_file(file),

@@ -68,6 +68,7 @@ mod tiers;
 mod time_zone;
 mod tool_surface;
 mod tools;
+mod turn_layers;
 mod users;
 mod working_memory;
 

@@ -180,8 +180,6 @@ impl Agent {
                 Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&turn).await,
                 ended => ended,
             };
-            // A turn that had ended before this call reports nothing by itself, so its end is reported here. For the
-            // others this adds nothing: the queue takes one end.
             writer.end(ended);
         });
         let running = engine.spawn(call.clone());

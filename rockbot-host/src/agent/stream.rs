@@ -123,10 +123,15 @@ impl ProgressWriter {
         Self(queue.clone())
     }
 
-    /// Returns a sink that appends to the queue.
+    /// Returns a sink that appends to the queue, except the outcome: [`ProgressWriter::end`] appends that, or the error
+    /// in its place.
     pub(super) fn sink(&self) -> ProgressSink {
         let queue = self.0.clone();
-        ProgressSink::new(move |progress| queue.push(Ok(progress)))
+        ProgressSink::new(move |progress| {
+            if !matches!(progress, TurnProgress::Final(_)) {
+                queue.push(Ok(progress));
+            }
+        })
     }
 
     /// Appends the end of the turn and closes the queue.

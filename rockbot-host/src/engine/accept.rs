@@ -7,12 +7,13 @@ use std::task::Poll;
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::ModelTier;
-use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, OutputValidator, ProgressSink, RunState, TurnRequest};
+use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, ProgressSink, RunState, TurnRequest};
 use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
-use super::{LEASE, TurnEngine, TurnError, read_outcome};
+use super::{LEASE, TurnCall, TurnEngine, TurnError, read_outcome};
 use crate::behavior::ModelBehavior;
-use crate::live::{Admission, LiveTurn, ReplySlot, TurnState};
+use crate::live::{Admission, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
 /// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
@@ -22,23 +23,18 @@ impl TurnEngine {
     /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
     ///
     /// A redelivered message leads to the turn that it had before: the ended one, the one that runs, or the
-    /// interrupted one, which is resumed.
+    /// interrupted one, which is resumed. A message with `reports` gets its reply over the bus, once these fire.
     pub(super) async fn submit(
         self: &Arc<Self>,
-        request: TurnRequest,
-        progress: ProgressSink,
-        validators: Vec<Arc<dyn OutputValidator>>,
-        reply_slot: Option<Arc<ReplySlot>>,
+        call: TurnCall,
+        reports: Option<CancellationToken>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         if self.halt.is_cancelled() {
             return Err(TurnError::Halted);
         }
-        // Before the journal: a NaN cannot be read back from JSON, and would be forgotten by a resume.
-        if let Some(settings) = &request.model_settings {
-            settings.check()?;
-        }
-        request.content.check_bounds()?;
-        let mut accepting = Box::pin(self.clone().accept(request, progress, validators, reply_slot));
+        check(&call.request)?;
+        let has_caller = reports.is_none();
+        let mut accepting = Box::pin(self.clone().accept(call, reports));
         // A journal that writes without waiting, as the file journal does by default, needs no task.
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
             return accepted;
@@ -47,7 +43,9 @@ impl TurnEngine {
         // the acceptance, so that no message is left in the journal without a turn that works on it.
         let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
-            if let Err(Ok(live)) = sender.send(accepting.await) {
+            if let Err(Ok(live)) = sender.send(accepting.await)
+                && has_caller
+            {
                 live.cancel(CancelReason::Caller);
             }
         });
@@ -56,11 +54,14 @@ impl TurnEngine {
 
     async fn accept(
         self: Arc<Self>,
-        mut request: TurnRequest,
-        progress: ProgressSink,
-        validators: Vec<Arc<dyn OutputValidator>>,
-        reply_slot: Option<Arc<ReplySlot>>,
+        call: TurnCall,
+        reports: Option<CancellationToken>,
     ) -> Result<Arc<LiveTurn>, TurnError> {
+        let TurnCall {
+            mut request,
+            progress,
+            validators,
+        } = call;
         if request.content.has_media() {
             // Boxed: few messages have images, and each acceptance would have room for this otherwise.
             Box::pin(self.media.keep(&request.principal, &mut request.content)).await?;
@@ -77,34 +78,26 @@ impl TurnEngine {
         let run = accepted.to_run(self.clock.now()).map_err(unserializable)?;
         let _accepting = AcceptanceGuard::enter(&self.accepting, run.run.clone()).await;
         let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
-        let acknowledge = |is_owner| {
-            if let Some(slot) = &reply_slot {
-                slot.accept(is_owner);
-            }
-        };
-        let live = LiveTurn::with_reply_slot(run.run.clone(), request, progress, reply_slot.clone());
+        let live = LiveTurn::accepted(run.run.clone(), request, progress, reports);
         match acceptance {
             Acceptance::New(claim) => {
                 live.set_tier_decision(decision);
                 live.set_validators(validators);
+                // Admitted before this returns, which acknowledges the message: the bus then delivers the next one of
+                // the session, and sessions admit in order of arrival.
                 let admission = self.admit(&live).await;
-                // Ordering: acknowledging earlier would let the next message of this session overtake this one,
-                // because the bus delivers it upon the acknowledgement and sessions admit in order of arrival.
-                acknowledge(true);
                 self.spawn_new(live.clone(), claim, policy, run.at, admission);
                 Ok(live)
             }
             // The reply is sent again: the first one may have been lost.
             Acceptance::Known(RunState::Finished(outcome)) => {
-                acknowledge(true);
-                live.publish(TurnState::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+                let outcome = Arc::new(read_outcome(live.id(), &outcome));
+                live.publish(TurnState::Ended(outcome.clone()));
+                self.reply_again(&live, &outcome);
                 Ok(live)
             }
-            // The turn runs, or a crash interrupted it. The task that runs it has its reply sent, too.
-            _ => {
-                acknowledge(false);
-                Box::pin(self.rejoin(live)).await
-            }
+            // The turn runs, or a crash interrupted it. The task that runs it sends its reply.
+            _ => Box::pin(self.rejoin(live)).await,
         }
     }
 
@@ -127,7 +120,7 @@ impl TurnEngine {
     }
 
     /// Returns the settings of a message's turn: the host's, as its model's behavior and the message change them.
-    fn policy_of(&self, request: &TurnRequest, tier: Option<ModelTier>) -> PolicySnapshot {
+    pub(super) fn policy_of(&self, request: &TurnRequest, tier: Option<ModelTier>) -> PolicySnapshot {
         let behavior = self.behavior(request.tier.or(tier));
         let mut policy = behavior.policy(self.policy, request.budget);
         policy.economy.window = self.windows.of_tier(request.tier.or(tier));
@@ -195,6 +188,14 @@ impl Drop for AcceptanceGuard<'_> {
     fn drop(&mut self) {
         self.turns.send_if_modified(|turns| turns.remove(&self.turn));
     }
+}
+
+/// Checks what no turn takes. Before the journal: a NaN cannot be read back from JSON, and a resume would lose it.
+pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
+    if let Some(settings) = &request.model_settings {
+        settings.check()?;
+    }
+    Ok(request.content.check_bounds()?)
 }
 
 fn unserializable(error: serde_json::Error) -> TurnError {

@@ -9,7 +9,7 @@ use rockbot_core::turn::TurnRequest;
 use super::TurnEngine;
 use crate::behavior::ModelBehavior;
 use crate::driver::GatheredContext;
-use crate::turn::{Turn, TurnEvent};
+use crate::turn::{Revision, Turn, TurnEvent};
 
 /// Maximum number of conversation entries that the model is shown.
 const CONTEXT_TURNS: usize = 20;
@@ -18,8 +18,8 @@ const CONTEXT_TURNS: usize = 20;
 const EARLIER: usize = 3;
 
 impl TurnEngine {
-    /// Builds the context and returns the event that starts the turn with it.
-    pub(super) async fn begin(&self, turn: &Turn) -> Result<TurnEvent, StoreError> {
+    /// Builds the context and returns the event that starts the turn with it, which records what the layers revised.
+    pub(super) async fn begin(&self, turn: &Turn, revised: Option<Box<Revision>>) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
         let tools = self.tools.registry().snapshot();
         let behavior = self.behavior(turn.tier());
@@ -52,6 +52,7 @@ impl TurnEngine {
         context.extend(self.briefing.messages(&*self.clock, zone, steps));
         context.push(question(request));
         Ok(TurnEvent::Started {
+            revised,
             context,
             recalled: gathered.recalled,
             has_tools,

@@ -14,9 +14,9 @@ use rockbot_core::{BoxError, SessionId};
 use serde_json::value::to_raw_value;
 use tokio::time::timeout;
 
-use super::reply::unanswered;
-use super::{ReplySender, TurnEngine, span};
-use crate::live::{LiveTurn, ReplyDelivery, TurnState};
+use super::reply::reply;
+use super::{TurnEngine, span};
+use crate::live::{LiveTurn, TurnState};
 use crate::turn::Turn;
 
 /// Time during which the results of tier selections are collected before one write.
@@ -29,7 +29,6 @@ impl TurnEngine {
     /// A crash in between ends the turn once more at the next start, with the same outcome: the conversation memory
     /// deduplicates by turn id, and the reply has the same message id.
     pub(super) async fn end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
-        let outcome = self.output.apply(turn, outcome);
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "conversation memory unavailable; the turn is missing from its conversation");
         }
@@ -64,42 +63,22 @@ impl TurnEngine {
     pub(super) async fn conclude(&self, live: &LiveTurn, claim: Claim, turn: &Turn, outcome: Arc<TurnOutcome>) {
         span::ended(&outcome);
         self.meters.record(&outcome, turn.worked());
-        let Some(replies) = self.replies.as_ref().filter(|_| live.request().reply_to.is_some()) else {
+        let Some(replies) = self.reply_sender(live) else {
             // Without a reply to send, the end is in the journal before any caller sees it.
             self.finish(claim, &outcome).await;
             self.deregister(live.id());
             return live.publish(TurnState::Ended(outcome));
         };
-        // With a reply, the server of the message must see the outcome first, since it passes it through the turn
-        // layers. The journal is written only once the reply is out: a crash before that sends it again, under the
-        // same message id; in the other order the crash would lose it.
+        // Published first, because the progress reports end with it, and the reply follows them. The journal is written
+        // only once the reply is out: a crash before that sends it again, under the same message id; in the other
+        // order the crash would lose it.
         live.publish(TurnState::Ended(Arc::clone(&outcome)));
-        let delivery = match live.reply_slot() {
-            Some(slot) => slot.delivery().await,
-            None => ReplyDelivery::Unserved,
-        };
-        let sent = match delivery {
-            ReplyDelivery::Attempted(sent) => sent,
-            ReplyDelivery::Unserved => self.reply(replies, live, &outcome).await,
-            ReplyDelivery::TimedOut => {
-                let late = unanswered(live.id().clone(), "a turn layer exceeded its time limit");
-                self.reply(replies, live, &late).await
-            }
-        };
-        match sent {
+        match reply(&**replies, live, &outcome).await {
             true => self.finish(claim, &outcome).await,
             // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
             false => self.journal.release(claim).await,
         }
         self.deregister(live.id());
-    }
-
-    /// Sends the reply of a message that has no server. Returns `true` if it is out.
-    async fn reply(&self, replies: &Arc<dyn ReplySender>, live: &LiveTurn, outcome: &TurnOutcome) -> bool {
-        if let Some(slot) = live.reply_slot() {
-            slot.reports_sent().await;
-        }
-        replies.send(live.request(), outcome).await.is_ok()
     }
 
     /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more at the next start.

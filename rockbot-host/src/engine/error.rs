@@ -60,7 +60,16 @@ pub enum TurnError {
         /// The id of the call.
         call: CallId,
     },
-    /// A turn layer failed.
+    /// A turn layer passed on a call of another message. The work of a turn is done for its own message alone; ask an
+    /// [`Agent`](crate::Agent) for something else.
+    #[error(
+        "a turn layer passed on a call of another turn, {0}: keep the principal, source, session and id of its message"
+    )]
+    OtherTurn(TurnId),
+    /// A turn layer did not return within two minutes after the turn had ended.
+    #[error("a turn layer exceeded its time limit")]
+    LayerTimedOut,
+    /// A turn layer failed. The error has the layer's own type.
     #[error("a turn layer failed: {0}")]
     Layer(#[source] BoxError),
 }

@@ -7,7 +7,8 @@
 //! | `context.rs` | Builds what the model is shown at the start of a turn. |
 //! | `end.rs` | Writes the conversation, the reply and the end of the turn, in this order. |
 //! | `reply.rs` | The protocol by which the final reply of a message is sent once. |
-//! | `service.rs` | Runs turns as a tower service, through the user's layers. |
+//! | `service.rs` | Runs turns as a tower service. |
+//! | `layers.rs` | Passes the work of a turn through the user's layers. |
 //! | `resume.rs`, `approvals.rs` | Resume interrupted turns, and turns that waited for a person. |
 //!
 //! The engine owns the journal, the clock, the halt signal and the tier router, and shares them with the
@@ -21,6 +22,7 @@ mod briefing;
 mod context;
 mod end;
 mod error;
+mod layers;
 mod meters;
 mod observe;
 mod prompt_cache;
@@ -48,6 +50,7 @@ use tracing::{Instrument as _, Span};
 pub use briefing::Briefing;
 pub(crate) use briefing::ResolvedBriefing;
 pub use error::TurnError;
+pub(crate) use layers::TurnLayers;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;
 pub use service::{TurnCall, TurnService};
@@ -85,6 +88,7 @@ pub(crate) struct TurnEngine {
     windows: Arc<ContextWindows>,
     output: OutputFilter,
     driver: TurnDriver,
+    layers: Option<TurnLayers>,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     prompt: Arc<SystemPrompt>,
     briefing: ResolvedBriefing,
@@ -141,6 +145,8 @@ pub(crate) struct EngineDeps {
     pub(crate) media: Arc<MediaLibrary>,
     /// The log that receives each message and answer besides the conversation memory.
     pub(crate) log: Option<Arc<dyn ConversationLog>>,
+    /// The user's layers around turns, if there are any.
+    pub(crate) layers: Option<TurnLayers>,
     /// The observers of turns that have ended.
     pub(crate) observers: Vec<Arc<dyn TurnObserver>>,
     pub(crate) prompt: Arc<SystemPrompt>,
@@ -195,6 +201,7 @@ impl TurnEngine {
             windows,
             output,
             driver,
+            layers: deps.layers,
             memory: deps.memory,
             media: deps.media,
             log: deps.log,
@@ -238,7 +245,7 @@ impl TurnEngine {
     pub(crate) async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
         if let Some(live) = self.find(turn) {
             return match live.ended().await {
-                TurnState::Ended(outcome) => Ok((*outcome).clone()),
+                TurnState::Ended(outcome) => Self::end_of(&live, &outcome),
                 TurnState::Working | TurnState::Parked(_) | TurnState::Halted => Err(TurnError::Halted),
             };
         }
@@ -248,6 +255,14 @@ impl TurnEngine {
                 _ => Err(TurnError::Interrupted(turn.clone())),
             },
             None => Err(TurnError::NotFound(turn.clone())),
+        }
+    }
+
+    /// Returns the end of a turn to one of its callers: the error of a turn layer to the first, else the outcome.
+    fn end_of(live: &LiveTurn, outcome: &TurnOutcome) -> Result<TurnOutcome, TurnError> {
+        match live.take_layer_error() {
+            Some(error) => Err(error.into()),
+            None => Ok(outcome.clone()),
         }
     }
 

@@ -65,9 +65,9 @@ impl TurnEngine {
         self.register(&live);
         let replayed = turn.clone();
         if turn.parked_until().is_some() {
-            // Nothing to do but to park it again; a parked turn holds no session.
-            let start = DriveStart::Steps(Vec::new());
-            self.run(&live, claim, turn, Some(start)).await;
+            // There is no work, which layers would wrap: it is parked again, and a parked turn holds no session.
+            let outcome = turn.outcome();
+            self.settle(&live, claim, turn, outcome).await;
         } else {
             // Entered here and not in the task, so that turns of one session keep their order.
             let admission = self.sessions.enter(&live, BusyPolicy::Queue);

@@ -11,7 +11,7 @@ use rockbot_core::{BoxError, Timestamp};
 use super::TurnEngine;
 use crate::driver::{DriveStart, InputCheck};
 use crate::live::{Admission, LiveTurn, SessionGuard, TurnState};
-use crate::turn::{PolicySnapshot, Turn, TurnEvent};
+use crate::turn::{PolicySnapshot, Revision, Turn, TurnEvent};
 
 /// The outcome of waiting for a session.
 enum SessionWait {
@@ -70,10 +70,10 @@ impl TurnEngine {
                 // The session is held until the conversation and the end are written: the next turn reads both.
                 drop(session);
             }
-            SessionWait::Cancelled => self.run(&live, claim, turn, Some(cancelled(&live))).await,
             // Boxed: every turn's future has room for these branches, which few turns take.
+            SessionWait::Cancelled => Box::pin(self.end_early(&live, claim, turn, cancelled(&live))).await,
             SessionWait::Refused(event) => {
-                Box::pin(self.run(&live, claim, turn, Some(DriveStart::Event(event)))).await;
+                Box::pin(self.end_early(&live, claim, turn, DriveStart::Event(event))).await;
             }
             SessionWait::Joined(running) => Box::pin(self.join(&live, claim, turn, &running)).await,
             SessionWait::Halted => Box::pin(self.halt_or_end(&live, claim, turn)).await,
@@ -123,57 +123,99 @@ impl TurnEngine {
         }
     }
 
-    /// Drives a turn to its end, to the point where it waits for a person, or to the point where the host stops.
+    /// Works on a turn within the user's layers, to its end, to the point where it waits for a person, or to the point
+    /// where the host stops.
     pub(super) async fn run(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        claim: Claim,
+        mut turn: Box<Turn>,
+        start: Option<DriveStart>,
+    ) {
+        let outcome = match &self.layers {
+            None => self.work(live, &claim, &mut turn, start, None).await,
+            // Boxed: every turn's future would have room for it otherwise.
+            Some(layers) => Box::pin(self.through_layers(layers, live, &claim, &mut turn, start)).await,
+        };
+        self.settle(live, claim, turn, outcome).await;
+    }
+
+    /// Ends a turn before it works: it was refused or cancelled, so there is nothing for layers to wrap.
+    async fn end_early(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, mut turn: Box<Turn>, start: DriveStart) {
+        let outcome = self.work(live, &claim, &mut turn, Some(start), None).await;
+        self.settle(live, claim, turn, outcome).await;
+    }
+
+    /// Drives a turn and returns its outcome as users may see it, or `None` when the host stops first.
+    pub(super) async fn work(
+        &self,
+        live: &LiveTurn,
+        claim: &Claim,
+        turn: &mut Turn,
+        start: Option<DriveStart>,
+        revised: Option<Box<Revision>>,
+    ) -> Option<TurnOutcome> {
+        // A panic of a store, a source or a bug of the host's own ends this turn alone.
+        let driven = AssertUnwindSafe(self.drive(live, claim, turn, start, revised))
+            .catch_unwind()
+            .await;
+        let outcome = match driven {
+            Ok(Ok(())) => turn.outcome()?,
+            Ok(Err(error)) => failed(turn, TurnFailure::Storage, &error),
+            Err(_) => failed(
+                turn,
+                TurnFailure::Internal,
+                &"the agent failed unexpectedly; see its log for the cause".into(),
+            ),
+        };
+        Some(match outcome.is_final() {
+            true => self.output.apply(turn, outcome),
+            false => outcome,
+        })
+    }
+
+    /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome.
+    pub(super) async fn settle(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
         mut claim: Claim,
         mut turn: Box<Turn>,
-        mut start: Option<DriveStart>,
+        mut outcome: Option<TurnOutcome>,
     ) {
         loop {
-            // A panic of a store, a source or a bug of the host's own ends this turn alone.
-            let driven = AssertUnwindSafe(self.drive(live, &claim, &mut turn, start))
-                .catch_unwind()
-                .await;
             live.mailbox().close();
-            let outcome = match driven {
-                Ok(Ok(())) => turn.outcome(),
-                Ok(Err(error)) => Some(failed(&turn, TurnFailure::Storage, &error)),
-                Err(_) => Some(failed(
-                    &turn,
-                    TurnFailure::Internal,
-                    &"the agent failed unexpectedly; see its log for the cause".into(),
-                )),
-            };
             let kept = match outcome {
                 Some(outcome) if outcome.is_final() => return self.end(live, claim, &turn, outcome).await,
                 Some(outcome) => self.park(live, claim, &turn, outcome).await,
                 None => self.suspend_halted(live, claim).await,
             };
-            // A claim that comes back means that the turn was cancelled while it was being suspended: once more
-            // round, now with the cancellation.
+            // A claim that comes back means that the turn was cancelled while it was being suspended: it ends now.
             let Some(kept) = kept else { return };
-            (claim, start) = (kept, Some(cancelled(live)));
+            claim = kept;
+            let start = Some(cancelled(live));
+            // Boxed, as above: few turns come here.
+            outcome = Box::pin(self.work(live, &claim, &mut turn, start, None)).await;
         }
     }
 
     async fn drive(
         &self,
-        live: &Arc<LiveTurn>,
+        live: &LiveTurn,
         claim: &Claim,
         turn: &mut Turn,
         start: Option<DriveStart>,
+        revised: Option<Box<Revision>>,
     ) -> Result<(), BoxError> {
         let start = match start {
             Some(start) => start,
             // Only now, since the conversation before the turn is complete only once the session is free.
-            None => DriveStart::Event(self.begin(turn).await?),
+            None => DriveStart::Event(self.begin(turn, revised).await?),
         };
         Ok(self.driver.drive(turn, claim, live, start).await?)
     }
 
-    /// Ends a turn whose message joined `running`, with the reply of that turn.
+    /// Ends a turn whose message joined `running`, with the reply of that turn. The message became part of that turn's
+    /// work, so it passes no layers of its own.
     pub(super) async fn join(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -236,7 +278,7 @@ impl TurnEngine {
     /// Leaves a turn to the next start of the host, or ends it if it was cancelled.
     async fn halt_or_end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Box<Turn>) {
         if let Some(claim) = self.suspend_halted(live, claim).await {
-            self.run(live, claim, turn, Some(cancelled(live))).await;
+            self.end_early(live, claim, turn, cancelled(live)).await;
         }
     }
 }
@@ -265,7 +307,7 @@ impl Drop for HaltOnDrop<'_> {
 }
 
 /// Returns the start of a drive that ends a cancelled turn.
-fn cancelled(live: &LiveTurn) -> DriveStart {
+pub(super) fn cancelled(live: &LiveTurn) -> DriveStart {
     DriveStart::Event(TurnEvent::Cancelled(live.cancel_reason()))
 }
 

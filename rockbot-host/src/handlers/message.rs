@@ -51,10 +51,6 @@ impl MessageHandler<UserMessage> for UserMessages {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
                 Err(HandlerError::dead_letter(error).answered())
             }
-            // A layer may refuse for good, and a retry would be refused again: the user decides whether to try.
-            Err(TurnError::Layer(error)) => {
-                Ok(refuse(&message, cx, &format!("This message was not accepted: {error}")).await?)
-            }
             // The bus will not deliver it again, so the user must be notified now.
             Err(error) if cx.delivery().attempt >= MAX_ATTEMPTS && !matches!(error, TurnError::Halted) => {
                 refuse(&message, cx, &format!("This message could not be accepted: {error}.")).await?;

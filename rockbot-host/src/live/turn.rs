@@ -1,17 +1,22 @@
 //! The shared state of one turn that this process works on, or that is parked here.
 
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use rockbot_core::TurnId;
 use rockbot_core::chat::TierDecision;
 use rockbot_core::content::Content;
 use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
+use rockbot_core::{BoxError, TurnId};
 use tokio::sync::{SetOnce, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Mailbox, ReplySlot, TurnState};
+use super::{Mailbox, TurnState};
 use crate::turn::CancelReason;
+
+/// Maximum time that a reply waits for the progress reports before it: it matters more than its order.
+const REPORTS_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The handle through which others observe and influence a turn while it is live.
 ///
@@ -22,50 +27,57 @@ use crate::turn::CancelReason;
 pub(crate) struct LiveTurn {
     id: TurnId,
     request: Arc<TurnRequest>,
+    /// The caller's sink.
     progress: ProgressSink,
-    /// The agreement with the server of the message about its reply; `None` for a turn without a server.
-    reply_slot: Option<Arc<ReplySlot>>,
+    /// Fires when the progress reports have been sent. The reply follows them.
+    reports: Option<CancellationToken>,
     /// The decision of the tier selector, if this process asked it.
     tier_decision: OnceLock<TierDecision>,
     /// The content by which guardrails replaced the user's.
     replaced_input: OnceLock<Content>,
     /// The output validators of the request alone.
     validators: OnceLock<Vec<Arc<dyn OutputValidator>>>,
+    /// The listener and the validators that the turn layers passed on in place of the caller's.
+    layered: OnceLock<(ProgressSink, Vec<Arc<dyn OutputValidator>>)>,
     cancellation: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
     /// Number of callers that wait for the turn.
     callers: AtomicUsize,
     mailbox: Mailbox,
+    /// The error of a turn layer, until a caller takes it.
+    layer_error: Mutex<Option<BoxError>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
     state: watch::Sender<TurnState>,
 }
 
 impl LiveTurn {
-    /// Creates a live turn whose message has no server: a resumed turn, or one that was parked.
+    /// Creates a live turn that this process did not accept: a resumed turn, or one that was parked.
     pub(crate) fn new(request: Arc<TurnRequest>, progress: ProgressSink) -> Arc<Self> {
-        Self::with_reply_slot(request.turn_id(), request, progress, None)
+        Self::accepted(request.turn_id(), request, progress, None)
     }
 
-    /// Creates a live turn whose final reply is delivered by way of `reply_slot`, if there is one.
-    pub(crate) fn with_reply_slot(
+    /// Creates a live turn whose reply waits for `reports`.
+    pub(crate) fn accepted(
         id: TurnId,
         request: Arc<TurnRequest>,
         progress: ProgressSink,
-        reply_slot: Option<Arc<ReplySlot>>,
+        reports: Option<CancellationToken>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
             request,
             progress,
-            reply_slot,
+            reports,
             tier_decision: OnceLock::new(),
             replaced_input: OnceLock::new(),
             validators: OnceLock::new(),
+            layered: OnceLock::new(),
             cancellation: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
             callers: AtomicUsize::new(0),
             mailbox: Mailbox::default(),
+            layer_error: Mutex::default(),
             announced: SetOnce::new(),
             state: watch::Sender::new(TurnState::Working),
         })
@@ -83,12 +95,20 @@ impl LiveTurn {
 
     /// Returns the sink for the turn's progress reports.
     pub(crate) fn progress(&self) -> &ProgressSink {
-        &self.progress
+        self.layered.get().map_or(&self.progress, |(progress, _)| progress)
     }
 
-    /// Returns the slot by way of which the final reply is delivered, if the message has a server.
-    pub(crate) fn reply_slot(&self) -> Option<&ReplySlot> {
-        self.reply_slot.as_deref()
+    /// Sets the listener and the validators that the turn layers passed on. The first ones count. The listener gets every
+    /// report but the end, which the caller's sink gets.
+    pub(crate) fn set_layered(&self, progress: ProgressSink, validators: Vec<Arc<dyn OutputValidator>>) {
+        let _ = self.layered.set((progress, validators));
+    }
+
+    /// Waits until the progress reports have been sent, but at most five seconds.
+    pub(crate) async fn reports_sent(&self) {
+        if let Some(reports) = &self.reports {
+            let _ = timeout(REPORTS_TIME_LIMIT, reports.cancelled()).await;
+        }
     }
 
     /// Records the decision of the tier selector.
@@ -122,7 +142,8 @@ impl LiveTurn {
 
     /// Returns the output validators of the request. A turn that was resumed has none: they are in no journal.
     pub(crate) fn validators(&self) -> &[Arc<dyn OutputValidator>] {
-        self.validators.get().map(Vec::as_slice).unwrap_or_default()
+        let layered = self.layered.get().map(|(_, validators)| validators);
+        layered.or(self.validators.get()).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the number of callers that wait for the turn.
@@ -190,6 +211,22 @@ impl LiveTurn {
             is_wanted && current.advance(state)
         });
         is_wanted
+    }
+
+    /// Keeps the error of a turn layer for the first caller that asks for the end of the turn. It cannot be copied, so
+    /// the others get the outcome alone.
+    pub(crate) fn set_layer_error(&self, error: BoxError) {
+        *self.layer_error() = Some(error);
+    }
+
+    /// Takes the error of a turn layer, if one failed and no caller has it yet.
+    pub(crate) fn take_layer_error(&self) -> Option<BoxError> {
+        self.layer_error().take()
+    }
+
+    fn layer_error(&self) -> MutexGuard<'_, Option<BoxError>> {
+        // No code that can panic runs under the lock.
+        self.layer_error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Announces the outcome to the turns of messages that joined this one. The first outcome counts.

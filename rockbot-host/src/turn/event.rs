@@ -1,9 +1,11 @@
 //! The events of a turn: what happened, as the driver reports it and the journal records it.
 
+use std::sync::Arc;
+
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Overflow};
 use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
-use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision};
+use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision, TurnRequest};
 use rockbot_core::{CallId, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,7 @@ use super::call::CallFacts;
 use super::compaction::OffloadedMessage;
 use super::delegation::DelegatedWork;
 use super::history::HistoryEdit;
+use super::settings::PolicySnapshot;
 
 /// Something that happened to a turn.
 ///
@@ -22,6 +25,9 @@ use super::history::HistoryEdit;
 pub enum TurnEvent {
     /// The turn entered its session and begins to work.
     Started {
+        /// The request as the turn layers changed it; `None` when they did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revised: Option<Box<Revision>>,
         /// The messages as the model will read them, the user's message included.
         context: Vec<ChatMessage>,
         /// `true` when the model has tools to call.
@@ -159,6 +165,16 @@ pub enum Validation {
     Complained(String),
     /// A validator failed with this error.
     Failed(String),
+}
+
+/// A request as the turn layers changed it before the turn began, and the settings that follow from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Revision {
+    /// The changed request.
+    pub request: Arc<TurnRequest>,
+    /// The settings of the turn, in place of those at its acceptance.
+    pub policy: PolicySnapshot,
 }
 
 /// An entry of a context source, and whether the model was shown it.

@@ -30,7 +30,7 @@ pub use call::{CallFacts, CallState, CallStatus};
 pub use compaction::{Compaction, Elision, OffloadedMessage};
 pub use delegation::DelegatedWork;
 pub(crate) use delegation::Delegation;
-pub use event::{CancelReason, Recalled, TurnEvent, Validation};
+pub use event::{CancelReason, Recalled, Revision, TurnEvent, Validation};
 pub use history::HistoryEdit;
 pub(crate) use history::edits;
 pub(crate) use machine::OffloadCandidate;

@@ -369,6 +369,7 @@ fn response(call: &CallId) -> ToolInvokeResponse {
 
 fn started() -> TurnEvent {
     TurnEvent::Started {
+        revised: None,
         context: vec![
             ChatMessage::system("be kind"),
             ChatMessage::user("hello".repeat(100)),

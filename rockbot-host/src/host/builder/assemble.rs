@@ -25,7 +25,7 @@ use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{ContextSources, LargeResults};
-use crate::engine::{EngineDeps, ReplySender, ResolvedBriefing, TurnEngine, TurnService};
+use crate::engine::{EngineDeps, ReplySender, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
 use crate::handlers::BusReplySender;
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
@@ -344,6 +344,7 @@ impl AgentHostBuilder {
             memory: deps.memory,
             media: deps.media,
             log: parts.get::<dyn ConversationLog>(),
+            layers: TurnLayers::new(take(&mut self.turn_layers)),
             observers: deps.observers,
             prompt: deps.prompt,
             briefing: deps.briefing,
@@ -369,7 +370,7 @@ impl AgentHostBuilder {
         parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         parts.provide::<dyn MediaStore>(engine.media.store().clone());
-        let turns = TurnService::new(engine.clone(), self.turn_layers);
+        let turns = TurnService::new(engine.clone());
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);
         let abort = engine.abort.clone();
         let bus = self.messages.connect(identity, deps.patterns, routes, abort)?;

@@ -227,8 +227,19 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a tower layer around turns, from the request to its outcome, or to the point where the turn waits for a
-    /// user's decision.
+    /// Adds a tower layer around turns, from the accepted message to its outcome, or to the point where the turn waits
+    /// for a user's decision.
+    ///
+    /// What layers change is what is remembered: the model and the conversation get their request, and the
+    /// conversation, the journal and the reply their outcome. Layers run within the turn's task, once the turn has its
+    /// session. So they also wrap the work that continues after a restart, with the request that the turn began with, or
+    /// after a decision. A message that joins a running turn is part of that turn's work and passes no layers of its own;
+    /// nor does one that is refused or cancelled before its turn begins.
+    ///
+    /// A layer that fails ends the turn without an answer; so does one that has not returned two minutes after the
+    /// turn's end. The caller gets its error, and the user a reply that says so. A layer that drops the inner call, as a
+    /// time-out does, cancels the turn. A layer cannot change whose message it is: a call with another principal,
+    /// source, session or id is an error.
     ///
     /// The first layer added sees the message first.
     ///

@@ -25,7 +25,7 @@ use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::CallState;
-use super::event::{CancelReason, TurnEvent};
+use super::event::{CancelReason, Revision, TurnEvent};
 use super::policy::repeat::Repeats;
 use super::policy::tasks::TaskList;
 use super::policy::{EvaluationProgress, answer, approval, budget, consult, ending, steer};
@@ -203,6 +203,7 @@ impl Turn {
         }
         match event {
             TurnEvent::Started {
+                revised,
                 context,
                 has_tools,
                 tool_bytes,
@@ -210,6 +211,7 @@ impl Turn {
                 input,
                 ..
             } => {
+                revised.iter().for_each(|revision| self.revise(revision));
                 if let Some(input) = input {
                     self.replace_input(input.clone());
                 }
@@ -254,6 +256,12 @@ impl Turn {
                 }
             }
         }
+    }
+
+    /// Changes the request and the settings of a turn that has not begun. [`TurnEvent::Started`] records the revision.
+    pub(crate) fn revise(&mut self, revision: &Revision) {
+        self.request = revision.request.clone();
+        self.policy = revision.policy;
     }
 
     /// Decides the next steps. Never runs in a replay.

@@ -1,0 +1,282 @@
+//! The user's layers around the work of a turn, within the turn's own task.
+//!
+//! ```text
+//!  the turn's task                       the user's layers
+//!  ───────────────                       ─────────────────
+//!  through_layers ──── TurnCall ───────► … what a layer does before
+//!  drive the turn ◄─── WorkRequest ───── next.call(…)
+//!       └───────────── outcome ────────► … what it does after
+//!  conversation, reply, journal ◄─────── outcome, or an error
+//! ```
+//!
+//! A layer does not drive the turn: its `next` asks the turn's task to, and waits. So a layer may be dropped at any
+//! await, as tower's time-out does it, and no call that runs and no record is lost: the task notices, cancels the turn,
+//! and drives it to its end.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rockbot_core::support::loggable;
+use rockbot_core::turn::{Claim, TurnFailure, TurnOutcome, TurnStatus};
+use rockbot_core::{BoxError, TurnId};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::accept::check;
+use super::run::cancelled;
+use super::{TurnCall, TurnEngine, TurnError};
+use crate::driver::DriveStart;
+use crate::layer::{Layers, Stack, call};
+use crate::live::LiveTurn;
+use crate::turn::{CancelReason, Revision, Turn};
+
+/// Maximum time that the layers may take after the turn has ended. Before it they are not limited: a limit of rate or
+/// concurrency may make a turn wait long, and a cancellation or the end of the host ends that wait.
+const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
+
+/// The turn layers of a host.
+pub(crate) struct TurnLayers {
+    stack: Stack<TurnCall, TurnOutcome>,
+    working: Arc<LayeredTurns>,
+}
+
+/// The turns within their layers, by id: where the innermost service finds the task of a call's turn. A layer may pass
+/// on a call of its own making, so the call itself cannot carry it.
+#[derive(Debug, Default)]
+struct LayeredTurns(Mutex<HashMap<TurnId, mpsc::Sender<WorkRequest>>>);
+
+/// The request of the innermost layer that the turn's task does the work.
+#[derive(Debug)]
+struct WorkRequest {
+    call: TurnCall,
+    /// Closed when the layer no longer waits.
+    done: oneshot::Sender<Result<TurnOutcome, TurnError>>,
+}
+
+/// The end of the layers: the outcome that they returned, or their error.
+type Returned = Result<TurnOutcome, TurnError>;
+
+impl TurnLayers {
+    /// Creates the layers of a host; `None` without any.
+    pub(crate) fn new(layers: Layers<TurnCall, TurnOutcome>) -> Option<Self> {
+        let working = Arc::new(LayeredTurns::default());
+        let stack = layers.around(&working, |working, call: TurnCall| async move {
+            working.request(call).await.map_err(BoxError::from)
+        })?;
+        Some(Self { stack, working })
+    }
+
+    /// Passes a call through the layers. They are the user's code: their panic fails this turn, not the host.
+    async fn call(&self, turn: TurnCall) -> Returned {
+        match AssertUnwindSafe(call(&self.stack, turn)).catch_unwind().await {
+            Ok(returned) => returned.map_err(TurnError::from),
+            Err(_) => Err(TurnError::Layer("it panicked; see the log for the cause".into())),
+        }
+    }
+}
+
+impl fmt::Debug for TurnLayers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnLayers").finish_non_exhaustive()
+    }
+}
+
+impl LayeredTurns {
+    /// Asks the task of the call's turn to do the work, and waits for its outcome.
+    async fn request(&self, call: TurnCall) -> Returned {
+        let id = call.request.turn_id();
+        let Some(task) = self.lock().get(&id).cloned() else {
+            return Err(TurnError::OtherTurn(id));
+        };
+        let (done, outcome) = oneshot::channel();
+        // Either fails when the task drops the layers: the host stops, and nothing follows from this value.
+        task.send(WorkRequest { call, done })
+            .await
+            .map_err(|_| TurnError::Halted)?;
+        outcome.await.unwrap_or(Err(TurnError::Halted))
+    }
+
+    /// Registers a turn until the entry is dropped.
+    fn enter<'a>(&'a self, turn: &'a TurnId) -> LayeredTurn<'a> {
+        let (sender, requests) = mpsc::channel(1);
+        self.lock().insert(turn.clone(), sender);
+        LayeredTurn {
+            turns: self,
+            turn,
+            requests,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, mpsc::Sender<WorkRequest>>> {
+        // No code that can panic runs under the lock, so a poisoned one still guards a consistent map.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A turn within its layers. Dropping it removes the turn from the registry.
+struct LayeredTurn<'a> {
+    turns: &'a LayeredTurns,
+    turn: &'a TurnId,
+    requests: mpsc::Receiver<WorkRequest>,
+}
+
+impl LayeredTurn<'_> {
+    /// Waits for the next request. Never ends while the turn is registered, which holds a sender.
+    async fn request(&mut self) -> WorkRequest {
+        match self.requests.recv().await {
+            Some(request) => request,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the layers to return, and gives the outcome to each further call of `next`: a turn works once.
+    async fn returned(
+        &mut self,
+        mut layered: Pin<&mut impl Future<Output = Returned>>,
+        outcome: TurnOutcome,
+    ) -> Returned {
+        let returned = async {
+            loop {
+                tokio::select! {
+                    returned = &mut layered => return returned,
+                    again = self.request() => drop(again.done.send(Ok(outcome.clone()))),
+                }
+            }
+        };
+        timeout(TIME_LIMIT, returned)
+            .await
+            .unwrap_or(Err(TurnError::LayerTimedOut))
+    }
+}
+
+impl Drop for LayeredTurn<'_> {
+    fn drop(&mut self) {
+        self.turns.lock().remove(self.turn);
+    }
+}
+
+impl TurnEngine {
+    /// Works on a turn within its layers. Returns the outcome that they return, or `None` when the host stops first.
+    pub(super) async fn through_layers(
+        &self,
+        layers: &TurnLayers,
+        live: &LiveTurn,
+        claim: &Claim,
+        turn: &mut Turn,
+        start: Option<DriveStart>,
+    ) -> Option<TurnOutcome> {
+        let mut within = layers.working.enter(live.id());
+        let mut layered = pin!(layers.call(TurnCall {
+            request: turn.request().as_ref().clone(),
+            progress: live.progress().clone(),
+            validators: live.validators().to_vec(),
+        }));
+        let (call, done, revision) = loop {
+            let request = tokio::select! {
+                // In order: a cancelled turn ends for good, and a halted one must not begin. Neither enters a layer.
+                biased;
+                () = live.cancellation().cancelled() => {
+                    let start = start.unwrap_or_else(|| cancelled(live));
+                    return self.work(live, claim, turn, Some(start), None).await;
+                }
+                () = self.halt.cancelled() => return None,
+                returned = &mut layered => return Some(self.outcome_of(live, turn, returned)),
+                request = within.request() => request,
+            };
+            match self.revise(turn, &request.call).await {
+                Ok(revision) => break (request.call, request.done, revision),
+                Err(error) => drop(request.done.send(Err(error))),
+            }
+        };
+        live.set_layered(call.progress, call.validators);
+        let work = self.work(live, claim, turn, start, revision);
+        let (outcome, mut returned) = work_within(live, layered.as_mut(), pin!(work), done).await;
+        if returned.is_none() {
+            returned = Some(within.returned(layered, outcome?).await);
+        }
+        returned.map(|returned| self.outcome_of(live, turn, returned))
+    }
+
+    /// Changes the request of a turn that has not begun to what the layers passed on. The identity of the message stays,
+    /// and so does the topic of its reply.
+    async fn revise(&self, turn: &mut Turn, call: &TurnCall) -> Result<Option<Box<Revision>>, TurnError> {
+        let accepted = turn.request();
+        let has_validators = turn.policy().hooks.has_validators || !call.validators.is_empty();
+        let is_same = call.request == **accepted && turn.policy().hooks.has_validators == has_validators;
+        if !turn.is_new() || is_same {
+            return Ok(None);
+        }
+        check(&call.request)?;
+        let mut request = call.request.clone();
+        request.reply_to.clone_from(&accepted.reply_to);
+        request.correlation_id.clone_from(&accepted.correlation_id);
+        self.media.keep(&request.principal, &mut request.content).await?;
+        let mut policy = self.policy_of(&request, turn.policy().tier);
+        policy.hooks.has_validators |= has_validators;
+        let revision = Box::new(Revision {
+            request: Arc::new(request),
+            policy,
+        });
+        turn.revise(&revision);
+        Ok(Some(revision))
+    }
+
+    /// Returns the outcome with which a turn ends, or parks, once its layers have returned.
+    fn outcome_of(&self, live: &LiveTurn, turn: &Turn, returned: Returned) -> TurnOutcome {
+        let error = match returned {
+            Ok(mut outcome) if outcome.is_final() || turn.parked_until().is_some() => {
+                outcome.turn.clone_from(live.id());
+                return outcome;
+            }
+            Ok(_) => TurnError::Layer("it parked a turn that waits for no decision".into()),
+            Err(error) => error,
+        };
+        tracing::warn!(turn = %live.id(), error = %loggable(&error.to_string()), "turn layer failed; the turn ends without its answer");
+        let outcome = withheld(turn, &error);
+        live.set_layer_error(error.into());
+        outcome
+    }
+}
+
+/// Polls the work of a turn and its layers until the work is done. When the layers return before that, or drop the call,
+/// the turn is cancelled: its work then ends soon, and what it did is recorded.
+async fn work_within(
+    live: &LiveTurn,
+    mut layered: Pin<&mut impl Future<Output = Returned>>,
+    mut work: Pin<&mut impl Future<Output = Option<TurnOutcome>>>,
+    mut done: oneshot::Sender<Returned>,
+) -> (Option<TurnOutcome>, Option<Returned>) {
+    let (mut returned, mut is_awaited) = (None, true);
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut work => {
+                if let Some(outcome) = &outcome {
+                    // Fails when the layer no longer waits.
+                    let _ = done.send(Ok(outcome.clone()));
+                }
+                return (outcome, returned);
+            }
+            early = &mut layered, if returned.is_none() => returned = Some(early),
+            () = done.closed(), if is_awaited => is_awaited = false,
+        }
+        live.cancel(CancelReason::Caller);
+    }
+}
+
+/// Returns the outcome of a turn whose layers failed. The turn's own text is withheld: the layers were to change it, for
+/// example to remove what must not be shown.
+fn withheld(turn: &Turn, error: &TurnError) -> TurnOutcome {
+    let text = match error {
+        TurnError::Layer(cause) if turn.is_new() => format!("This message was not accepted: {cause}"),
+        error => format!("This message could not be answered: {error}."),
+    };
+    let own = turn.outcome().filter(|own| own.is_final() && !own.is_answer());
+    let status = own.map_or(TurnStatus::Failed(TurnFailure::Internal), |own| own.status);
+    turn.ended_with(status, text)
+}

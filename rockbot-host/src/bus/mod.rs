@@ -129,7 +129,10 @@ impl MessagePublisher for InProcessBus {
         let mut reach = Reach::NoSubscribers;
         // The last cancel point: from here on the message is pushed to all subscriptions without an await.
         for permit in reservation::reserve(&route, options.publish_wait).await? {
-            let delivery = Delivery::new(Arc::clone(&route.topic), Arc::clone(&envelope)).with_trust(options.trust);
+            let delivery = Delivery::new(Arc::clone(&route.topic), Arc::clone(&envelope))
+                .with_trust(options.trust)
+                // Counted when a worker takes the message.
+                .with_attempt(0);
             if permit.push(delivery) {
                 reach = Reach::Subscribers;
             }

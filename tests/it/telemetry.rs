@@ -18,7 +18,7 @@ use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, Embeddi
 use rockbot_core::messaging::{Bus, Message, MessageContext, MessageEnvelope, MessagePublisher, headers};
 use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolError, ToolErrorCode, ToolRegistry, tool};
-use rockbot_core::turn::{Budget, TurnRequest};
+use rockbot_core::turn::{Budget, LoopDecision, LoopPoint, OutputVerdict, TurnRequest, policy_fn, validator_fn};
 use rockbot_core::user::{UserMessage, UserProxy};
 use rockbot_core::{CallContext, Principal, Timestamp};
 use rockbot_host::bus::InProcessBus;
@@ -457,6 +457,30 @@ fn names(cell: &str) -> BTreeSet<String> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
+/// Runs turns whose answers hooks of the program send back, end, and refuse.
+async fn hooked() {
+    let after_answers = |decision: LoopDecision| {
+        policy_fn(move |point, _| {
+            let decision = decision.clone();
+            async move {
+                Ok(match point {
+                    LoopPoint::AfterAnswer(_) => decision,
+                    _ => LoopDecision::Continue,
+                })
+            }
+        })
+    };
+    let once = |says: &'static str| ScriptedModel::new().says(says).says(says).says(says).says(says);
+    let hosts = [
+        host_of(&once("a")).loop_policy(after_answers(LoopDecision::ask_again("again"))),
+        host_of(&once("b")).loop_policy(after_answers(LoopDecision::answer("enough"))),
+        host_of(&once("c")).output_validator(validator_fn(|_, _| async { Ok(OutputVerdict::complain("no")) })),
+    ];
+    for host in hosts {
+        let _ = host.build().unwrap().agent().ask("s", "hi").await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_table_of_metrics_is_what_a_run_measures() {
     let recorder = DebuggingRecorder::new();
@@ -466,6 +490,7 @@ async fn the_table_of_metrics_is_what_a_run_measures() {
     everything().await;
     failures().await;
     searches_by_meaning().await;
+    hooked().await;
     ask_for_the_book(AgentHost::builder("clerk").chat(librarian())).await;
 
     let mut seen: BTreeMap<String, (String, String, BTreeSet<String>, String)> = BTreeMap::new();

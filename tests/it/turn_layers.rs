@@ -101,7 +101,7 @@ async fn a_resumed_turn_passes_the_layers_and_keeps_the_request_that_it_began_wi
         .turn_layer(words(" second", ", resumed"))
         .build()
         .unwrap();
-    assert_eq!(host.start().await.unwrap().running, [turn.clone()]);
+    assert_eq!(host.start().await.unwrap().running, std::slice::from_ref(&turn));
     assert_eq!(host.agent().outcome(&turn).await.unwrap().text, "Done, resumed");
     host.agent().ask("s", "Again").await.unwrap();
     assert_eq!(said(&model, 0), ["user: Go first"]);

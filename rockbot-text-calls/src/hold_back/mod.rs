@@ -5,7 +5,6 @@ mod opens;
 
 use std::sync::Arc;
 
-use self::opens::Opens;
 use crate::answer::TextAnswer;
 use crate::cursor::starts_with;
 use crate::fence::Fence;
@@ -52,6 +51,30 @@ pub struct HoldBack {
     shown: usize,
     words: usize,
     space: usize,
+}
+
+/// The answer to whether a call begins at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opens {
+    No,
+    /// More text is needed to decide.
+    Unclear,
+    Yes,
+}
+
+impl Opens {
+    /// Returns this answer if it is certain that a call begins, else the stronger of both.
+    fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        match (self, if self == Self::Yes { Self::Yes } else { other() }) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::Unclear, _) | (_, Self::Unclear) => Self::Unclear,
+            (Self::No, Self::No) => Self::No,
+        }
+    }
+
+    fn unclear_if(unclear: bool) -> Self {
+        if unclear { Self::Unclear } else { Self::No }
+    }
 }
 
 impl HoldBack {

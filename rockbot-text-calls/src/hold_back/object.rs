@@ -1,6 +1,6 @@
 //! Decides about JSON that goes on to arrive whether it can be a call.
 
-use super::opens::Opens;
+use super::Opens;
 use crate::call_object::{is_key_of_call, is_key_of_name, keys};
 use crate::cursor::{Cursor, starts_with};
 use crate::tools::Tools;

@@ -1,36 +1,12 @@
 //! Decides for a position of a text that goes on to arrive whether a call begins there.
 
-use super::object;
+use super::{Opens, object};
 use crate::cursor::starts_with;
 use crate::fence::Fence;
 use crate::scan::{MAX_WORDS_IN_FENCE, may_hold_calls};
 use crate::thought::THOUGHTS;
 use crate::tools::Tools;
 use crate::{dialect, hallucination};
-
-/// The answer to whether a call begins at a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opens {
-    No,
-    /// More text is needed to decide.
-    Unclear,
-    Yes,
-}
-
-impl Opens {
-    /// Returns this answer if it is certain that a call begins, else the stronger of both.
-    pub(super) fn or_else(self, other: impl FnOnce() -> Self) -> Self {
-        match (self, if self == Self::Yes { Self::Yes } else { other() }) {
-            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
-            (Self::Unclear, _) | (_, Self::Unclear) => Self::Unclear,
-            (Self::No, Self::No) => Self::No,
-        }
-    }
-
-    pub(super) fn unclear_if(unclear: bool) -> Self {
-        if unclear { Self::Unclear } else { Self::No }
-    }
-}
 
 const SEED: &str = "tool_call_name";
 const MARKS: [char; 5] = ['`', '*', '"', ' ', '\t'];

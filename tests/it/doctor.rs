@@ -183,6 +183,21 @@ async fn a_model_of_anthropic_has_the_variables_of_anthropic() {
 }
 
 #[tokio::test]
+async fn a_model_of_the_responses_api_is_looked_up_as_any_of_openai() {
+    let endpoint = server(200, MODELS);
+    let variables = [
+        ("OPENAI_BASE_URL", endpoint.as_str()),
+        ("OPENAI_API_KEY", CANARY),
+        ("OPENAI_MODEL", "small"),
+        ("ROCKBOT_LLM__BALANCED__PROVIDER", "OpenAIResponses"),
+    ];
+    check(
+        &examine_all(None, &variables, None).await,
+        "ok       Balanced: model `small`: it answers and has the model",
+    );
+}
+
+#[tokio::test]
 async fn a_model_of_embeddings_is_looked_at_when_there_is_one() {
     let endpoint = server(200, MODELS);
     let report = async |text: &str| examine_all(Some(("a.toml", text)), &[], None).await;

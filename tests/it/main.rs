@@ -36,6 +36,7 @@ mod looking_back;
 mod loop_policies;
 mod memory_folder;
 mod memory_tools;
+mod model_settings;
 mod nudges;
 mod output_validators;
 mod parallel;

@@ -10,8 +10,8 @@ use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
 use rockbot::chat::{Fallback, Meter, ModelGateway, PermitLimits, PriceTable, Retry};
 use rockbot::testing::{HashedEmbeddings, ScriptedModel};
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelTier, Provenance,
-    TierDecision, TierSelector, Usage,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelSettings,
+    ModelTier, Provenance, ReasoningEffort, TierDecision, TierSelector, Usage,
 };
 use rockbot_core::context::Origin;
 use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
@@ -177,6 +177,53 @@ impl ChatClient for Breaks {
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
         ModelInfo::new("first-1").with_provider("first")
+    }
+}
+
+/// A model with settings that refuses every request by its name.
+struct Refuses;
+
+#[async_trait]
+impl ChatClient for Refuses {
+    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+        Err(ChatError::new(ChatErrorKind::Auth, "no").with_request_id("req_1"))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        let settings = ModelSettings::new()
+            .with_temperature(0.9)
+            .with_top_p(0.7)
+            .with_max_output_tokens(100)
+            .with_seed(-7)
+            .with_stop_sequences(["END", "\n"])
+            .with_reasoning_effort(ReasoningEffort::Low);
+        ModelInfo::new("refuses").with_settings(settings.shared())
+    }
+}
+
+/// A turn with a setting of its own that asks [`Refuses`].
+async fn refused() {
+    let host = AgentHost::in_memory().chat(Refuses).build().unwrap();
+    let request = TurnRequest::new("s", "1", "Hi").with_model_settings(ModelSettings::new().with_temperature(0.2));
+    // Its end is of no interest here.
+    let _ = host.agent().run(request).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_of_a_request_and_its_name_stand_on_its_span() {
+    let (spans, _guard) = Spans::listen();
+    refused().await;
+    let fields = [
+        ("gen_ai.request.temperature", "0.2"),
+        ("gen_ai.request.top_p", "0.7"),
+        ("gen_ai.request.max_tokens", "100"),
+        ("gen_ai.request.seed", "-7"),
+        ("gen_ai.request.stop_sequences", r#"["END","\n"]"#),
+        ("gen_ai.request.reasoning.level", "low"),
+        ("rockbot.provider.request_id", "req_1"),
+    ];
+    for (field, expected) in fields {
+        assert_eq!(spans.values(field), [expected], "{field}");
     }
 }
 
@@ -527,6 +574,7 @@ async fn the_table_of_spans_is_what_a_run_shows() {
     let host = AgentHost::in_memory().chat(Slow("slow")).build().unwrap();
     collect(host.agent().stream("s", "Count!")).await;
     errors_of_every_span().await;
+    refused().await;
     let seen: BTreeSet<_> = spans.fields().into_iter().collect();
     let documented: BTreeSet<_> = table("| span |")
         .into_iter()

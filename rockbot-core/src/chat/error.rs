@@ -22,6 +22,7 @@ pub struct ChatError {
     retry_after: Option<Duration>,
     retry_advice: Option<bool>,
     overflow: Option<Overflow>,
+    request_id: Option<Box<str>>,
     source: Option<BoxError>,
 }
 
@@ -148,6 +149,7 @@ impl ChatError {
             retry_after: None,
             retry_advice: None,
             overflow: None,
+            request_id: None,
             source: None,
         }
     }
@@ -177,6 +179,13 @@ impl ChatError {
     #[must_use]
     pub fn with_overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = Some(overflow);
+        self
+    }
+
+    /// Sets the provider's name for the request, which its support asks for.
+    #[must_use]
+    pub fn with_request_id(mut self, id: impl Into<Box<str>>) -> Self {
+        self.request_id = Some(id.into());
         self
     }
 
@@ -210,6 +219,11 @@ impl ChatError {
     /// Returns the sizes that the provider reported for a context overflow, if it did.
     pub fn overflow(&self) -> Option<Overflow> {
         self.overflow
+    }
+
+    /// Returns the provider's name for the request, if the server sent one. Its support asks for it.
+    pub fn request_id(&self) -> Option<&str> {
+        self.request_id.as_deref()
     }
 
     /// Returns the delay after which the server asked to retry, if it did.

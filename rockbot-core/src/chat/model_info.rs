@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ModelSettings;
+
 /// A snapshot of what a [`ChatClient`](super::ChatClient) knows about the model that it asks for one tier.
 ///
-/// A host looks up the model's behavior and price by `model`, labels spans and metrics with `model` and `provider`, and
-/// postpones background work while `is_busy` is set.
+/// A host looks up the model's behavior and price by `model`, labels spans and metrics with `model` and `provider`, spans
+/// also with `settings`, and postpones background work while `is_busy` is set.
 ///
 /// ```
 /// use rockbot_core::chat::ModelInfo;
@@ -15,13 +17,15 @@ use std::sync::Arc;
 /// assert!(!info.is_busy);
 /// assert_eq!(ModelInfo::unknown(), ModelInfo::default());
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// Id of the model that is asked first, `None` if the client does not know it.
     pub model: Option<Arc<str>>,
     /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the client does not know it.
     pub provider: Option<Arc<str>>,
+    /// Settings that requests are sent with unless they set them; `None` if the client has none, or does not know them.
+    pub settings: Option<Arc<ModelSettings>>,
     /// `true` while calls are in flight, as far as the client counts them. `false` for a client that does not count.
     pub is_busy: bool,
     /// `false` if the client sends the model no images and files, but their descriptions. `None` if nothing is known.
@@ -53,6 +57,13 @@ impl ModelInfo {
     #[must_use]
     pub fn with_images(mut self, takes_images: Option<bool>) -> Self {
         self.takes_images = takes_images;
+        self
+    }
+
+    /// Sets the settings that requests are sent with unless they set them.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Option<Arc<ModelSettings>>) -> Self {
+        self.settings = settings;
         self
     }
 

@@ -41,7 +41,8 @@ pub struct ModelSettings {
     /// Share of the probability mass that is sampled from, above 0 and at most 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
-    /// Maximum length of the answer in tokens, reasoning included. At least 1.
+    /// Maximum length of the answer in tokens, at least 1. Reasoning is included, except with Anthropic, whose thinking
+    /// budget comes on top.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Seed of the sampling, for answers that repeat where the server supports it.

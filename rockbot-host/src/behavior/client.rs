@@ -42,7 +42,17 @@ impl ChatClient for ModelBehaviorClient {
     }
 
     fn describe(&self, tier: ModelTier) -> ModelInfo {
-        self.native.describe(tier)
+        let info = self.native.describe(tier);
+        let own = info
+            .model
+            .as_ref()
+            .and_then(|model| self.behaviors.model_settings(model));
+        let Some(own) = own else { return info };
+        let settings = match &info.settings {
+            Some(base) => Some(Arc::new(own.over(base))),
+            None => Some(own),
+        };
+        info.with_settings(settings)
     }
 }
 

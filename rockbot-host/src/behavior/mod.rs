@@ -205,6 +205,16 @@ impl ModelBehaviors {
             ..configured
         }
     }
+
+    /// Returns the settings of requests to the model with this id, if it has any.
+    pub(crate) fn model_settings(&self, id: &str) -> Option<Arc<ModelSettings>> {
+        if self.configured.is_empty() {
+            return None;
+        }
+        longest_match(&self.configured, &id.to_lowercase())?
+            .model_settings
+            .clone()
+    }
 }
 
 impl fmt::Debug for ModelBehaviors {

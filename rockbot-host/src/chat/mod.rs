@@ -24,7 +24,7 @@ pub(crate) use background_client::{BackgroundClient, BackgroundHost};
 
 use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, ModelIds};
-use span::ObservedCall;
+use span::{ObservedCall, note_settings};
 
 /// The guarded access to the model client of a host.
 pub(crate) struct GuardedChat {
@@ -94,6 +94,10 @@ impl GuardedChat {
             answered: None,
         };
         let observed = ObservedCall::begin(&self.meters, self.captures_content, model, &mut request);
+        if !observed.span.is_disabled() {
+            let settings = request.request.settings_over(info.settings.as_deref());
+            note_settings(&observed.span, &settings);
+        }
         let mut asking = pin!(self.isolated(request));
         // The span is entered by hand at each poll: `instrument` would move the call into another future, and
         // double the size that every turn has to carry.

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatDelta, ChatError, ChatResponse, DeltaSink, Usage};
+use rockbot_core::chat::{
+    ChatCall, ChatDelta, ChatError, ChatResponse, DeltaSink, ModelSettings, ReasoningEffort, Usage,
+};
 use rockbot_core::context::Origin;
 use rockbot_core::support::loggable;
 use tokio::time::Instant;
@@ -60,7 +62,12 @@ impl<'a> ObservedCall<'a> {
         self.has_ended = true;
         match answer {
             Ok(response) => self.answered(response),
-            Err(error) => self.failed(error.kind().name()),
+            Err(error) => {
+                if let Some(id) = error.request_id() {
+                    self.span.record("rockbot.provider.request_id", id);
+                }
+                self.failed(error.kind().name());
+            }
         }
     }
 
@@ -130,6 +137,12 @@ fn span(model: &ModelIds, call: &ChatCall) -> Span {
         gen_ai.provider.name = model.provider.as_deref(),
         gen_ai.request.model = asked,
         gen_ai.request.stream = call.deltas.is_some(),
+        gen_ai.request.temperature = Empty,
+        gen_ai.request.top_p = Empty,
+        gen_ai.request.max_tokens = Empty,
+        gen_ai.request.seed = Empty,
+        gen_ai.request.stop_sequences = Empty,
+        gen_ai.request.reasoning.level = Empty,
         gen_ai.response.model = Empty,
         gen_ai.response.id = Empty,
         gen_ai.response.finish_reasons = Empty,
@@ -141,7 +154,33 @@ fn span(model: &ModelIds, call: &ChatCall) -> Span {
         gen_ai.input.messages = Empty,
         gen_ai.output.messages = Empty,
         error.type = Empty,
+        rockbot.provider.request_id = Empty,
     )
+}
+
+/// Records the settings that the model is asked with.
+pub(super) fn note_settings(span: &Span, settings: &ModelSettings) {
+    let decimal = |name: &'static str, number: Option<f32>| {
+        // By way of its digits, as 0.7 is another number in fewer bits.
+        if let Some(number) = number.and_then(|number| number.to_string().parse::<f64>().ok()) {
+            span.record(name, number);
+        }
+    };
+    decimal("gen_ai.request.temperature", settings.temperature);
+    decimal("gen_ai.request.top_p", settings.top_p);
+    if let Some(tokens) = settings.max_output_tokens {
+        span.record("gen_ai.request.max_tokens", tokens);
+    }
+    if let Some(seed) = settings.seed {
+        span.record("gen_ai.request.seed", seed);
+    }
+    if !settings.stop_sequences.is_empty() {
+        let sequences = serde_json::json!(settings.stop_sequences).to_string();
+        span.record("gen_ai.request.stop_sequences", display(loggable(&sequences)));
+    }
+    if let Some(effort) = settings.reasoning_effort.as_ref().map(ReasoningEffort::as_str) {
+        span.record("gen_ai.request.reasoning.level", display(loggable(effort)));
+    }
 }
 
 fn note_usage(span: &Span, usage: Usage) {

@@ -580,7 +580,7 @@ async fn errors_name_the_setting_and_never_the_key() {
         .await
         .unwrap_err();
     let expected = format!(
-        "`{}` refused the key (status 401): invalid [redacted]; check the client's api_key",
+        "`{}` refused the key (status 401, request r): invalid [redacted]; check the client's api_key",
         server.endpoint().replace("/v1", "")
     );
     assert_eq!(error.to_string(), expected);

@@ -19,6 +19,8 @@ pub(crate) struct ErrorFacts {
     pub(crate) is_flagged: bool,
     /// `true` if the limit is on requests in flight, not on credit: OpenRouter answers 402 for both.
     pub(crate) is_in_flight_limit: bool,
+    /// The server's name for the request.
+    pub(crate) request_id: Option<String>,
     /// The sizes of the window and of the request, as llama.cpp names them.
     pub(crate) sizes: Overflow,
 }

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::outgoing::invalid_settings;
 use super::report::Reporter;
+use super::request_id::request_id;
 use super::retry_after::RetryAdvice;
 use super::{Fault, Outgoing};
 use crate::retry::RetryPolicy;
@@ -72,7 +73,9 @@ impl Connection {
     /// Returns the description of the model.
     pub(crate) fn model_info(&self) -> ModelInfo {
         let takes_images = self.settings.as_ref().and_then(|settings| settings.images);
-        ModelInfo::new(self.report.model.clone()).with_images(takes_images)
+        ModelInfo::new(self.report.model.clone())
+            .with_images(takes_images)
+            .with_settings(self.settings.clone())
     }
 
     /// Returns the URL of `path`, such as `chat/completions`, below the base URL.
@@ -107,6 +110,7 @@ impl Connection {
     pub(crate) async fn refusal(&self, mut response: Response) -> ChatError {
         let status = response.status().as_u16();
         let advice = RetryAdvice::read(response.headers(), SystemClock.now());
+        let id = request_id(response.headers()).map(str::to_owned);
         let mut body = Vec::new();
         // What cannot be read of an error's body is not worth another error.
         while body.len() < MAX_ERROR_BYTES
@@ -114,7 +118,7 @@ impl Connection {
         {
             body.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BYTES - body.len())]);
         }
-        let mut error = self.report.refused(Some(status), &body);
+        let mut error = self.report.refused(Some(status), &body, id);
         if let Some(after) = advice.after {
             error = error.with_retry_after(after.min(self.retry.max_retry_after));
         }

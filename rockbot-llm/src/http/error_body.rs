@@ -47,6 +47,7 @@ fn from_json(body: &Value) -> ErrorFacts {
         status: number
             .and_then(|number| u16::try_from(number).ok())
             .filter(|status| (400..600).contains(status)),
+        request_id: body["request_id"].as_str().map(str::to_owned),
         is_flagged: !metadata["flagged_input"].is_null(),
         is_in_flight_limit: metadata["limit_source"] == "openrouter_in_flight_budget",
         sizes: Overflow::new(error["n_ctx"].as_u64(), error["n_prompt_tokens"].as_u64()),

@@ -10,7 +10,7 @@
 //! * [`builder`], [`options`], [`connection`]: what a client is built from, and the client of one model at one server
 //! * [`chat`]: the chat client of every dialect
 //! * [`outgoing`]: what a request carries, with the members and headers that model settings add
-//! * [`retry_after`]: the server's advice on retrying
+//! * [`retry_after`], [`request_id`]: the server's advice on retrying, and its name for a request
 //! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`]: tool calls from the pieces of a stream
@@ -42,6 +42,7 @@ mod overflow;
 mod probe;
 mod reasoning_form;
 mod report;
+mod request_id;
 mod retry_after;
 mod sse;
 mod stand_in;

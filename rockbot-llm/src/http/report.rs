@@ -9,6 +9,7 @@ use rockbot_core::chat::{ChatError, ChatErrorKind};
 use rockbot_core::support::redact;
 use rockbot_core::{ExposeSecret, Secret};
 
+use super::request_id::is_request_id;
 use super::{Dialect, Fault};
 
 /// Maximum number of characters that are shown of a server's text.
@@ -74,12 +75,18 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Returns the error that a server sent with `status`, or inside an answer if there is no status.
-    pub(super) fn refused(&self, status: Option<u16>, body: &[u8]) -> ChatError {
+    /// Returns the error that a server sent with `status`, or inside an answer if there is no status. `id` is the server's
+    /// name for the request; without one, that in the body counts.
+    pub(super) fn refused(&self, status: Option<u16>, body: &[u8], id: Option<String>) -> ChatError {
         let body = (self.dialect.read_error)(body);
         let status = status.or(body.status);
         let kind = body.kind(status);
-        let mut error = ChatError::new(kind, self.message(kind, status, &body.text));
+        let id = id.or_else(|| body.request_id.clone()).filter(|id| is_request_id(id));
+        let id = id.map(|id| self.clean(&id));
+        let mut error = ChatError::new(kind, self.message(kind, status, id.as_deref(), &body.text));
+        if let Some(id) = id {
+            error = error.with_request_id(id);
+        }
         if kind == ChatErrorKind::ContextOverflow {
             error = error.with_overflow(body.overflow());
         }
@@ -93,14 +100,14 @@ impl Reporter {
     pub(super) fn unusable(&self, fault: &Fault) -> ChatError {
         let kind = fault.kind();
         let text = match fault {
-            Fault::InBand(body) => return self.refused(None, body),
+            Fault::InBand(body) => return self.refused(None, body, None),
             Fault::WebPage => "it answered with a web page".into(),
             Fault::Malformed(why) => Cow::Borrowed(why.as_str()),
             Fault::Cut(place) => format!("it broke off {place}").into(),
             Fault::TooLong(what, limit) => format!("{what} is longer than {limit} bytes").into(),
             Fault::Filtered => "nothing was left of the answer".into(),
         };
-        ChatError::new(kind, self.message(kind, None, &text))
+        ChatError::new(kind, self.message(kind, None, None, &text))
     }
 
     /// Returns the error of a connection that could not be made, or that broke.
@@ -113,7 +120,7 @@ impl Reporter {
             true => "no connection within the time limit".into(),
             false => root_cause(&error),
         };
-        ChatError::new(kind, self.message(kind, None, &text)).with_source(error.without_url())
+        ChatError::new(kind, self.message(kind, None, None, &text)).with_source(error.without_url())
     }
 
     /// Returns the error of an answer that was not complete within the client's `limit`, or before the work's deadline.
@@ -123,7 +130,7 @@ impl Reporter {
             None => "none before the deadline of the work".into(),
         };
         let kind = ChatErrorKind::TimedOut;
-        ChatError::new(kind, self.message(kind, None, &text))
+        ChatError::new(kind, self.message(kind, None, None, &text))
     }
 
     /// Returns the error of a cancelled call.
@@ -132,17 +139,22 @@ impl Reporter {
         ChatError::new(ChatErrorKind::Cancelled, message)
     }
 
-    fn message(&self, kind: ChatErrorKind, status: Option<u16>, text: &str) -> String {
-        let status = status.map(|status| format!(" (status {status})")).unwrap_or_default();
+    fn message(&self, kind: ChatErrorKind, status: Option<u16>, id: Option<&str>, text: &str) -> String {
+        let facts = match (status, id) {
+            (None, None) => String::new(),
+            (Some(status), None) => format!(" (status {status})"),
+            (None, Some(id)) => format!(" (request {id})"),
+            (Some(status), Some(id)) => format!(" (status {status}, request {id})"),
+        };
+        let advice = match self.advice(kind, text) {
+            advice if advice.is_empty() => advice,
+            advice => format!("; {advice}"),
+        };
         let text = match self.clean(text) {
             text if text.is_empty() => text,
             text => format!(": {text}"),
         };
-        let advice = match self.advice(kind) {
-            advice if advice.is_empty() => advice,
-            advice => format!("; {advice}"),
-        };
-        format!("{}{status}{text}{advice}", self.headline(kind))
+        format!("{}{facts}{text}{advice}", self.headline(kind))
     }
 
     fn headline(&self, kind: ChatErrorKind) -> String {
@@ -166,7 +178,7 @@ impl Reporter {
         }
     }
 
-    fn advice(&self, kind: ChatErrorKind) -> String {
+    fn advice(&self, kind: ChatErrorKind, text: &str) -> String {
         let SettingNames {
             endpoint,
             api_key,
@@ -176,6 +188,10 @@ impl Reporter {
             ChatErrorKind::Auth if self.secrets.is_empty() => format!("set {api_key}"),
             ChatErrorKind::Auth => format!("check {api_key}"),
             ChatErrorKind::QuotaExceeded => format!("top it up, or set {api_key} to another key"),
+            // OpenAI's words for a model that chat completions do not serve.
+            ChatErrorKind::NotFound | ChatErrorKind::InvalidRequest if text.contains("v1/responses") => {
+                "set `Provider` of its tier to openai-responses".into()
+            }
             ChatErrorKind::NotFound => format!(
                 "check {model}, and that {endpoint} is the base URL of {}, such as {}",
                 self.dialect.api, self.dialect.example
@@ -276,12 +292,46 @@ mod tests {
 
     #[test]
     fn messages_name_the_server_and_the_setting() {
-        let error = reporter().refused(Some(401), br#"{"error":{"message":"no","code":"invalid_api_key"}}"#);
+        let error = reporter().refused(
+            Some(401),
+            br#"{"error":{"message":"no","code":"invalid_api_key"}}"#,
+            None,
+        );
         let expected = "`http://host/v1` refused the key (status 401): no; check the client's api_key";
         assert_eq!(error.to_string(), expected);
-        let error = reporter().refused(None, br#"{"error":{"message":"gone","code":502}}"#);
+        let error = reporter().refused(None, br#"{"error":{"message":"gone","code":502}}"#, None);
         assert_eq!(error.status(), Some(502));
         let expected = "`http://host/v1` has too much to do or failed (status 502): gone; try again later";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn the_servers_name_for_the_request_is_told() {
+        let body = br#"{"type":"error","error":{"type":"api_error","message":"no"},"request_id":"req_2"}"#;
+        let error = reporter().refused(Some(500), body, Some("req_1".into()));
+        let expected = "`http://host/v1` has too much to do or failed (status 500, request req_1): no; try again later";
+        assert_eq!(
+            (error.to_string().as_str(), error.request_id()),
+            (expected, Some("req_1"))
+        );
+        let error = reporter().refused(None, body, None);
+        let expected = "`http://host/v1` has too much to do or failed (request req_2): no; try again later";
+        assert_eq!(
+            (error.to_string().as_str(), error.request_id()),
+            (expected, Some("req_2"))
+        );
+        let error = reporter().refused(Some(500), b"", Some("a\nb".into()));
+        assert_eq!(error.request_id(), None);
+    }
+
+    #[test]
+    fn a_model_of_another_api_is_told_from_an_unknown_one() {
+        let body =
+            br#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#;
+        let error = reporter().refused(Some(404), body, None).to_string();
+        assert!(
+            error.ends_with("; set `Provider` of its tier to openai-responses"),
+            "{error}"
+        );
     }
 }

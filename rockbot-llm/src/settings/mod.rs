@@ -56,6 +56,11 @@
 //! | `ExtraBody` | a section of members that are added to the body, or the same as JSON text |
 //! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
 //!
+//! A dialect leaves out what it has no name for: the Responses API has neither a seed nor stop sequences, Anthropic's has no
+//! seed. With Anthropic the effort becomes a thinking budget, which comes on top of `MaxOutputTokens`: 1024 tokens for
+//! `minimal`, 4096 for `low`, 8192 for `medium`, 16384 for `high`, 32768 for `xhigh` and `max`, none for `none`; a model that
+//! thinks accepts neither `Temperature` nor `TopP`, so these are left out then.
+//!
 //! ```
 //! use rockbot_core::config::Config;
 //! use rockbot_llm::LlmSettings;

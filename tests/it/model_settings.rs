@@ -1,0 +1,131 @@
+//! Model settings, from the configuration to the wire of each dialect.
+
+use rockbot::agent::AgentHost;
+use rockbot::chat::{ModelBehaviors, ModelGateway, ModelSettings};
+use rockbot::config::Config;
+use rockbot::testing::mock_tool;
+use rockbot::turn::{TurnPolicies, TurnRequest};
+use serde_json::{Value, json};
+
+use crate::support::model_server::ModelServer;
+use crate::{anthropic_rules, responses_rules};
+
+/// Answers a request in its dialect, or refuses it as the strict servers do.
+fn answer(raw: &str, _: &Value) -> (u16, String) {
+    let (refusal, answer) = match raw.split(' ').nth(1) {
+        Some("/v1/responses") => {
+            let content = json!([{"type": "output_text", "text": "Yes."}]);
+            let items = json!([{"type": "message", "id": "msg_1", "role": "assistant", "content": content}]);
+            (
+                responses_rules::refusal(raw),
+                json!({"status": "completed", "output": items}),
+            )
+        }
+        Some("/v1/messages") => {
+            let content = json!([{"type": "text", "text": "Yes."}]);
+            (
+                anthropic_rules::refusal(raw),
+                json!({"content": content, "stop_reason": "end_turn"}),
+            )
+        }
+        _ => {
+            let message = json!({"role": "assistant", "content": "Yes."});
+            (
+                None,
+                json!({"choices": [{"message": message, "finish_reason": "stop"}]}),
+            )
+        }
+    };
+    match refusal {
+        Some(why) => (400, json!({"error": {"message": why}}).to_string()),
+        None => (200, answer.to_string()),
+    }
+}
+
+/// Asks a model of `provider` with settings of its tier, of its behavior and of the request, and returns what was sent
+/// besides the conversation and the tools.
+async fn sent(provider: &str) -> Value {
+    let server = ModelServer::start(answer);
+    let text = format!(
+        r#"
+        [LLM.Balanced]
+        Provider = "{provider}"
+        Endpoint = "{}/v1"
+        ApiKey = "k"
+        ModelId = "gpt-test"
+        Temperature = 1.0
+        TopP = 0.5
+        MaxOutputTokens = 2000
+        Seed = 7
+        StopSequences = ["END"]
+        ParallelToolCalls = false
+        [LLM.Balanced.ExtraBody.metadata]
+        run = "1"
+        [ModelBehaviors.Models.gpt]
+        TopP = 0.25
+        Temperature = 0.75
+        ReasoningEffort = "low"
+        "#,
+        server.endpoint
+    );
+    let config = Config::new().with_text("agent.toml", &text).unwrap();
+    let host = AgentHost::in_memory()
+        .chat(ModelGateway::from_config(&config).unwrap())
+        .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
+        .tool(mock_tool("look").0)
+        .build()
+        .unwrap();
+    let own = ModelSettings::new().with_temperature(0.0);
+    let request = TurnRequest::new("s", "1", "Is it?").with_model_settings(own);
+    assert_eq!(host.agent().run(request).await.unwrap().text, "Yes.");
+    let mut body = server.requests().remove(0);
+    for member in ["messages", "system", "input", "instructions", "tools"] {
+        body.as_object_mut().unwrap().remove(member);
+    }
+    body
+}
+
+#[tokio::test]
+async fn chat_completions_get_all_of_them() {
+    let expected = json!({
+        "model": "gpt-test",
+        "max_completion_tokens": 2000,
+        "temperature": 0.0,
+        "top_p": 0.25,
+        "seed": 7,
+        "stop": ["END"],
+        "reasoning_effort": "low",
+        "parallel_tool_calls": false,
+        "metadata": {"run": "1"},
+    });
+    assert_eq!(sent("openai").await, expected);
+}
+
+#[tokio::test]
+async fn the_responses_api_gets_all_but_seed_and_stop_sequences() {
+    let expected = json!({
+        "model": "gpt-test",
+        "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "max_output_tokens": 2000,
+        "temperature": 0.0,
+        "top_p": 0.25,
+        "reasoning": {"effort": "low"},
+        "parallel_tool_calls": false,
+        "metadata": {"run": "1"},
+    });
+    assert_eq!(sent("openai-responses").await, expected);
+}
+
+#[tokio::test]
+async fn anthropic_thinks_in_place_of_sampling() {
+    let expected = json!({
+        "model": "gpt-test",
+        "max_tokens": 2000 + 4096,
+        "stop_sequences": ["END"],
+        "thinking": {"type": "enabled", "budget_tokens": 4096},
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": true},
+        "metadata": {"run": "1"},
+    });
+    assert_eq!(sent("anthropic").await, expected);
+}

@@ -185,6 +185,20 @@ async fn an_agent_with_a_tool_asks_it_over_this_dialect() {
 }
 
 #[tokio::test]
+async fn a_failed_call_is_marked() {
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "nothing", "input": {}});
+    let server = MockServer::start([(200, json!([call])), text("Well.")]);
+    let answer = server.host().agent().ask("s", "Go!").await.unwrap();
+    assert_eq!(answer.text, "Well.");
+    let requests = server.requests();
+    let results = &requests[1]["messages"].as_array().unwrap().last().unwrap()["content"];
+    assert_eq!(
+        (&results[0]["tool_use_id"], &results[0]["is_error"]),
+        (&json!("toolu_1"), &json!(true))
+    );
+}
+
+#[tokio::test]
 async fn a_streamed_turn_gets_the_pieces() {
     let server = MockServer::start([thought_and_calls(), text("2 and 3.")]);
     let host = server.host();

@@ -39,6 +39,10 @@ pub struct ChatMessage {
     /// The call that a tool's message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<CallId>,
+    /// `true` if the call that a tool's message answers failed. Its text says so in words, too; Anthropic's models also
+    /// get the mark.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
     /// The reasoning of an assistant's message; some models want it back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
@@ -86,6 +90,7 @@ impl ChatMessage {
             content: content.into().attributed(provenance),
             tool_calls: Vec::new(),
             tool_call_id: None,
+            is_error: false,
             reasoning: None,
             reason: None,
         }
@@ -128,6 +133,13 @@ impl ChatMessage {
             tool_call_id: Some(call),
             ..Self::new(Role::Tool, content, Provenance::TOOL)
         }
+    }
+
+    /// Sets whether the call that this message answers failed. Default `false`.
+    #[must_use]
+    pub fn with_error(mut self, is_error: bool) -> Self {
+        self.is_error = is_error;
+        self
     }
 
     /// Sets the reasoning of the model.
@@ -187,6 +199,16 @@ mod tests {
         check(ChatMessage::tool("1".into(), "ok"), ContextReason::ToolResult);
         check(host.clone(), ContextReason::Correction);
         check(host.because(ContextReason::DateTime), ContextReason::DateTime);
+    }
+
+    #[test]
+    fn only_a_result_of_a_failed_call_is_written_as_one() {
+        let written = |message: &ChatMessage| serde_json::to_value(message).unwrap();
+        let result = ChatMessage::tool("c1".into(), "no");
+        assert_eq!(written(&result).get("is_error"), None);
+        let failed = result.with_error(true);
+        assert_eq!(written(&failed)["is_error"], true);
+        assert_eq!(serde_json::from_value::<ChatMessage>(written(&failed)).unwrap(), failed);
     }
 
     #[test]

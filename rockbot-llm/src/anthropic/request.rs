@@ -245,6 +245,10 @@ fn push_result(body: &mut Vec<u8>, call: &CallId, message: Option<&ChatMessage>,
         body.extend_from_slice(b",\"is_error\":true,\"content\":");
         return push_text(body, [NO_RESULT]);
     };
+    // The API refuses the mark on an empty result.
+    if message.is_error && !message.content.is_empty() {
+        body.extend_from_slice(b",\"is_error\":true");
+    }
     if message.content.has_media() {
         body.extend_from_slice(b",\"content\":[");
         for (index, form) in forms(message, takes_media).enumerate() {

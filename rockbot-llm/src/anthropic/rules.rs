@@ -216,6 +216,11 @@ fn results(blocks: &[Value], mut open: Vec<String>) -> Checked {
             block,
             &["type", "tool_use_id", "content", "is_error", "cache_control"],
         )?;
+        let is_empty = block["content"].as_str().is_none_or(str::is_empty) && !block["content"].is_array();
+        ensure(
+            block["is_error"] != true || !is_empty,
+            "content cannot be empty if `is_error` is true",
+        )?;
         ensure(only_results, "tool_result blocks must stand first")?;
         block["content"]
             .as_array()

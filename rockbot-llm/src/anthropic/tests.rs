@@ -569,6 +569,27 @@ async fn tools_may_be_called_before_a_shaped_answer() {
 }
 
 #[tokio::test]
+async fn results_of_failed_calls_are_marked_unless_they_are_empty() {
+    let call = |id: &str| ToolCall {
+        id: id.into(),
+        name: "now".into(),
+        arguments: "{}".into(),
+    };
+    let result = |id: &str, text: &str| ChatMessage::tool(id.into(), text).with_error(true);
+    let body = sent(ChatRequest::new([
+        ChatMessage::user("hi"),
+        ChatMessage::calls(String::new(), vec![call("c1"), call("c2"), call("c3")]),
+        result("c1", "no clock"),
+        result("c2", ""),
+        ChatMessage::tool("c3".into(), "noon"),
+    ]))
+    .await;
+    let results = body["messages"][2]["content"].as_array().unwrap();
+    let marks: Vec<_> = results.iter().map(|result| &result["is_error"]).collect();
+    assert_eq!(marks, [&json!(true), &Value::Null, &Value::Null]);
+}
+
+#[tokio::test]
 async fn errors_name_the_setting_and_never_the_key() {
     let body = format!(
         r#"{{"type":"error","error":{{"type":"authentication_error","message":"invalid {KEY}"}},"request_id":"r"}}"#

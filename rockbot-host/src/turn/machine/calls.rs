@@ -156,7 +156,7 @@ impl Turn {
         if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
             response.content.push_str(note);
         }
-        let mut message = ChatMessage::tool(response.tool_call_id, response.content);
+        let mut message = ChatMessage::tool(response.tool_call_id, response.content).with_error(response.is_error);
         // Confirmations of the task list are the host's own words; as a tool's they would lower the content trust.
         if self.policy.task_list && tasks::has_tool(state.call.name.as_str()) {
             for part in message.content.parts_mut() {

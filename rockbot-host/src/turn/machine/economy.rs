@@ -327,7 +327,8 @@ impl Turn {
         let mut results = self.messages.iter_mut();
         if let Some(message) = results.find(|message| message.tool_call_id.as_ref() == Some(call)) {
             let content = elide(&message.content.words(), keep, head_percent, call);
-            *message = Arc::new(ChatMessage::tool(call.clone(), content));
+            let elided = ChatMessage::tool(call.clone(), content).with_error(message.is_error);
+            *message = Arc::new(elided);
         }
     }
 }

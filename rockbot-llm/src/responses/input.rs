@@ -108,7 +108,7 @@ impl<'a> ItemList<'a> {
     }
 
     fn push_answer(&mut self, message: &'a ChatMessage) -> Result<(), serde_json::Error> {
-        let has_text = has_text(message);
+        let has_text = has_text(message) || message.content.has_media();
         if !has_text && message.tool_calls.is_empty() {
             return Ok(());
         }
@@ -152,15 +152,23 @@ impl<'a> ItemList<'a> {
         if id.is_empty() {
             // Without an id, the API and all who resemble it take the text alone.
             self.body.extend_from_slice(b",\"content\":");
-            push_text(self.body, texts(message));
+            self.push_words(message);
         } else {
             self.body.extend_from_slice(
                 b",\"status\":\"completed\",\"content\":[{\"type\":\"output_text\",\"annotations\":[],\"text\":",
             );
-            push_text(self.body, texts(message));
+            self.push_words(message);
             self.body.extend_from_slice(b"}]");
         }
         self.body.push(b'}');
+    }
+
+    /// Appends the words of an answer. It cannot have images, so those of another model are described.
+    fn push_words(&mut self, message: &ChatMessage) {
+        match message.content.has_media() {
+            true => push_text(self.body, [&*message.content.words()]),
+            false => push_text(self.body, texts(message)),
+        }
     }
 
     fn push_call(&mut self, call: &ToolCall, id: &str) {

@@ -192,7 +192,9 @@ impl Input {
             }
             Some("function_call_output") => {
                 known("function_call_output", item, "type call_id output")?;
-                ensure(item["output"].is_string(), "output: expected a string")?;
+                if !item["output"].is_string() {
+                    parts(&item["output"], "input_text")?;
+                }
                 let call = item["call_id"].as_str().unwrap_or_default();
                 ensure(self.open.remove(call), "No tool call found for function call output")?;
             }
@@ -225,15 +227,35 @@ impl Input {
         if kind == "output_text" && item["content"].is_string() {
             return ensure(item.get("id").is_none(), "content: expected an array beside an id");
         }
-        let parts = item["content"].as_array().filter(|parts| !parts.is_empty());
-        for part in parts.ok_or("content: expected an array")? {
-            known("content", part, "type text annotations")?;
-            ensure(
-                part["type"] == kind,
-                format!("Invalid value. Supported values are: '{kind}'"),
-            )?;
-            ensure(part["text"].is_string(), "text: expected a string")?;
-        }
-        Ok(())
+        parts(&item["content"], kind)
     }
+}
+
+/// Checks the parts of a message or of an output, whose texts are of type `kind`.
+fn parts(list: &Value, kind: &str) -> Checked {
+    let list = list.as_array().filter(|parts| !parts.is_empty());
+    for part in list.ok_or("content: expected an array")? {
+        let is_of_user = kind == "input_text";
+        let has = |name: &str| part[name].as_str().is_some_and(|text| !text.is_empty());
+        match part["type"].as_str() {
+            Some("input_image") if is_of_user => {
+                known("content", part, "type image_url detail")?;
+                ensure(has("image_url"), "image_url: expected a URL")?;
+            }
+            Some("input_file") if is_of_user => {
+                known("content", part, "type filename file_data file_url")?;
+                let is_whole = has("file_url") || (has("filename") && has("file_data"));
+                ensure(is_whole, "input_file: expected a URL, or a name and data")?;
+            }
+            _ => {
+                known("content", part, "type text annotations")?;
+                ensure(
+                    part["type"] == kind,
+                    format!("Invalid value. Supported values are: '{kind}'"),
+                )?;
+                ensure(part["text"].is_string(), "text: expected a string")?;
+            }
+        }
+    }
+    Ok(())
 }

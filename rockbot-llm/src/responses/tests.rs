@@ -5,6 +5,7 @@ use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, FinishReason,
     ModelSettings, OutputSchema, Reasoning, ReasoningEffort, ToolCall, ToolChoice, Usage,
 };
+use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
 use serde_json::{Value, json};
 
@@ -298,6 +299,43 @@ async fn reasoning_of_other_dialects_is_left_out() {
             json!({"type": "message", "role": "assistant", "content": "yes"})
         );
     }
+}
+
+#[tokio::test]
+async fn images_and_documents_are_parts_of_messages_and_outputs() {
+    let image = || MediaPart::bytes("image/png", "abc");
+    let pdf = MediaPart::bytes("application/pdf", "abc").with_name("a.pdf");
+    let question = Content::from("Who?").with_image(image()).with_file(pdf);
+    let result = Content::from("a cat").with_image(MediaPart::url("image/*", "https://a.example/cat.png"));
+    let talk = || {
+        ChatRequest::new([
+            ChatMessage::user(question.clone()),
+            ChatMessage::calls("", vec![call("c1", "now", "{}")]),
+            ChatMessage::tool("c1".into(), result.clone()),
+        ])
+    };
+    let expected = json!([
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_text", "text": "Who?"},
+            {"type": "input_image", "image_url": "data:image/png;base64,YWJj"},
+            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,YWJj"},
+        ]},
+        {"type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": [
+            {"type": "input_text", "text": "a cat"},
+            {"type": "input_image", "image_url": "https://a.example/cat.png"},
+        ]},
+    ]);
+    assert_eq!(sent(talk()).await["input"], expected);
+    let blind = talk().with_settings(ModelSettings::new().with_images(false));
+    let body = sent(blind).await["input"].to_string();
+    assert!(
+        body.contains("this model does not take images and files") && !body.contains("input_image"),
+        "{body}"
+    );
+    let drawn = ChatMessage::assistant(Content::from("Here.").with_image(image()));
+    let body = sent(ChatRequest::new([ChatMessage::user("Draw!"), drawn])).await;
+    assert_eq!(body["input"][1]["content"], "Here.\n[image image/png, 3 bytes]");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use super::{ChatCall, ChatDelta, DeltaSink};
 ///     ChatDelta::Text(text) => reader.lock().unwrap().push_str(text),
 ///     _ => reader.lock().unwrap().clear(),
 /// });
-/// let mut call = ChatCall { request: ChatRequest::default().into(), deltas: Some(sink), cx: CallContext::new("s") };
+/// let mut call = ChatCall::new(ChatRequest::default(), CallContext::new("s")).with_deltas(sink);
 /// let watched = WatchedDeltas::watch(&mut call);
 /// let attempt = |text| call.deltas.iter().for_each(|sink| sink.send(ChatDelta::Text(text)));
 ///

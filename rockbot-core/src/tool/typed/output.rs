@@ -13,7 +13,11 @@ use crate::tool::ToolError;
 /// use rockbot_core::content::{Content, MediaPart};
 /// use rockbot_core::tool::tool;
 ///
-/// let plot = tool("plot", "Plots the temperatures of a week.", async || {
+/// /// Plots the temperatures of a week.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Plot {}
+///
+/// let plot = tool("plot", |_: Plot| async {
 ///     let png: Vec<u8> = vec![0; 900];
 ///     Content::from("The plot:").with_image(MediaPart::bytes("image/png", png))
 /// });

@@ -169,8 +169,8 @@ pub struct HistoryFn<F>(F);
 ///
 /// let reminded = history_fn(|mut messages, turn| async move {
 ///     if turn.model_calls > 10 {
-///         let text = "Remember that the user reads on a phone.".to_owned();
-///         messages.push(ChatMessage::text_of(Role::User, text, Provenance::HOST).into());
+///         let text = "Remember that the user reads on a phone.";
+///         messages.push(ChatMessage::new(Role::User, text, Provenance::HOST).into());
 ///     }
 ///     Ok(messages)
 /// });

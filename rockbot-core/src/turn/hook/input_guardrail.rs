@@ -76,7 +76,8 @@ impl<G: InputGuardrail + ?Sized> InputGuardrail for Arc<G> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UserInput {
-    /// The content, as the guardrails before this one left it.
+    /// The content, as the guardrails before this one left it. The bytes of its images and files are in the host's media
+    /// store, and referred to.
     pub content: Content,
     /// The request, as the user sent it.
     pub request: Arc<TurnRequest>,

@@ -45,6 +45,11 @@ impl TurnDriver {
             }
         }
         if input.content != turn.request().content {
+            if input.content.has_media() {
+                // As with a message itself, the journal has references to images and files only.
+                let keeping = self.media.keep_or_describe(input.cx.principal(), &mut input.content);
+                Box::pin(keeping).await;
+            }
             live.replace_input(input.content.clone());
             turn.replace_input(input.content);
         }

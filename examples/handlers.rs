@@ -56,15 +56,15 @@ struct Bookkeeper {
 
 #[async_trait]
 impl MessageHandler<Invoice> for Bookkeeper {
-    async fn handle(&self, invoice: Invoice, _: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, invoice: Invoice, _: &MessageContext) -> Result<(), BoxError> {
         if invoice.cents < 0 {
             // A permanent failure: a retry would not help.
-            return Err(HandlerError::dead_letter("an invoice cannot be negative"));
+            return Err(HandlerError::dead_letter("an invoice cannot be negative").into());
         }
         if invoice.number == 13 {
             // The same happens to any error that `?` returns: the message is redelivered as often as its
             // subscription allows.
-            return Err(HandlerError::retry("invoice 13 is on fire"));
+            return Err(HandlerError::retry("invoice 13 is on fire").into());
         }
         self.balance.fetch_add(invoice.cents, Ordering::Relaxed);
         Ok(())

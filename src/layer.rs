@@ -33,7 +33,7 @@
 //! ```
 
 pub use rockbot_core::chat::ChatCall;
-pub use rockbot_core::layer::{RateLimit, RateLimitExceeded, RateLimitLayer};
+pub use rockbot_core::layer::{RateLimit, RateLimitExceeded, RateLimitLayer, tower};
 pub use rockbot_core::messaging::Delivery;
 pub use rockbot_core::tool::ToolInvocation;
 pub use rockbot_host::{FnLayer, FnService, Next, Stack, TurnCall, chat_fn, message_fn, tool_fn, turn_fn};

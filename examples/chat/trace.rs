@@ -3,127 +3,102 @@
 use std::sync::Arc;
 
 use rockbot::TurnId;
-use rockbot::chat::{ChatMessage, ChatResponse, ContextReason, ModelTier, Role, Spent};
+use rockbot::chat::{ChatMessage, ChatResponse, ContextReason, Role, Spent};
 use rockbot::prelude::*;
-use rockbot::turn::{AcceptedTurn, Purpose, RecordedEvent, RunRecord, RunState, StoredRun, Turn, TurnEvent, TurnStep};
+use rockbot::turn::{TraceEntry, TraceEvent, TraceRequest, TurnTrace};
 
-use super::terminal::{clean, costs, cut};
+use super::terminal::{costs, cut};
 
 /// Prints all records of a turn.
 pub(crate) async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxError> {
-    let Some(run) = host.trace(turn).await? else {
+    let Some(trace) = host.trace(turn).await? else {
         return Err(format!("the journal knows no turn `{turn}`; it keeps them for a day").into());
     };
-    lines(&run)?.iter().for_each(|line| eprintln!("{line}"));
+    lines(&trace).iter().for_each(|line| eprintln!("{line}"));
     Ok(())
 }
 
-/// Formats the records of a turn, line by line.
-fn lines(run: &StoredRun) -> Result<Vec<String>, BoxError> {
-    let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get())?;
-    let mut replay = Replay {
-        turn: Turn::new(accepted.request, accepted.policy, run.accepted.at),
-        shown: Vec::new(),
-        is_out_of_band: false,
-    };
-    let key = &run.accepted.key;
+/// Formats a trace, line by line.
+fn lines(trace: &TurnTrace) -> Vec<String> {
+    let accepted = &trace.run().accepted;
+    let key = &accepted.key;
     let mut lines = vec![format!(
         "turn {} in session {}, message {}",
-        run.accepted.run, key.session, key.message
+        accepted.run, key.session, key.message
     )];
-    for record in &run.records {
-        let after = record.at.since(run.accepted.at).as_millis();
-        let told = replay.tell(record);
+    let mut shown = Vec::new();
+    for entry in trace.entries() {
+        let after = entry.at.since(accepted.at).as_millis();
+        let told = tell(entry, &mut shown);
         lines.extend(told.into_iter().enumerate().map(|(index, line)| match index {
             0 => format!("  {after:>6} ms  {line}"),
             _ => format!("               {line}"),
         }));
     }
-    lines.push(match run.state {
-        RunState::Finished(_) => "  ended".to_owned(),
-        _ => "  not ended".to_owned(),
+    lines.push(match trace.is_finished() {
+        true => "  ended".to_owned(),
+        false => "  not ended".to_owned(),
     });
-    Ok(lines)
+    lines
 }
 
-/// A replay of a turn, record by record.
-struct Replay {
-    turn: Turn,
-    /// The messages of the last request.
-    shown: Vec<Arc<ChatMessage>>,
-    /// The last request was out-of-band: a judge's question, which goes to a cheap model.
-    is_out_of_band: bool,
+/// Describes an event and its decisions, then the requests that they led to. `shown` is the request before.
+fn tell(entry: &TraceEntry, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<String> {
+    let decided: Vec<_> = entry.decisions.iter().map(|decision| cut(decision)).collect();
+    let arrow = if decided.is_empty() { "" } else { " → " };
+    let mut lines = vec![format!("{}{arrow}{}", happened(&entry.event), decided.join(", "))];
+    for asked in &entry.requests {
+        lines.extend(request(asked, shown));
+    }
+    lines
 }
 
-impl Replay {
-    /// Describes an event and its decisions, then the requests that they led to.
-    fn tell(&mut self, record: &RunRecord) -> Vec<String> {
-        let Ok(RecordedEvent { event, steps }) = serde_json::from_str(record.body.get()) else {
-            return vec![format!("cannot be read: {}", clean(record.body.get()))];
-        };
-        let decided: Vec<_> = steps.iter().map(|step| cut(&format!("{step:?}"))).collect();
-        let arrow = if decided.is_empty() { "" } else { " → " };
-        let mut lines = vec![format!("{}{arrow}{}", self.happened(&event), decided.join(", "))];
-        self.turn.replay(&event, &steps, record.at);
-        for step in &steps {
-            if let TurnStep::AskModel(purpose) = step {
-                lines.extend(self.request(purpose));
-            }
+fn happened(event: &TraceEvent) -> String {
+    match event {
+        TraceEvent::Started { messages, .. } => format!("started with {messages} messages"),
+        TraceEvent::ModelAnswered { response, tier, .. } => {
+            format!("{} [{}, {}]", said(response), tier.name(), costs(&Spent::on(response)))
         }
-        lines
+        TraceEvent::ToolStarted { call } => format!("call {call} starts"),
+        TraceEvent::ToolReturned(response) => {
+            format!("{} returned: {}", response.tool_name, cut(&response.content.words()))
+        }
+        TraceEvent::Other(text) => cut(text),
+        other => cut(&format!("{other:?}")),
     }
+}
 
-    fn happened(&self, event: &TurnEvent) -> String {
-        match event {
-            TurnEvent::Started { context, .. } => format!("started with {} messages", context.len()),
-            TurnEvent::ModelAnswered { response, .. } => {
-                let tier = match self.is_out_of_band {
-                    true => ModelTier::Low,
-                    false => self.turn.tier().unwrap_or_default(),
-                };
-                format!("{} [{}, {}]", said(response), tier.name(), costs(&Spent::on(response)))
-            }
-            TurnEvent::ToolStarted { call } => format!("call {call} starts"),
-            TurnEvent::ToolReturned(response) => {
-                format!("{} returned: {}", response.tool_name, cut(&response.content.words()))
-            }
-            other => cut(&format!("{other:?}")),
+/// Lists the messages that are new since the last request, each with its position, reason and source.
+fn request(asked: &TraceRequest, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<String> {
+    if asked.is_out_of_band {
+        return vec!["an out-of-band question, which the conversation does not show".to_owned()];
+    }
+    let messages = &asked.messages;
+    let same = |(one, other): &(&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
+    let known = messages.iter().zip(&*shown).take_while(same).count();
+    let mut turns = 0;
+    let mut lines = vec![format!("a request with {} messages:", messages.len())];
+    if known > 0 {
+        lines.push(format!("    1 to {known} as before"));
+    }
+    for (index, message) in messages.iter().enumerate() {
+        let is_past = message.why() == ContextReason::History;
+        turns += u32::from(is_past && message.role == Role::User);
+        if index >= known {
+            let why = match is_past {
+                true => format!("history, turn {turns}"),
+                false => message.why().to_string(),
+            };
+            lines.push(format!(
+                "    {} {why} ({}): {}",
+                index + 1,
+                source(message),
+                words(message)
+            ));
         }
     }
-
-    /// Lists the messages that are new since the last request, each with its position, reason and source.
-    fn request(&mut self, purpose: &Purpose) -> Vec<String> {
-        self.is_out_of_band = purpose.is_out_of_band();
-        if self.is_out_of_band {
-            return vec!["an out-of-band question, which the conversation does not show".to_owned()];
-        }
-        let messages = self.turn.messages_for(purpose);
-        let same = |(one, other): &(&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
-        let known = messages.iter().zip(&self.shown).take_while(same).count();
-        let mut turns = 0;
-        let mut lines = vec![format!("a request with {} messages:", messages.len())];
-        if known > 0 {
-            lines.push(format!("    1 to {known} as before"));
-        }
-        for (index, message) in messages.iter().enumerate() {
-            let is_past = message.why() == ContextReason::History;
-            turns += u32::from(is_past && message.role == Role::User);
-            if index >= known {
-                let why = match is_past {
-                    true => format!("history, turn {turns}"),
-                    false => message.why().to_string(),
-                };
-                lines.push(format!(
-                    "    {} {why} ({}): {}",
-                    index + 1,
-                    source(message),
-                    words(message)
-                ));
-            }
-        }
-        self.shown = messages;
-        lines
-    }
+    shown.clone_from(messages);
+    lines
 }
 
 fn said(response: &ChatResponse) -> String {

@@ -62,6 +62,12 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
+impl<Shared: Clock + ?Sized> Clock for std::sync::Arc<Shared> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
 /// The operating system's clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;

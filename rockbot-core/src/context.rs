@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+
+/// The token of [`CallContext::cancellation`], of the version of tokio-util that this crate uses.
+pub use tokio_util::sync::CancellationToken;
 
 pub use crate::extensions::Extensions;
 use crate::{CallId, Digest, Principal, SessionId, TurnId};
@@ -113,6 +115,12 @@ pub struct ProgressReporter(Option<Arc<dyn ProgressListener>>);
 pub trait ProgressListener: Send + Sync + 'static {
     /// Receives one report. It is called from within the tool call and must not block.
     fn tool_progress(&self, text: String);
+}
+
+impl<Shared: ProgressListener + ?Sized> ProgressListener for Arc<Shared> {
+    fn tool_progress(&self, text: String) {
+        (**self).tool_progress(text);
+    }
 }
 
 impl ProgressReporter {

@@ -124,6 +124,12 @@ pub trait IdSource: fmt::Debug + Send + Sync + 'static {
     fn next_id(&self) -> String;
 }
 
+impl<Shared: IdSource + ?Sized> IdSource for Arc<Shared> {
+    fn next_id(&self) -> String {
+        (**self).next_id()
+    }
+}
+
 /// An [`IdSource`] of random ids from the operating system's random number generator: 32 hexadecimal digits.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RandomIds;

@@ -10,6 +10,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt};
 
+/// The version of tower whose `Layer` and `Service` the builders of this crate take.
+pub use tower;
+
 use crate::BoxError;
 
 /// A tower layer that limits the rate of calls with a token bucket.

@@ -50,6 +50,7 @@ pub mod messaging;
 pub mod recall;
 pub mod rfc3339;
 pub mod search;
+mod shared;
 pub mod store;
 pub mod subsystem;
 pub mod support;

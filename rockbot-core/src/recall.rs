@@ -6,6 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 use crate::chat::Provenance;
+use crate::shared::share;
 use crate::{BoxError, Principal, SessionId, TurnId};
 
 /// A source of knowledge that may help with a message: memories, skills, rules, notes.
@@ -48,6 +49,13 @@ pub trait ContextSource: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the source cannot be read. The host logs it and goes on without the source.
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError>;
+}
+
+share! {
+    ContextSource {
+        async gather<'a>(query: &'a ContextQuery) -> Result<Vec<ContextItem>, BoxError>;
+        fn name() -> &str;
+    }
 }
 
 /// Maximum length, in characters, of messages that are not searched by: they say too little, and their matches would

@@ -81,7 +81,7 @@ fn tool_error() {
     check(&ToolErrorMessage::new(&request(), &error), &json);
     let read = ToolError::from(serde_json::from_value::<ToolErrorMessage>(json).unwrap());
     assert_eq!((read.code(), read.message()), (error.code(), error.message()));
-    assert!(read.is_retryable());
+    assert!(read.retry_helps());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn tool_error_codes() {
         ToolErrorCode::OutcomeUnknown,
     ] {
         check(&code, &json!(code.name()));
-        assert_eq!(ToolError::new(code, "").is_retryable(), code == ToolErrorCode::Timeout);
+        assert_eq!(ToolError::new(code, "").retry_helps(), code == ToolErrorCode::Timeout);
     }
     for (name, code) in [
         ("tool_not_found", ToolErrorCode::ToolNotFound),

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rockbot_core::CallContext;
-use rockbot_core::chat::{ChatErrorKind, ChatRequest, ToolCall};
+use rockbot_core::chat::{ChatErrorKind, ChatRequest};
 use rockbot_core::testing::{ManualClock, ScriptedModel, SequentialIds};
 use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
-use rockbot_core::turn::{StoredRun, TurnRequest};
-use rockbot_host::turn::{AcceptedTurn, Evaluation, RecordedEvent, Turn, TurnEvent, TurnStep};
+use rockbot_core::turn::TurnRequest;
+use rockbot_host::turn::{Evaluation, TraceEvent, TurnTrace};
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use rockbot_llm::{ModelGateway, Retry};
 use serde_json::json;
@@ -51,7 +51,7 @@ impl ToolExecutor for Noting {
 }
 
 /// Runs the message with this model and these answers of the tools.
-async fn play(model: ScriptedModel, answers: impl IntoIterator<Item = ToolInvokeResponse>) -> (Transcript, StoredRun) {
+async fn play(model: ScriptedModel, answers: impl IntoIterator<Item = ToolInvokeResponse>) -> (Transcript, TurnTrace) {
     let folder = tempfile::tempdir().unwrap();
     let noting = Noting(Notes::default(), Arc::new(Mutex::new(answers.into_iter().collect())));
     let tool = |name: &str, effect| {
@@ -66,11 +66,11 @@ async fn play(model: ScriptedModel, answers: impl IntoIterator<Item = ToolInvoke
         .build()
         .unwrap();
     let outcome = host.agent().run(TurnRequest::new("s", "m1", "go")).await.unwrap();
-    let run = host.trace(&outcome.turn).await.unwrap().unwrap();
+    let trace = host.trace(&outcome.turn).await.unwrap().unwrap();
     model.assert_complete();
     let requests = model.requests().iter().map(|request| shown(request)).collect();
     let calls = noting.0.all();
-    (Transcript { requests, calls }, run)
+    (Transcript { requests, calls }, trace)
 }
 
 fn answer(content: &str, is_error: bool) -> ToolInvokeResponse {
@@ -108,55 +108,42 @@ async fn a_recorded_run_played_again_asks_and_calls_the_same() {
     );
 
     let (mut model, mut answers, mut wanted) = (ScriptedModel::new(), Vec::new(), Vec::new());
-    for record in &recorded.records {
-        let event: RecordedEvent = serde_json::from_str(record.body.get()).unwrap();
-        match event.event {
-            TurnEvent::ModelAnswered { response, .. } => {
-                wanted.extend(response.tool_calls.iter().map(|ToolCall { id, .. }| id.clone()));
+    for entry in recorded.entries() {
+        match entry.event.clone() {
+            TraceEvent::ModelAnswered { response, .. } => {
+                wanted.extend(response.tool_calls.iter().map(|call| call.id.clone()));
                 model = model.answers(response);
             }
-            TurnEvent::ToolReturned(response) if response.tool_name != "missing" => answers.push(response),
+            TraceEvent::ToolReturned(response) if response.tool_name != "missing" => answers.push(response),
             _ => {}
         }
     }
     assert_eq!(wanted, ["call_1", "call_2", "call_3", "call_4", "call_5"]);
     let (second, replayed) = play(model, answers).await;
     assert_eq!(second, first);
-    let events = |run: &StoredRun| {
-        run.records
-            .iter()
-            .map(|record| record.body.get().to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(events(&replayed), events(&recorded));
+    assert_eq!(bodies(&replayed), bodies(&recorded));
 }
 
-/// Replays the recorded events with fresh decisions, and returns the requests with tools, and the calls.
-fn decided_anew(run: &StoredRun) -> (Vec<String>, Vec<String>) {
-    let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).unwrap();
-    let mut turn = Turn::new(accepted.request, accepted.policy, run.accepted.at);
-    let (mut asked, mut called) = (Vec::new(), Vec::new());
-    for record in &run.records {
-        let recorded: RecordedEvent = serde_json::from_str(record.body.get()).unwrap();
-        let steps = turn.on(&recorded.event, record.at);
-        assert_eq!(steps, recorded.steps);
-        for step in &steps {
-            match step {
-                TurnStep::AskModel(purpose) if !purpose.is_out_of_band() => {
-                    asked.push(serde_json::to_string(&turn.messages_for(purpose)).unwrap());
-                }
-                TurnStep::CallTools(group) => {
-                    let calls = turn.calls().iter().filter(|call| group.contains(&call.call.id));
-                    called.extend(
-                        calls.map(|call| format!("{} {} {}", call.call.id, call.call.name, call.call.arguments)),
-                    );
-                }
-                _ => {}
-            }
-        }
-    }
-    assert!(turn.outcome().is_some());
-    (asked, called)
+/// Returns the records as the journal has them.
+fn bodies(trace: &TurnTrace) -> Vec<&str> {
+    trace.run().records.iter().map(|record| record.body.get()).collect()
+}
+
+/// Checks that the machine decides the same again, and returns the requests with tools, and the calls.
+fn decided_anew(trace: &TurnTrace) -> (Vec<String>, Vec<String>) {
+    assert!(trace.entries().iter().all(|entry| entry.is_reproducible));
+    assert!(trace.outcome().is_some());
+    let requests = trace.entries().iter().flat_map(|entry| &entry.requests);
+    let asked = requests.filter(|request| !request.is_out_of_band);
+    let called = trace.entries().iter().flat_map(|entry| &entry.calls);
+    (
+        asked
+            .map(|request| serde_json::to_string(&request.messages).unwrap())
+            .collect(),
+        called
+            .map(|call| format!("{} {} {}", call.id, call.name, call.arguments))
+            .collect(),
+    )
 }
 
 /// A host with every policy on, whose model is tried again when it fails.
@@ -187,7 +174,7 @@ fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
 async fn play_eagerly(
     model: ScriptedModel,
     answers: impl IntoIterator<Item = ToolInvokeResponse>,
-) -> (Vec<Arc<ChatRequest>>, Vec<String>, StoredRun) {
+) -> (Vec<Arc<ChatRequest>>, Vec<String>, TurnTrace) {
     let folder = tempfile::tempdir().unwrap();
     let noting = Noting(Notes::default(), Arc::new(Mutex::new(answers.into_iter().collect())));
     let host = eager(&model, &noting, folder.path());
@@ -196,9 +183,9 @@ async fn play_eagerly(
         .run(TurnRequest::new("s", "m1", "Send the report to Ada."))
         .await
         .unwrap();
-    let run = host.trace(&outcome.turn).await.unwrap().unwrap();
+    let trace = host.trace(&outcome.turn).await.unwrap().unwrap();
     model.assert_complete();
-    (model.requests(), noting.0.all(), run)
+    (model.requests(), noting.0.all(), trace)
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,11 +231,10 @@ async fn a_run_with_nudges_retries_and_second_looks_is_decided_the_same_again() 
 
     // So does another host, from the recorded answers alone.
     let (mut model, mut answers) = (ScriptedModel::new(), Vec::new());
-    for record in &recorded.records {
-        let event: RecordedEvent = serde_json::from_str(record.body.get()).unwrap();
-        match event.event {
-            TurnEvent::ModelAnswered { response, .. } => model = model.answers(response),
-            TurnEvent::ToolReturned(response) if !response.tool_name.as_str().starts_with("task_") => {
+    for entry in recorded.entries() {
+        match entry.event.clone() {
+            TraceEvent::ModelAnswered { response, .. } => model = model.answers(response),
+            TraceEvent::ToolReturned(response) if !response.tool_name.as_str().starts_with("task_") => {
                 answers.push(response)
             }
             _ => {}
@@ -259,13 +245,7 @@ async fn a_run_with_nudges_retries_and_second_looks_is_decided_the_same_again() 
     first.remove(2);
     assert_eq!(again.iter().map(|request| shown(&request)).collect::<Vec<_>>(), first);
     assert_eq!(called, calls);
-    let events = |run: &StoredRun| {
-        run.records
-            .iter()
-            .map(|record| record.body.get().to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(events(&replayed), events(&recorded));
+    assert_eq!(bodies(&replayed), bodies(&recorded));
 }
 
 #[tokio::test]

@@ -55,6 +55,7 @@ mod semantic_memory;
 mod serve_tools;
 mod sessions;
 mod settings;
+mod sharing;
 mod skill_folders;
 mod skills;
 mod spending;

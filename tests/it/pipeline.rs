@@ -132,7 +132,7 @@ struct Bookkeeper(Notes);
 
 #[async_trait]
 impl MessageHandler<Order> for Bookkeeper {
-    async fn handle(&self, order: Order, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, order: Order, cx: &MessageContext) -> Result<(), BoxError> {
         self.0.add(format!("{} booked {}", cx.identity().name(), order.n));
         Ok(())
     }
@@ -228,7 +228,7 @@ async fn a_poison_message_says_why_and_blocks_no_other() {
 }
 
 /// Delivers an order to a handler that ends like this, and returns its fate.
-async fn check_ending(ends: fn(&MessageContext) -> Result<(), HandlerError>, attempts: usize, error: &str) {
+async fn check_ending(ends: fn(&MessageContext) -> Result<(), BoxError>, attempts: usize, error: &str) {
     let bus = InProcessBus::new();
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
@@ -256,13 +256,13 @@ async fn check_ending(ends: fn(&MessageContext) -> Result<(), HandlerError>, att
 #[tokio::test(start_paused = true)]
 async fn an_error_is_tried_again_a_few_times_and_a_final_one_is_not() {
     check_ending(
-        |_| Err(HandlerError::retry("the till is closed")),
+        |_| Err(HandlerError::retry("the till is closed").into()),
         4,
         "the till is closed",
     )
     .await;
     check_ending(|_| Err(std::io::Error::other("no paper").into()), 4, "no paper").await;
-    check_ending(|_| Err(HandlerError::dead_letter("never")), 1, "never").await;
+    check_ending(|_| Err(HandlerError::dead_letter("never").into()), 1, "never").await;
     check_ending(|_| panic!("out of ink"), 4, "the handler panicked: out of ink").await;
     check_ending(
         |cx| {

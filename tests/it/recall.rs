@@ -8,7 +8,7 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatRequest, ContextReason, Provenance, Role};
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::turn::TurnRequest;
-use rockbot_host::turn::{Evaluation, RecordedEvent, Turn, TurnEvent};
+use rockbot_host::turn::{Evaluation, TraceEvent};
 use rockbot_host::{AgentHost, AgentHostBuilder, ContextBudget, TurnPolicies};
 use serde_json::json;
 
@@ -163,9 +163,8 @@ async fn there_is_room_for_as_much_as_the_budget_says_and_the_trace_tells_the_re
     host.agent().run(request).await.unwrap();
     assert_eq!(records(&model.requests()[0]), "## Known\n- gold lies under the oak");
 
-    let run = host.trace(&turn).await.unwrap().unwrap();
-    let RecordedEvent { event, .. } = serde_json::from_str(run.records[0].body.get()).unwrap();
-    let TurnEvent::Started { recalled, .. } = event else {
+    let trace = host.trace(&turn).await.unwrap().unwrap();
+    let TraceEvent::Started { recalled, .. } = &trace.entries()[0].event else {
         panic!("the first record is the beginning")
     };
     let told: Vec<_> = recalled
@@ -266,21 +265,16 @@ async fn a_follow_up_knows_what_fits_it_the_message_and_the_answer() {
         shown[1].1
     );
 
-    let run = host.trace(&turn).await.unwrap().unwrap();
-    let event = |body: &str| serde_json::from_str::<RecordedEvent>(body).unwrap().event;
-    let gathered = run.records.iter().find_map(|record| match event(record.body.get()) {
-        TurnEvent::Gathered { recalled, .. } => Some(recalled),
+    let replayed = host.trace(&turn).await.unwrap().unwrap();
+    let gathered = replayed.entries().iter().find_map(|entry| match &entry.event {
+        TraceEvent::Gathered { recalled, .. } => Some(recalled),
         _ => None,
     });
     let told = gathered
         .unwrap()
-        .into_iter()
-        .map(|one| (one.beginning, one.reason, one.is_shown));
-    assert_eq!(
-        told.collect::<Vec<_>>(),
-        [("- dive: for silver".to_owned(), "it fits".to_owned(), true)]
-    );
-    let replayed = Turn::from_run(&run).unwrap();
+        .iter()
+        .map(|one| (&*one.beginning, &*one.reason, one.is_shown));
+    assert_eq!(told.collect::<Vec<_>>(), [("- dive: for silver", "it fits", true)]);
     let last = &requests[4].messages;
     assert_eq!(replayed.messages()[..last.len()], **last, "a replay shows the same");
 }

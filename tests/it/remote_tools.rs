@@ -99,7 +99,7 @@ fn error_message(code: &str, is_retryable: bool) -> MessageEnvelope {
 fn ending(ended: Result<ToolInvokeResponse, ToolError>) -> (Option<ToolErrorCode>, String, bool) {
     match ended {
         Ok(response) => (response.code, response.content.into_words(), response.is_error),
-        Err(error) => (Some(error.code()), error.message().to_owned(), error.is_retryable()),
+        Err(error) => (Some(error.code()), error.message().to_owned(), error.retry_helps()),
     }
 }
 

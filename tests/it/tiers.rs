@@ -12,7 +12,6 @@ use rockbot_core::testing::ManualClock;
 use rockbot_core::tool::{Effect, ToolError, tool};
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_host::routing::{RoutingEntry, RoutingLog};
-use rockbot_host::turn::Turn;
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::json;
 
@@ -176,8 +175,7 @@ async fn a_replay_of_the_journal_takes_the_same_tier_and_costs_the_same() {
     let model = calling(&["send", "look"]);
     let host = on_disk(&model, folder.path(), Always(ModelTier::Low));
     let outcome = host.agent().ask("s", "go").await.unwrap();
-    let run = host.trace(&outcome.turn).await.unwrap().unwrap();
-    let replayed = Turn::from_run(&run).unwrap();
+    let replayed = host.trace(&outcome.turn).await.unwrap().unwrap();
     assert_eq!(replayed.outcome().unwrap(), outcome);
     assert_eq!((replayed.selected_tier(), replayed.escalated_tier()), (LOW, BALANCED));
     let costs = outcome

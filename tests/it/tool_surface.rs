@@ -87,7 +87,7 @@ async fn a_time_out_is_retryable_only_where_calling_again_does_no_harm() {
         let dispatcher = dispatcher(tool.time_limit(Duration::from_secs(1)));
         let response = dispatcher.call(request("1", "act", "{}"), &CallContext::new("s")).await;
         assert_eq!(response.code, Some(code));
-        assert_eq!(code.is_retryable(), !is_mutating);
+        assert_eq!(code.retry_helps(), !is_mutating);
     }
 }
 

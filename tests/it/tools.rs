@@ -185,7 +185,7 @@ async fn a_tool_that_hangs_times_out_and_its_future_is_dropped() {
     let response = dispatcher.call(request("1", "slow", "{}"), &cx()).await;
     let took = before.elapsed();
     assert_eq!(outcome(&response), (true, Some(ToolErrorCode::Timeout)));
-    assert!(response.code.unwrap().is_retryable());
+    assert!(response.code.unwrap().retry_helps());
     assert!((100..=150).contains(&took.as_millis()), "took {took:?}");
     assert_eq!((handle.started(), handle.cancelled(), handle.running()), (1, 1, 0));
 }

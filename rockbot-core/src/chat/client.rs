@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier};
+use crate::shared::share;
 use crate::{CallContext, CallId, ToolName};
 
 /// A client of chat models.
@@ -65,14 +66,10 @@ impl dyn ChatClient {
     }
 }
 
-#[async_trait]
-impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
-    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        (**self).chat(call).await
-    }
-
-    fn describe(&self, tier: ModelTier) -> ModelInfo {
-        (**self).describe(tier)
+share! {
+    ChatClient {
+        async chat(call: ChatCall) -> Result<ChatResponse, ChatError>;
+        fn describe(tier: ModelTier) -> ModelInfo;
     }
 }
 

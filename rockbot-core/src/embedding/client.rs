@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::{Embedding, EmbeddingError};
 use crate::CallContext;
+use crate::shared::share;
 
 /// A client of an embedding model.
 ///
@@ -25,14 +26,10 @@ pub trait EmbeddingClient: fmt::Debug + Send + Sync + 'static {
     async fn embed(&self, call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError>;
 }
 
-#[async_trait]
-impl<C: EmbeddingClient + ?Sized> EmbeddingClient for Arc<C> {
-    fn model(&self) -> &str {
-        (**self).model()
-    }
-
-    async fn embed(&self, call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError> {
-        (**self).embed(call).await
+share! {
+    EmbeddingClient {
+        async embed(call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError>;
+        fn model() -> &str;
     }
 }
 

@@ -43,6 +43,11 @@ pub enum EmbeddingError {
 }
 
 impl EmbeddingError {
+    /// Returns `true` if the same call may succeed a little later.
+    pub fn retry_helps(&self) -> bool {
+        matches!(self, Self::Call(error) if error.retry_helps())
+    }
+
     /// Returns `true` if the error may concern a single text, such as one that is too long, so that others may
     /// still be embedded. All other errors concern every text.
     pub fn is_about_a_text(&self) -> bool {

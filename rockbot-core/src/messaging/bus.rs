@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{BusError, DeliveryHandler, Message, MessageEnvelope, SubscribeOptions, Subscription, TopicPattern};
+use crate::shared::share;
 
 /// The publishing side of a bus.
 #[async_trait]
@@ -21,6 +22,12 @@ pub trait MessagePublisher: fmt::Debug + Send + Sync + 'static {
     /// closed or unreachable. Unless the error says so, it is then not known whether a subscription got the message:
     /// publish it again under the same message id, so that receivers can deduplicate it.
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError>;
+}
+
+share! {
+    MessagePublisher {
+        async publish<'a>(topic: &'a str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError>;
+    }
 }
 
 /// The reach of a published message.
@@ -53,6 +60,17 @@ pub trait MessageSubscriber: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Subscription, BusError>;
 }
 
+share! {
+    MessageSubscriber {
+        async subscribe<'a>(
+            pattern: TopicPattern,
+            name: &'a str,
+            options: SubscribeOptions,
+            handler: Arc<dyn DeliveryHandler>,
+        ) -> Result<Subscription, BusError>;
+    }
+}
+
 /// A message bus: publisher and subscriber in one.
 ///
 /// Every bus guarantees: a message is delivered at least once; within a subscription of concurrency 1, and within a
@@ -66,6 +84,12 @@ pub trait Bus: MessagePublisher + MessageSubscriber {
     /// Until then messages are accepted, because finishing handlers may publish: stop the sources of new work first.
     /// A handler that calls this waits for itself until the time is over.
     async fn close(&self, within: Duration) -> CloseReport;
+}
+
+share! {
+    Bus {
+        async close(within: Duration) -> CloseReport;
+    }
 }
 
 /// The result of closing a bus.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{BusError, Delivery, MessageEnvelope};
+use crate::shared::share;
 use crate::{MessageId, Timestamp};
 
 /// The store of a bus's dead letters.
@@ -26,6 +27,13 @@ pub trait DeadLetters: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if they cannot be read or written.
     async fn take_dead_letter(&self, subscription: &str, message: &MessageId) -> Result<Option<DeadLetter>, BusError>;
+}
+
+share! {
+    DeadLetters {
+        async dead_letters(limit: usize) -> Result<Vec<DeadLetter>, BusError>;
+        async take_dead_letter<'a, 'b>(subscription: &'a str, message: &'b MessageId) -> Result<Option<DeadLetter>, BusError>;
+    }
 }
 
 /// A message that could not be handled.

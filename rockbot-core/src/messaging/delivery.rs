@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::MessageEnvelope;
 use crate::context::Trust;
+use crate::shared::share;
 
 /// One delivery of a message to one subscription. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +90,12 @@ impl Disposition {
 pub trait DeliveryHandler: Send + Sync + 'static {
     /// Handles one delivery.
     async fn handle(&self, delivery: Delivery) -> Disposition;
+}
+
+share! {
+    DeliveryHandler {
+        async handle(delivery: Delivery) -> Disposition;
+    }
 }
 
 #[async_trait]

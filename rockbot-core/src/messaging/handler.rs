@@ -1,7 +1,5 @@
 //! Handlers of typed messages, and how their errors end a delivery.
 
-use std::any::Any;
-use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -11,17 +9,20 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 
 use super::json_error::describe_json_error;
-use super::{Disposition, Message, MessageContext, PayloadError};
+use super::{HandlerError, Message, MessageContext};
+use crate::BoxError;
+use crate::shared::Running;
 
 /// A handler of the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
 ///
-/// `Ok` acknowledges the message. An error makes the bus deliver it again after a delay, as often as its retry policy
+/// `Ok` acknowledges the message. Any error makes the bus deliver it again after a delay, as often as its retry policy
 /// allows; [`HandlerError::dead_letter`] means that the message can never be handled. Delivery is at least once: the
 /// host deduplicates by message id within a window, but a handler whose work must not be repeated should make it
 /// idempotent by that id.
 ///
 /// ```
 /// use async_trait::async_trait;
+/// use rockbot_core::BoxError;
 /// use rockbot_core::messaging::{HandlerError, Message, MessageContext, MessageHandler};
 ///
 /// #[derive(serde::Deserialize)]
@@ -35,9 +36,9 @@ use super::{Disposition, Message, MessageContext, PayloadError};
 ///
 /// #[async_trait]
 /// impl MessageHandler<Invoice> for Bookkeeper {
-///     async fn handle(&self, invoice: Invoice, cx: &MessageContext) -> Result<(), HandlerError> {
+///     async fn handle(&self, invoice: Invoice, cx: &MessageContext) -> Result<(), BoxError> {
 ///         if invoice.amount < 0 {
-///             return Err(HandlerError::dead_letter("an invoice cannot be negative"));
+///             return Err(HandlerError::dead_letter("an invoice cannot be negative").into());
 ///         }
 ///         std::fs::write("/books/last", cx.envelope().message_id.as_str())?;
 ///         Ok(())
@@ -52,7 +53,7 @@ pub trait MessageHandler<M>: Send + Sync + 'static {
     ///
     /// Returns an error if the message was not handled. The error decides whether it is redelivered or becomes a dead
     /// letter.
-    async fn handle(&self, message: M, cx: &MessageContext) -> Result<(), HandlerError>;
+    async fn handle(&self, message: M, cx: &MessageContext) -> Result<(), BoxError>;
 }
 
 #[async_trait]
@@ -62,131 +63,52 @@ where
     F: Fn(M, MessageContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoHandled> + Send + 'static,
 {
-    async fn handle(&self, message: M, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, message: M, cx: &MessageContext) -> Result<(), BoxError> {
         self(message, cx.clone()).await.into_handled()
     }
 }
 
+impl<M: Send + 'static, H: MessageHandler<M> + ?Sized> MessageHandler<M> for Arc<H> {
+    // Written out, since `async_trait` would box the future of the handler once more.
+    fn handle<'a, 'b, 'c>(&'a self, message: M, cx: &'b MessageContext) -> Running<'c, Result<(), BoxError>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        (**self).handle(message, cx)
+    }
+}
+
 /// A value that an async closure which handles messages may return: `()` or a [`Result`].
-pub trait IntoHandled: Send {
+pub trait IntoHandled: sealed::Sealed + Send {
     /// Converts the value into a handler's result.
     ///
     /// # Errors
     ///
     /// Returns an error if the closure returned one.
-    fn into_handled(self) -> Result<(), HandlerError>;
+    fn into_handled(self) -> Result<(), BoxError>;
 }
 
 impl IntoHandled for () {
-    fn into_handled(self) -> Result<(), HandlerError> {
+    fn into_handled(self) -> Result<(), BoxError> {
         Ok(())
     }
 }
 
-impl<E: Into<HandlerError> + Send> IntoHandled for Result<(), E> {
-    fn into_handled(self) -> Result<(), HandlerError> {
+impl<E: Into<BoxError> + Send> IntoHandled for Result<(), E> {
+    fn into_handled(self) -> Result<(), BoxError> {
         self.map_err(Into::into)
     }
 }
 
-/// An error of handling a message.
-///
-/// Every type that implements [`Error`] converts into one with `?`; a boxed error does not: write
-/// `.map_err(HandlerError::retry)?`. A converted error redelivers the message, except for a [`PayloadError`], which
-/// no further delivery can fix.
-pub struct HandlerError {
-    reason: String,
-    is_final: bool,
-    is_answered: bool,
-}
+mod sealed {
+    /// Keeps other crates from implementing [`IntoHandled`](super::IntoHandled).
+    pub trait Sealed {}
 
-impl HandlerError {
-    /// Creates an error after which the message is delivered again.
-    pub fn retry(reason: impl fmt::Display) -> Self {
-        Self {
-            reason: reason.to_string(),
-            is_final: false,
-            is_answered: false,
-        }
-    }
+    impl Sealed for () {}
 
-    /// Creates an error after which the message becomes a dead letter: it can never be handled.
-    pub fn dead_letter(reason: impl fmt::Display) -> Self {
-        Self {
-            reason: reason.to_string(),
-            is_final: true,
-            is_answered: false,
-        }
-    }
-
-    /// Marks the sender as answered. Without this, the sender of a request that can never be handled gets an
-    /// [`ErrorReply`](super::ErrorReply); if the attempts run out instead, the sender waits until its own time limit.
-    #[must_use]
-    pub fn answered(mut self) -> Self {
-        self.is_answered = true;
-        self
-    }
-
-    /// Returns the reason to report to the sender: the message can never be handled, and the sender was not answered.
-    pub fn refusal(&self) -> Option<&str> {
-        (self.is_final && !self.is_answered).then_some(&*self.reason)
-    }
-}
-
-impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
-    fn from(error: E) -> Self {
-        let is_final = (&error as &dyn Any).is::<PayloadError>();
-        Self {
-            reason: chain(&error),
-            is_final,
-            is_answered: false,
-        }
-    }
-}
-
-impl From<HandlerError> for Disposition {
-    fn from(error: HandlerError) -> Self {
-        match error.is_final {
-            true => Self::DeadLetter { reason: error.reason },
-            false => Self::Retry { reason: error.reason },
-        }
-    }
-}
-
-impl fmt::Display for HandlerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl fmt::Debug for HandlerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandlerError")
-            .field("reason", &self.reason)
-            .field("is_final", &self.is_final)
-            .finish()
-    }
-}
-
-/// Returns the messages of an error and its sources, each once.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = message_of(error);
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = message_of(cause);
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
-/// Returns the message of an error. Reasons are logged, so a JSON error is described without quoting the message
-/// body.
-fn message_of(error: &(dyn Error + 'static)) -> String {
-    let of_json = error.downcast_ref().map(describe_json_error);
-    of_json.unwrap_or_else(|| error.to_string())
+    impl<E> Sealed for Result<(), E> {}
 }
 
 /// A handler of one message type, with the Rust type erased.
@@ -245,7 +167,7 @@ impl MessageRoute {
     pub fn handle<'a>(
         &'a self,
         cx: &'a MessageContext,
-    ) -> Pin<Box<dyn Future<Output = Result<(), HandlerError>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send + 'a>> {
         self.handler.handle(cx)
     }
 }
@@ -258,7 +180,7 @@ impl fmt::Debug for MessageRoute {
 
 #[async_trait]
 trait ErasedHandler: Send + Sync {
-    async fn handle(&self, cx: &MessageContext) -> Result<(), HandlerError>;
+    async fn handle(&self, cx: &MessageContext) -> Result<(), BoxError>;
 }
 
 struct TypedHandler<M, H> {
@@ -268,13 +190,11 @@ struct TypedHandler<M, H> {
 
 #[async_trait]
 impl<M: DeserializeOwned + Send + 'static, H: MessageHandler<M>> ErasedHandler for TypedHandler<M, H> {
-    async fn handle(&self, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, cx: &MessageContext) -> Result<(), BoxError> {
         let message = serde_json::from_slice(&cx.envelope().body).map_err(|error| {
             let message_type = &cx.envelope().message_type;
-            HandlerError::dead_letter(format_args!(
-                "the body does not fit `{message_type}`: {}",
-                describe_json_error(&error)
-            ))
+            let why = describe_json_error(&error);
+            HandlerError::dead_letter(format!("the body does not fit `{message_type}`: {why}"))
         })?;
         self.handler.handle(message, cx).await
     }

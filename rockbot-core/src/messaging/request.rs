@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{OnceCell, oneshot};
 use tokio::time;
 
 use super::{
-    Bus, BusError, Delivery, DeliveryHandler, Disposition, Message, MessageEnvelope, PayloadError, Reach,
+    Bus, BusError, Delivery, DeliveryHandler, Disposition, ErrorReply, Message, MessageEnvelope, PayloadError, Reach,
     SubscribeOptions, Subscription, TopicPattern, headers,
 };
 use crate::{IdSource, RandomIds};
@@ -205,48 +205,6 @@ impl RequestClient {
     }
 }
 
-/// A reply that reports why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ErrorReply {
-    /// The kind of error, for programs.
-    pub code: String,
-    /// A description of the error, for people.
-    pub message: String,
-    /// `true` if the same request may succeed a little later. Default `false`.
-    #[serde(default)]
-    pub is_retryable: bool,
-}
-
-impl ErrorReply {
-    /// Creates a reply to a request that must not be repeated.
-    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            message: message.into(),
-            is_retryable: false,
-        }
-    }
-
-    /// Sets whether the same request may succeed a little later. Default `false`.
-    #[must_use]
-    pub fn with_retryable(mut self, is_retryable: bool) -> Self {
-        self.is_retryable = is_retryable;
-        self
-    }
-}
-
-impl Message for ErrorReply {
-    const TYPE: &'static str = "rockbot.ErrorReply";
-}
-
-impl fmt::Display for ErrorReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)
-    }
-}
-
 /// An error of a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -271,6 +229,18 @@ pub enum RequestError {
     /// The bus refused the request, failed or closed.
     #[error(transparent)]
     Bus(#[from] BusError),
+}
+
+impl RequestError {
+    /// Returns `true` if the same request may succeed a little later. `false` after a time-out: the request may have
+    /// been handled, so repeat only one that may be handled twice.
+    pub fn retry_helps(&self) -> bool {
+        match self {
+            Self::Refused(reply) => reply.is_retryable,
+            Self::Bus(error) => error.retry_helps(),
+            Self::NoSubscribers(_) | Self::TimedOut { .. } | Self::Payload(_) => false,
+        }
+    }
 }
 
 /// The requests that wait for a reply, by correlation id.

@@ -5,6 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 use super::TopicPattern;
+use crate::shared::share;
 
 /// A running consumer of a subscription.
 ///
@@ -28,6 +29,14 @@ pub trait SubscriptionControl: Send + Sync + 'static {
 
     /// Returns `true` while messages are taken.
     fn is_active(&self) -> bool;
+}
+
+share! {
+    SubscriptionControl {
+        async stopped();
+        fn stop();
+        fn is_active() -> bool;
+    }
 }
 
 impl Subscription {

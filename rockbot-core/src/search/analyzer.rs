@@ -11,6 +11,12 @@ pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
     fn words(&self, text: &str, each: &mut dyn FnMut(&str));
 }
 
+impl<Shared: Analyzer + ?Sized> Analyzer for std::sync::Arc<Shared> {
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
+        (**self).words(text, each);
+    }
+}
+
 /// An analyzer of words of at least three letters `a` to `z` or digits, in lower case; all other characters
 /// separate words.
 ///

@@ -14,6 +14,7 @@ const CATEGORY: &str = "tool-result";
 
 /// The notation of the keys of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum ChunkKeyForm {
     /// `{namespace}/tool-{name}-{run}-chunk{n}` and `{namespace}/tool-{name}-{run}-index`. The default.
     #[default]

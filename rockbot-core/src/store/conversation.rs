@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use crate::chat::Role;
 use crate::content::Content;
+use crate::shared::share;
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// A store of conversations: a window over the last entries of each session.
@@ -61,6 +62,16 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the memory cannot be written.
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+share! {
+    ConversationMemory {
+        async append<'a, 'b>(principal: &'a Principal, session: &'b SessionId, entries: Vec<ConversationTurn>) -> Result<(), StoreError>;
+        async recent<'a, 'b>(principal: &'a Principal, session: &'b SessionId, limit: usize) -> Result<Vec<ConversationTurn>, StoreError>;
+        async clear<'a, 'b>(principal: &'a Principal, session: &'b SessionId) -> Result<(), StoreError>;
+        async sessions<'a>(principal: &'a Principal) -> Result<Vec<SessionId>, StoreError>;
+        async flush() -> Result<(), StoreError>;
     }
 }
 

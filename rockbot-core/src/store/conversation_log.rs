@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use super::per_principal::PerPrincipal;
 use crate::chat::Role;
+use crate::shared::share;
 use crate::{Principal, SessionId, Timestamp};
 
 /// An append-only log of conversations with committed reader positions.
@@ -46,6 +47,15 @@ pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the log cannot be written.
     async fn trim(&self, principal: &Principal, offset: LogOffset) -> Result<(), StoreError>;
+}
+
+share! {
+    ConversationLog {
+        async append<'a>(principal: &'a Principal, entries: Vec<LogEntry>) -> Result<(), StoreError>;
+        async read<'a, 'b>(principal: &'a Principal, reader: &'b str, limit: usize) -> Result<LogBatch, StoreError>;
+        async commit<'a, 'b>(principal: &'a Principal, reader: &'b str, offset: LogOffset) -> Result<(), StoreError>;
+        async trim<'a>(principal: &'a Principal, offset: LogOffset) -> Result<(), StoreError>;
+    }
 }
 
 /// An entry of the conversation log.

@@ -25,7 +25,7 @@ use crate::BoxError;
 ///
 /// let full = StoreError::caused_by("a memory cannot be written", io::Error::from(io::ErrorKind::StorageFull));
 /// assert_eq!(full.kind(), StoreErrorKind::Full);
-/// assert!(!full.is_retryable());
+/// assert!(!full.retry_helps());
 /// ```
 #[derive(Debug)]
 pub struct StoreError {
@@ -98,7 +98,7 @@ impl StoreError {
     ///
     /// That is so for [`StoreErrorKind::Conflict`] alone: all other kinds last until the user, the operator or another
     /// process has acted.
-    pub fn is_retryable(&self) -> bool {
+    pub fn retry_helps(&self) -> bool {
         self.kind == StoreErrorKind::Conflict
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     fn prints_its_context_and_its_source() {
         let plain = StoreError::new(StoreErrorKind::Conflict, "try again");
         assert_eq!(plain.to_string(), "try again");
-        assert!(plain.is_retryable() && plain.source().is_none());
+        assert!(plain.retry_helps() && plain.source().is_none());
         let caused = StoreError::caused_by("the log cannot be written", io::Error::other("no disk"));
         assert_eq!(caused.to_string(), "the log cannot be written: no disk");
         assert_eq!(

@@ -11,6 +11,7 @@ use super::memory_query::MemoryQuery;
 use super::per_principal::PerPrincipal;
 use super::{StoreError, StoreErrorKind};
 use crate::search::Ranked;
+use crate::shared::share;
 use crate::{MemoryId, Principal, Timestamp};
 
 /// A store of facts that outlive their conversation.
@@ -90,6 +91,19 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
         query: &MemoryQuery,
     ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
         Ok(query.rank(self.list(principal).await?))
+    }
+}
+
+share! {
+    LongTermMemory {
+        async get<'a, 'b>(principal: &'a Principal, id: &'b MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
+        async save<'a>(principal: &'a Principal, entry: MemoryEntry) -> Result<(), StoreError>;
+        async remember<'a>(principal: &'a Principal, entry: MemoryEntry) -> Result<Remembered, StoreError>;
+        async replace<'a, 'b>(principal: &'a Principal, before: &'b MemoryEntry, after: MemoryEntry) -> Result<bool, StoreError>;
+        async delete<'a, 'b>(principal: &'a Principal, id: &'b MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
+        async purge(before: Timestamp) -> Result<u64, StoreError>;
+        async list<'a>(principal: &'a Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError>;
+        async search<'a, 'b>(principal: &'a Principal, query: &'b MemoryQuery) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError>;
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::StoreError;
 use crate::content::StoredMedia;
+use crate::shared::share;
 use crate::{Clock, Digest, Principal, SystemClock, Timestamp};
 
 /// A content-addressed store of images and files.
@@ -39,6 +40,14 @@ pub trait MediaStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the store cannot be written.
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError>;
+}
+
+share! {
+    MediaStore {
+        async put<'a>(principal: &'a Principal, bytes: Bytes) -> Result<StoredMedia, StoreError>;
+        async get<'a, 'b>(principal: &'a Principal, digest: &'b Digest) -> Result<Option<Bytes>, StoreError>;
+        async purge(before: Timestamp) -> Result<u64, StoreError>;
+    }
 }
 
 /// Default limit of the media in memory, in bytes.

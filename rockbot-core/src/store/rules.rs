@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use super::per_principal::PerPrincipal;
 use crate::Principal;
+use crate::shared::share;
 
 /// A store of rules, in the order in which they were added, and of the time zone of the user.
 #[async_trait]
@@ -48,6 +49,16 @@ pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if it cannot be written.
     async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError>;
+}
+
+share! {
+    RulesStore {
+        async add<'a>(principal: &'a Principal, rule: Rule) -> Result<bool, StoreError>;
+        async remove<'a, 'b>(principal: &'a Principal, rule: &'b Rule) -> Result<bool, StoreError>;
+        async list<'a>(principal: &'a Principal) -> Result<Vec<Rule>, StoreError>;
+        async time_zone<'a>(principal: &'a Principal) -> Result<Option<String>, StoreError>;
+        async set_time_zone<'a, 'b>(principal: &'a Principal, name: &'b str) -> Result<(), StoreError>;
+    }
 }
 
 /// A rule: one line of text.

@@ -11,6 +11,7 @@ use super::per_principal::PerPrincipal;
 use super::{StoreError, StorePath};
 use crate::chat::Provenance;
 use crate::search::{Bm25Ranker, Ranked};
+use crate::shared::share;
 use crate::{Principal, Timestamp};
 
 /// A store of skills, by name.
@@ -60,6 +61,16 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
         let mut found = Bm25Ranker::default().rank_with_scores(skills, |skill| skill.searched_text().into(), query);
         found.truncate(limit);
         Ok(found)
+    }
+}
+
+share! {
+    SkillStore {
+        async get<'a, 'b>(principal: &'a Principal, name: &'b StorePath) -> Result<Option<Arc<Skill>>, StoreError>;
+        async save<'a>(principal: &'a Principal, skill: Skill) -> Result<(), StoreError>;
+        async delete<'a, 'b>(principal: &'a Principal, name: &'b StorePath) -> Result<bool, StoreError>;
+        async list<'a>(principal: &'a Principal) -> Result<Vec<Arc<Skill>>, StoreError>;
+        async search<'a, 'b>(principal: &'a Principal, query: &'b str, limit: usize) -> Result<Vec<Ranked<Arc<Skill>>>, StoreError>;
     }
 }
 

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::StoreError;
 use super::per_principal::PerPrincipal;
+use crate::shared::share;
 use crate::{Principal, SessionId, Timestamp};
 
 /// An entry that belongs to a session and has a time.
@@ -47,6 +48,14 @@ pub trait TimelineStore<T: TimelineEntry>: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the store cannot be written; entries removed before the error stay removed.
     async fn purge(&self, before: Timestamp, max: usize) -> Result<u64, StoreError>;
+}
+
+share! {
+    TimelineStore<T: TimelineEntry> {
+        async append<'a>(principal: &'a Principal, entry: T) -> Result<(), StoreError>;
+        async query_recent<'a>(principal: &'a Principal, since: Timestamp, limit: usize) -> Result<Vec<T>, StoreError>;
+        async purge(before: Timestamp, max: usize) -> Result<u64, StoreError>;
+    }
 }
 
 /// Maximum number of entries of a principal that are kept in memory.

@@ -11,6 +11,7 @@ use super::per_principal::PerPrincipal;
 use super::working_entries::{WorkingEntries, WorkingLimits};
 use super::working_note::{WorkingEntry, WorkingMemoryError, WorkingNote};
 use crate::search::Ranked;
+use crate::shared::share;
 use crate::{Clock, Principal, SystemClock, Timestamp};
 
 /// A store of texts with a TTL, by path.
@@ -72,6 +73,21 @@ pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
         Ok(WorkingEntry::best(self.list(principal, prefix).await?, query, limit))
+    }
+}
+
+share! {
+    WorkingMemory {
+        async put<'a>(principal: &'a Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError>;
+        async get<'a, 'b>(principal: &'a Principal, key: &'b StorePath) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError>;
+        async delete<'a, 'b>(principal: &'a Principal, key: &'b StorePath) -> Result<bool, WorkingMemoryError>;
+        async list<'a, 'b>(principal: &'a Principal, prefix: Option<&'b StorePath>) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError>;
+        async search<'a, 'b, 'c>(
+            principal: &'a Principal,
+            prefix: Option<&'b StorePath>,
+            query: &'c str,
+            limit: usize,
+        ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError>;
     }
 }
 

@@ -144,3 +144,11 @@ pub enum WorkingMemoryError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+impl WorkingMemoryError {
+    /// Returns `true` if the same call may succeed when it is repeated at once. A full namespace stays full until
+    /// entries are deleted or expire.
+    pub fn retry_helps(&self) -> bool {
+        matches!(self, Self::Store(error) if error.retry_helps())
+    }
+}

@@ -83,7 +83,7 @@ impl ToolErrorCode {
     /// Returns `true` if repeating the same call does no harm and may succeed a little later. Only a
     /// [`ToolErrorCode::Timeout`] is retryable; for a mutating call that took too long the host reports
     /// [`ToolErrorCode::OutcomeUnknown`] instead.
-    pub fn is_retryable(self) -> bool {
+    pub fn retry_helps(self) -> bool {
         self == Self::Timeout
     }
 }
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for ToolErrorCode {
 ///
 /// let error = ToolError::new(ToolErrorCode::Denied, "the calendar is read-only: ask the user to book by phone");
 /// assert_eq!(error.code(), ToolErrorCode::Denied);
-/// assert!(!error.is_retryable());
+/// assert!(!error.retry_helps());
 /// ```
 #[derive(Debug)]
 pub struct ToolError {
@@ -121,7 +121,7 @@ impl ToolError {
         Self {
             code,
             message: message.into(),
-            is_retryable: code.is_retryable(),
+            is_retryable: code.retry_helps(),
             source: None,
         }
     }
@@ -204,7 +204,7 @@ impl ToolError {
     }
 
     /// Returns `true` if the same call may succeed a little later.
-    pub fn is_retryable(&self) -> bool {
+    pub fn retry_helps(&self) -> bool {
         self.is_retryable
     }
 }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::{Effect, ToolError, ToolInvokeRequest, ToolInvokeResponse};
 use crate::CallContext;
+use crate::shared::share;
 
 /// The executor of one tool's calls: in this process, over a bus, or through a protocol such as MCP.
 ///
@@ -78,6 +79,16 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
     async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
         let _ = (request, cx);
         Recovery::Unknown
+    }
+}
+
+share! {
+    ToolExecutor {
+        async execute<'a>(request: ToolInvokeRequest, cx: &'a CallContext) -> Result<ToolInvokeResponse, ToolError>;
+        async recover<'a, 'b>(request: &'a ToolInvokeRequest, cx: &'b CallContext) -> Recovery;
+        fn effect_of(request: &ToolInvokeRequest) -> Option<Effect>;
+        fn needs_approval(request: &ToolInvokeRequest) -> Option<bool>;
+        fn checks_arguments() -> bool;
     }
 }
 

@@ -58,7 +58,7 @@ impl ToolErrorMessage {
             tool_name: call.tool_name.clone(),
             code: error.code(),
             message: error.message().to_owned(),
-            is_retryable: error.is_retryable(),
+            is_retryable: error.retry_helps(),
         }
     }
 }

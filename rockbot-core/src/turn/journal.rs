@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::shared::share;
 use crate::{BoxError, Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
 
 /// A durable store of runs, with leases and fencing.
@@ -72,6 +73,18 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the journal cannot be read.
     async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError>;
+}
+
+share! {
+    TurnJournal {
+        async accept<'a, 'b>(accepted: &'a RunAccepted, owner: &'b str, lease: Duration) -> Result<Acceptance, JournalError>;
+        async append<'a, 'b>(claim: &'a Claim, records: &'b [RunRecord]) -> Result<(), JournalError>;
+        async finish<'a>(claim: Claim, outcome: &'a RawValue) -> Result<(), JournalError>;
+        async claim<'a, 'b>(run: &'a TurnId, owner: &'b str, lease: Duration) -> Result<Option<Claim>, JournalError>;
+        async release(claim: Claim);
+        async read<'a>(run: &'a TurnId) -> Result<Option<StoredRun>, JournalError>;
+        async unfinished() -> Result<Vec<TurnId>, JournalError>;
+    }
 }
 
 /// The identity of a message: two deliveries with an equal key are the same message.

@@ -32,6 +32,12 @@ pub trait TurnObserver: fmt::Debug + Send + Sync + 'static {
     fn ended(&self, turn: &EndedTurn<'_>);
 }
 
+impl<Shared: TurnObserver + ?Sized> TurnObserver for std::sync::Arc<Shared> {
+    fn ended(&self, turn: &EndedTurn<'_>) {
+        (**self).ended(turn);
+    }
+}
+
 /// A turn that has ended.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]

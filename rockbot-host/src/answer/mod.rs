@@ -42,6 +42,12 @@ pub trait AnswerFilter: fmt::Debug + Send + Sync + 'static {
     fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer>;
 }
 
+impl<Shared: AnswerFilter + ?Sized> AnswerFilter for std::sync::Arc<Shared> {
+    fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer> {
+        (**self).begin(user_text)
+    }
+}
+
 /// An answer on its way through an [`AnswerFilter`].
 ///
 /// The output must not depend on how the answer is cut into pieces, since a stream may be cut anywhere, even within an

@@ -3,7 +3,7 @@
 use rockbot_core::chat::ModelSettingsError;
 use rockbot_core::content::ContentError;
 use rockbot_core::store::StoreError;
-use rockbot_core::turn::{JournalError, TurnOutcome};
+use rockbot_core::turn::{JournalError, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, CallId, TurnId};
 
 /// A message that was not answered.
@@ -72,6 +72,21 @@ pub enum TurnError {
     /// A turn layer failed. The error has the layer's own type.
     #[error("a turn layer failed: {0}")]
     Layer(#[source] BoxError),
+}
+
+impl TurnError {
+    /// Returns `true` if the same message may be answered a little later. Send it under a new id if the turn ended: a
+    /// turn that has ended is not run again.
+    pub fn retry_helps(&self) -> bool {
+        match self {
+            Self::Unanswered(outcome) => {
+                matches!(outcome.status, TurnStatus::Failed(TurnFailure::Model(kind)) if kind.retry_helps())
+            }
+            Self::Store(error) => error.retry_helps(),
+            Self::Halted => true,
+            _ => false,
+        }
+    }
 }
 
 impl From<BoxError> for TurnError {

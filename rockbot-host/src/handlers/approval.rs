@@ -1,6 +1,7 @@
 //! The handler of a person's decisions about tool calls.
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::{HandlerError, MessageContext, MessageHandler};
 use rockbot_core::turn::Approval;
@@ -13,17 +14,17 @@ pub(super) struct Decisions(pub(super) TurnService);
 
 #[async_trait]
 impl MessageHandler<Approval> for Decisions {
-    async fn handle(&self, decision: Approval, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, decision: Approval, cx: &MessageContext) -> Result<(), BoxError> {
         if cx.delivery().trust < Trust::User {
             let reason = "decision about a tool call rejected: the channel does not authenticate its senders";
-            return Err(HandlerError::dead_letter(reason));
+            return Err(HandlerError::dead_letter(reason).into());
         }
         match self.0.engine().decide(decision).await {
             Ok(()) => Ok(()),
             // All agents receive the decision, and the turn belongs to another one.
             Err(TurnError::NoSuchApproval { turn, .. }) if !self.0.engine().knows(&turn).await? => Ok(()),
-            Err(error @ TurnError::NoSuchApproval { .. }) => Err(HandlerError::dead_letter(error)),
-            Err(error) => Err(HandlerError::retry(error)),
+            Err(error @ TurnError::NoSuchApproval { .. }) => Err(HandlerError::dead_letter(error).into()),
+            Err(error) => Err(error.into()),
         }
     }
 }

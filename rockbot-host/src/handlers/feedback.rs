@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::messaging::{HandlerError, MessageContext, MessageHandler};
+use rockbot_core::messaging::{MessageContext, MessageHandler};
 use rockbot_core::store::{FeedbackEntry, FeedbackSignal, FeedbackStore};
 use rockbot_core::user::UserFeedback;
-use rockbot_core::{Clock, IdSource};
+use rockbot_core::{BoxError, Clock, IdSource};
 
 use super::is_for_another;
 
@@ -19,7 +19,7 @@ pub(super) struct Thumbs {
 
 #[async_trait]
 impl MessageHandler<UserFeedback> for Thumbs {
-    async fn handle(&self, feedback: UserFeedback, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, feedback: UserFeedback, cx: &MessageContext) -> Result<(), BoxError> {
         if is_for_another(feedback.agent_name.as_deref(), cx) {
             return Ok(());
         }

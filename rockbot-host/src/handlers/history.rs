@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::messaging::{HandlerError, MessageContext, MessageHandler};
+use rockbot_core::BoxError;
+use rockbot_core::messaging::{MessageContext, MessageHandler};
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::user::{ConversationHistoryRequest, ConversationHistoryResponse, HistoryTurn};
 
@@ -13,7 +14,7 @@ pub(super) struct Histories(pub(super) Arc<dyn ConversationMemory>);
 
 #[async_trait]
 impl MessageHandler<ConversationHistoryRequest> for Histories {
-    async fn handle(&self, request: ConversationHistoryRequest, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, request: ConversationHistoryRequest, cx: &MessageContext) -> Result<(), BoxError> {
         let principal = cx.principal(Some(&request.user_id));
         let turns = self.0.recent(&principal, &request.session_id, usize::MAX).await?;
         let turns = turns.into_iter().map(history_turn).collect();

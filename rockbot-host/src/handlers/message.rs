@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::context::{Origin, Trust};
 use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler, headers};
 use rockbot_core::turn::{JournalError, TurnRequest};
@@ -35,13 +36,15 @@ pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
 
 #[async_trait]
 impl MessageHandler<UserMessage> for UserMessages {
-    async fn handle(&self, message: UserMessage, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, message: UserMessage, cx: &MessageContext) -> Result<(), BoxError> {
         if is_for_another(message.target_agent.as_deref(), cx) {
             return Ok(());
         }
         if message.content.is_blank() {
             refuse(&message, cx, "The message is empty: write what you would like to know.").await?;
-            return Err(HandlerError::dead_letter("a user's message without content").answered());
+            return Err(HandlerError::dead_letter("a user's message without content")
+                .answered()
+                .into());
         }
         let (progress, reports) = progress_of(self.turns.engine(), &message, cx);
         let request = self.request(&message, cx);
@@ -49,15 +52,15 @@ impl MessageHandler<UserMessage> for UserMessages {
             Ok(()) => Ok(()),
             Err(error @ (TurnError::Journal(JournalError::Conflict { .. }) | TurnError::Content(_))) => {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
-                Err(HandlerError::dead_letter(error).answered())
+                Err(HandlerError::dead_letter(error).answered().into())
             }
             // The bus will not deliver it again, so the user must be notified now.
             Err(error) if cx.delivery().attempt >= MAX_ATTEMPTS && !matches!(error, TurnError::Halted) => {
                 refuse(&message, cx, &format!("This message could not be accepted: {error}.")).await?;
-                Err(HandlerError::dead_letter(error).answered())
+                Err(HandlerError::dead_letter(error).answered().into())
             }
             // The message stays on the bus: another process accepts it, or this one a little later.
-            Err(error) => Err(HandlerError::retry(error)),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -82,7 +85,7 @@ impl UserMessages {
 }
 
 /// Sends the final reply to a message that does not become a turn.
-async fn refuse(message: &UserMessage, cx: &MessageContext, reason: &str) -> Result<(), HandlerError> {
+async fn refuse(message: &UserMessage, cx: &MessageContext, reason: &str) -> Result<(), BoxError> {
     let reply = AgentReply {
         content: reason.into(),
         session_id: message.session_id.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::messaging::{
     BusError, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, SubscribeOptions, headers,
 };
@@ -32,7 +33,7 @@ pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
 
 #[async_trait]
 impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
-    async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), HandlerError> {
+    async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), BoxError> {
         let call = cx.call_context(request.session_id.as_str());
         let response = self.0.call(request.clone(), &call).await;
         let answered = match response.code {
@@ -47,8 +48,8 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
             answered => answered,
         };
         // A dead letter, not a retry: the call has run, and must not run twice.
-        let lost = |error| HandlerError::dead_letter(format_args!("the answer to a call could not be sent: {error}"));
-        answered.map_err(lost)
+        let lost = |error| HandlerError::dead_letter(format!("the answer to a call could not be sent: {error}"));
+        Ok(answered.map_err(lost)?)
     }
 }
 

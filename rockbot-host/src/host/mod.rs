@@ -12,7 +12,7 @@ use std::time::Duration;
 use rockbot_core::chat::Ledger;
 use rockbot_core::subsystem::Parts;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
-use rockbot_core::turn::{JournalError, ProgressSink, StoredRun, TurnJournal};
+use rockbot_core::turn::{JournalError, ProgressSink, TurnJournal};
 use rockbot_core::{ToolName, TurnId};
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ use crate::agent::Agent;
 use crate::engine::{Resumed, TurnError, TurnService};
 use crate::profile::{AgentProfile, ProfileError, SystemPrompt};
 use crate::routing::RoutingLog;
+use crate::turn::TurnTrace;
 use lifecycle::Lifecycle;
 
 /// Time that [`AgentHost::run_until`] gives running turns to reach a journal point.
@@ -123,13 +124,18 @@ impl AgentHost {
         self.turns().engine().resume_all(|_| ProgressSink::none()).await
     }
 
-    /// Returns the journal's records of a turn; `None` when it has none, or none any more.
+    /// Returns the trace of a turn from the journal; `None` when it has no records of it, or none any more.
     ///
     /// # Errors
     ///
-    /// Returns an error if the journal cannot be read.
-    pub async fn trace(&self, turn: &TurnId) -> Result<Option<StoredRun>, JournalError> {
-        self.journal.read(turn).await
+    /// Returns an error if the journal cannot be read, or a newer version of the program wrote the turn's records.
+    pub async fn trace(&self, turn: &TurnId) -> Result<Option<TurnTrace>, JournalError> {
+        let run = self.journal.read(turn).await?;
+        let trace = run.map(TurnTrace::from_run).transpose();
+        trace.map_err(|error| JournalError::Io {
+            context: format!("the records of turn {turn} cannot be read"),
+            source: error.into(),
+        })
     }
 
     /// Reads the files of the agent's profile again. Returns `true` if the instructions have changed.

@@ -6,6 +6,7 @@ use rockbot_core::{Clock, SystemClock};
 
 /// The kind of failure that a written record survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// The end of the process, `kill -9` included: a record is handed to the operating system before the act. The
     /// default, since it costs no wait for the disk.

@@ -161,7 +161,7 @@ impl Route {
         // not the handler's.
         match Isolate::new(handler.handle(cx), Instant::now(), self.time_limit).await {
             Isolated::Done(Ok(())) => Disposition::Ack,
-            Isolated::Done(Err(error)) => failed(cx, error).await,
+            Isolated::Done(Err(error)) => failed(cx, error.into()).await,
             Isolated::TimedOut => {
                 Disposition::retry(format_args!("the handler took longer than {:?}", self.time_limit))
             }
@@ -179,7 +179,7 @@ async fn refuse_unknown(cx: &MessageContext) -> Disposition {
 
 async fn failed(cx: &MessageContext, error: HandlerError) -> Disposition {
     if let Some(reason) = error.refusal() {
-        refuse(cx, reason).await;
+        refuse(cx, &reason).await;
     }
     error.into()
 }

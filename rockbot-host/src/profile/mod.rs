@@ -67,6 +67,12 @@ pub trait SystemPromptBuilder: std::fmt::Debug + Send + Sync + 'static {
     fn build(&self, profile: &AgentProfile, identity: &AgentIdentity) -> String;
 }
 
+impl<Shared: SystemPromptBuilder + ?Sized> SystemPromptBuilder for std::sync::Arc<Shared> {
+    fn build(&self, profile: &AgentProfile, identity: &AgentIdentity) -> String {
+        (**self).build(profile, identity)
+    }
+}
+
 /// The default builder: `You are {name}.`, then each document.
 ///
 /// Documents are separated by an empty line and lose trailing whitespace; blank ones are left out. Line ends stay

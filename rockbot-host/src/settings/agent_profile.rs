@@ -23,6 +23,7 @@ pub struct AgentProfileSettings {
 
 /// The reason for the choice of a base folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FolderChoice {
     /// The configuration names the folder.
     Configured,

@@ -156,7 +156,7 @@ impl ToolDispatcher {
 
     /// Returns what is known of a call before it runs: its effect, whether it needs an approval, and what becomes of
     /// its result. A call of a tool that does not exist has no effect.
-    pub fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
+    pub(crate) fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
         self.guard.facts(request, cx)
     }
 

@@ -11,37 +11,37 @@ use serde::{Deserialize, Serialize};
 /// They are recorded with the model's answer, so a resume decides on the same facts even when the tool has changed
 /// meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallFacts {
+pub(crate) struct CallFacts {
     /// The effect of the call on the world.
-    pub effect: Effect,
+    pub(crate) effect: Effect,
     /// `true` when a user must approve the call. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub needs_approval: bool,
+    pub(crate) needs_approval: bool,
     /// `true` when the result stays in the conversation unchanged, whatever its length. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub keeps_result_whole: bool,
+    pub(crate) keeps_result_whole: bool,
     /// `true` when the call hands work to another agent, which reports the result later. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub delegates: bool,
+    pub(crate) delegates: bool,
     /// `true` when the call runs a turn of another agent, which spends of this turn's budget. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub runs_turn: bool,
+    pub(crate) runs_turn: bool,
 }
 
 /// A call and its progress.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CallState {
+pub(crate) struct CallState {
     /// The call as the model requested it, with an id that is unique within the turn.
-    pub call: ToolCall,
+    pub(crate) call: ToolCall,
     /// The facts on which decisions about the call rest.
-    pub facts: CallFacts,
+    pub(crate) facts: CallFacts,
     /// The progress of the call.
-    pub status: CallStatus,
+    pub(crate) status: CallStatus,
 }
 
 /// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallStatus {
+pub(crate) enum CallStatus {
     /// The call has not run.
     Waiting {
         /// `true` once a user approved the call.
@@ -58,7 +58,7 @@ pub enum CallStatus {
 
 impl CallState {
     /// Creates the state of a call that has not run.
-    pub fn new(call: ToolCall, facts: CallFacts) -> Self {
+    pub(crate) fn new(call: ToolCall, facts: CallFacts) -> Self {
         Self {
             call,
             facts,
@@ -67,17 +67,17 @@ impl CallState {
     }
 
     /// Returns `true` if the call ended.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         matches!(self.status, CallStatus::Finished(_))
     }
 
     /// Returns `true` if the call may have run and has not ended.
-    pub fn is_started(&self) -> bool {
+    pub(crate) fn is_started(&self) -> bool {
         matches!(self.status, CallStatus::Started { .. })
     }
 
     /// Returns `true` if the call ended because its time limit passed.
-    pub fn timed_out(&self) -> bool {
+    pub(crate) fn timed_out(&self) -> bool {
         let code = match &self.status {
             CallStatus::Finished(response) => response.code,
             _ => None,
@@ -87,12 +87,12 @@ impl CallState {
     }
 
     /// Returns `true` if a user must still decide about the call.
-    pub fn is_undecided(&self) -> bool {
+    pub(crate) fn is_undecided(&self) -> bool {
         self.facts.needs_approval && self.status == CallStatus::Waiting { granted: false }
     }
 
     /// Returns the permission that a user gave; `None` when no user did.
-    pub fn grant(&self) -> Option<Grant> {
+    pub(crate) fn grant(&self) -> Option<Grant> {
         let granted = matches!(
             self.status,
             CallStatus::Waiting { granted: true } | CallStatus::Started { granted: true }
@@ -101,7 +101,7 @@ impl CallState {
     }
 
     /// Returns the request to the tool.
-    pub fn request(&self, session: &SessionId) -> ToolInvokeRequest {
+    pub(crate) fn request(&self, session: &SessionId) -> ToolInvokeRequest {
         ToolInvokeRequest {
             tool_call_id: self.call.id.clone(),
             tool_name: self.call.name.clone(),
@@ -111,7 +111,7 @@ impl CallState {
     }
 
     /// Returns the request for a user's approval.
-    pub fn ask(&self, turn: &TurnId) -> ApprovalRequest {
+    pub(crate) fn ask(&self, turn: &TurnId) -> ApprovalRequest {
         let Self { call, .. } = self;
         ApprovalRequest::new(turn.clone(), call.id.clone(), call.name.clone(), &*call.arguments)
     }
@@ -128,13 +128,13 @@ impl CallState {
     }
 
     /// Ends a call that did not run; the model reads `message` as its result.
-    pub fn refuse(&mut self, code: ToolErrorCode, message: &str, session: &SessionId) {
+    pub(crate) fn refuse(&mut self, code: ToolErrorCode, message: &str, session: &SessionId) {
         let response = self.request(session).fail(&ToolError::new(code, message));
         self.status = CallStatus::Finished(response);
     }
 
     /// Returns the call as the outcome lists it; `None` until it ended.
-    pub fn finished(&self) -> Option<FinishedCall> {
+    pub(crate) fn finished(&self) -> Option<FinishedCall> {
         let CallStatus::Finished(response) = &self.status else {
             return None;
         };

@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 /// planner would choose others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Compaction {
+pub(crate) struct Compaction {
     /// Tool results that lose their middle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub elided: Vec<Elision>,
+    pub(crate) elided: Vec<Elision>,
     /// Number of messages from before the turn that are removed, the oldest first.
     #[serde(skip_serializing_if = "is_zero")]
-    pub past: usize,
+    pub(crate) past: usize,
     /// Number of the turn's steps that are removed, the first ones first. A step is an answer of the model with tool
     /// calls, together with their results.
     #[serde(skip_serializing_if = "is_zero")]
-    pub steps: usize,
+    pub(crate) steps: usize,
     /// `true` when the model refused the conversation as too long, so the same question is asked again afterwards.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub after_overflow: bool,
+    pub(crate) after_overflow: bool,
 }
 
 /// A tool result that loses its middle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elision {
+pub(crate) struct Elision {
     /// The call that returned the result.
-    pub call: CallId,
+    pub(crate) call: CallId,
     /// Number of bytes of the result that stay.
-    pub keep: usize,
+    pub(crate) keep: usize,
 }
 
 /// The place in working memory of the original of a shortened or removed tool result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OffloadedMessage {
+pub(crate) struct OffloadedMessage {
     /// The call that returned the result.
-    pub call: CallId,
+    pub(crate) call: CallId,
     /// The key of the original in working memory.
-    pub key: StorePath,
+    pub(crate) key: StorePath,
 }
 
 // serde passes fields by reference.

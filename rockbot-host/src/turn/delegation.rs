@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
-pub struct DelegatedWork {
+pub(crate) struct DelegatedWork {
     /// Number of model calls.
-    pub model_calls: u32,
+    pub(crate) model_calls: u32,
     /// Number of tool calls.
-    pub tool_calls: u32,
+    pub(crate) tool_calls: u32,
     /// Tokens and cost of the answers, by tier.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tiers: BTreeMap<ModelTier, Spent>,
+    pub(crate) tiers: BTreeMap<ModelTier, Spent>,
 }
 
 /// The account of one call, which the driver shares with the tool: the tool reads its budget and enters its expenses.

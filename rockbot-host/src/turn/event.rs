@@ -22,7 +22,7 @@ use super::settings::PolicySnapshot;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum TurnEvent {
+pub(crate) enum TurnEvent {
     /// The turn entered its session and begins to work.
     Started {
         /// The request as the turn layers changed it; `None` when they did not.
@@ -157,7 +157,7 @@ pub enum TurnEvent {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Validation {
+pub(crate) enum Validation {
     /// All validators accepted the answer.
     #[default]
     Accepted,
@@ -170,16 +170,17 @@ pub enum Validation {
 /// A request as the turn layers changed it before the turn began, and the settings that follow from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Revision {
+pub(crate) struct Revision {
     /// The changed request.
-    pub request: Arc<TurnRequest>,
+    pub(crate) request: Arc<TurnRequest>,
     /// The settings of the turn, in place of those at its acceptance.
-    pub policy: PolicySnapshot,
+    pub(crate) policy: PolicySnapshot,
 }
 
 /// An entry of a context source, and whether the model was shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Recalled {
     /// The name of the source.
     pub source: String,
@@ -194,7 +195,7 @@ pub struct Recalled {
 /// The reason why a turn was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CancelReason {
+pub(crate) enum CancelReason {
     /// The caller cancelled the turn, or dropped it.
     Caller,
     /// A newer message of the session replaced it.

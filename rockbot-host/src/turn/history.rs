@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum HistoryEdit {
+pub(crate) enum HistoryEdit {
     /// Messages of the conversation before: the index of the first, and their number.
     Keep(usize, usize),
     /// A new message.

@@ -17,27 +17,27 @@ use super::settings::PolicySnapshot;
 use super::step::TurnStep;
 
 /// The version of the form. A turn whose journal has another version ends with a reply that states so.
-pub const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 1;
 
 /// The accepted record of a turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct AcceptedTurn {
+pub(crate) struct AcceptedTurn {
     /// The [`FORMAT_VERSION`] of the writer.
-    pub version: u32,
+    pub(crate) version: u32,
     /// The request.
-    pub request: Arc<TurnRequest>,
+    pub(crate) request: Arc<TurnRequest>,
     /// The settings under which it was accepted.
-    pub policy: PolicySnapshot,
+    pub(crate) policy: PolicySnapshot,
 }
 
 /// A record of an event, and of the steps that were decided then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RecordedEvent {
+pub(crate) struct RecordedEvent {
     /// The event.
-    pub event: TurnEvent,
+    pub(crate) event: TurnEvent,
     /// The steps, in the order in which they are performed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<TurnStep>,
+    pub(crate) steps: Vec<TurnStep>,
 }
 
 /// The error for a turn whose journal has an unknown form.
@@ -51,7 +51,7 @@ impl AcceptedTurn {
     /// # Errors
     ///
     /// Returns an error if the request cannot be serialized as JSON.
-    pub fn to_run(&self, at: Timestamp) -> Result<RunAccepted, serde_json::Error> {
+    pub(crate) fn to_run(&self, at: Timestamp) -> Result<RunAccepted, serde_json::Error> {
         let request = &self.request;
         let key = RunKey::new(
             request.principal.clone(),
@@ -91,21 +91,35 @@ pub(crate) fn record(
     Ok(RunRecord::new(at, body).with_critical(critical))
 }
 
+/// Reads the accepted record of `run`.
+pub(super) fn parse_accepted(run: &StoredRun) -> Result<AcceptedTurn, UnknownVersion> {
+    let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).map_err(unknown)?;
+    match accepted.version {
+        FORMAT_VERSION => Ok(accepted),
+        _ => Err(UnknownVersion(None)),
+    }
+}
+
+/// Reads one record of an event.
+pub(super) fn parse_record(record: &RunRecord) -> Result<RecordedEvent, UnknownVersion> {
+    serde_json::from_str(record.body.get()).map_err(unknown)
+}
+
+fn unknown(error: serde_json::Error) -> UnknownVersion {
+    UnknownVersion(Some(error))
+}
+
 impl Turn {
     /// Replays the records of `run`, and returns the turn as it was after the last one.
     ///
     /// # Errors
     ///
     /// Returns an error if a record has another version, or an event that this version does not know.
-    pub fn from_run(run: &StoredRun) -> Result<Self, UnknownVersion> {
-        let parse = |error| UnknownVersion(Some(error));
-        let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).map_err(parse)?;
-        if accepted.version != FORMAT_VERSION {
-            return Err(UnknownVersion(None));
-        }
+    pub(crate) fn from_run(run: &StoredRun) -> Result<Self, UnknownVersion> {
+        let accepted = parse_accepted(run)?;
         let mut turn = Self::new(accepted.request, accepted.policy, run.accepted.at);
         for record in &run.records {
-            let recorded: RecordedEvent = serde_json::from_str(record.body.get()).map_err(parse)?;
+            let recorded = parse_record(record)?;
             turn.replay(&recorded.event, &recorded.steps, record.at);
         }
         Ok(turn)

@@ -12,37 +12,37 @@ use serde::{Deserialize, Serialize};
 /// that has begun. A field that a journal does not name has its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PolicySnapshot {
+pub(crate) struct PolicySnapshot {
     /// The budget of the turn.
-    pub budget: Budget,
+    pub(crate) budget: Budget,
     /// Number of resumes after an interruption before the turn is abandoned. Default 3.
-    pub max_resumes: u32,
+    pub(crate) max_resumes: u32,
     /// Time that the turn waits for a user's decision about a call. Default 7 days.
-    pub approval_expiry: Duration,
+    pub(crate) approval_expiry: Duration,
     /// Number of further attempts to give an answer the requested shape. Default 2.
-    pub max_shape_attempts: u32,
+    pub(crate) max_shape_attempts: u32,
     /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tier: Option<ModelTier>,
+    pub(crate) tier: Option<ModelTier>,
     /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
     /// host's [`LargeResultPolicy`](crate::large_result::LargeResultPolicy).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_threshold: Option<usize>,
+    pub(crate) result_threshold: Option<usize>,
     /// The weaknesses of models that are answered with a nudge.
     #[serde(skip_serializing_if = "is_default")]
-    pub nudges: Nudges,
+    pub(crate) nudges: Nudges,
     /// The limits of self-evaluation.
     #[serde(skip_serializing_if = "is_default")]
-    pub evaluation: Evaluation,
+    pub(crate) evaluation: Evaluation,
     /// The limits of the conversation's length.
     #[serde(skip_serializing_if = "is_default")]
-    pub economy: ContextEconomy,
+    pub(crate) economy: ContextEconomy,
     /// The limits of hooks.
     #[serde(skip_serializing_if = "is_default")]
-    pub hooks: HookLimits,
+    pub(crate) hooks: HookLimits,
     /// `true` when the model keeps a list of tasks. Default `false`.
     #[serde(skip_serializing_if = "is_default")]
-    pub task_list: bool,
+    pub(crate) task_list: bool,
 }
 
 /// Reports whether a field has its default value, so that the journal can leave it out.

@@ -10,7 +10,7 @@ use super::compaction::Compaction;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum TurnStep {
+pub(crate) enum TurnStep {
     /// Ask the model.
     AskModel(Purpose),
     /// Ask the loop policies of the host's program.
@@ -67,7 +67,7 @@ impl TurnStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Consultation {
+pub(crate) enum Consultation {
     /// A request to the model, for this purpose.
     BeforeRequest(Purpose),
     /// The answer to a request for this purpose.
@@ -80,7 +80,7 @@ pub enum Consultation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum TurnCounter {
+pub(crate) enum TurnCounter {
     /// Answers judged complete.
     CompletionComplete,
     /// Answers judged incomplete and sent back to the model.
@@ -107,7 +107,7 @@ pub enum TurnCounter {
 
 impl TurnCounter {
     /// Returns the name of the metric.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CompletionComplete => "rockbot.agent.completion_check.complete",
             Self::CompletionIncomplete => "rockbot.agent.completion_check.incomplete",
@@ -128,7 +128,7 @@ impl TurnCounter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The next step towards the answer, with tools.
     Answer,
     /// A last answer from what is already known, without tools, because a limit was reached.
@@ -168,7 +168,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// Returns `true` if the model may call tools.
-    pub fn has_tools(&self) -> bool {
+    pub(crate) fn has_tools(&self) -> bool {
         matches!(
             self,
             Self::Answer
@@ -189,7 +189,7 @@ impl Purpose {
     }
 
     /// Returns `true` if the question is out-of-band: asked of a judge, and absent from the conversation.
-    pub fn is_out_of_band(&self) -> bool {
+    pub(crate) fn is_out_of_band(&self) -> bool {
         matches!(self, Self::Evaluate(_) | Self::AssessFollowUp)
     }
 }
@@ -198,7 +198,7 @@ impl Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Nudge {
+pub(crate) enum Nudge {
     /// The answer announces a step and does not take it.
     UnfinishedSetUp,
     /// The answer claims an action that never happened.
@@ -215,7 +215,7 @@ pub enum Nudge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Trigger {
+pub(crate) enum Trigger {
     /// The answer promises work, and no tool was called.
     PromiseWithoutAction,
     /// The answer claims completion in a word, and no tool was called.

@@ -54,6 +54,18 @@ pub trait GatewayLayer: Send + Sync + 'static {
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError>;
 }
 
+impl<L: GatewayLayer + ?Sized> GatewayLayer for Arc<L> {
+    // Written out, since `async_trait` would box the future of the layer once more.
+    fn call<'a, 'b, 'c>(&'a self, call: ChatCall, next: &'b dyn ChatClient) -> Answer<'c>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        (**self).call(call, next)
+    }
+}
+
 /// A layer around a client, as a client.
 pub(super) struct LayeredClient {
     pub(super) layer: Arc<dyn GatewayLayer>,

@@ -35,6 +35,7 @@ pub struct SessionSummary {
 /// Quality of an agent's work in a session, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Quality {
     /// The request was not fulfilled.
     #[serde(alias = "Poor", alias = "POOR")]

@@ -51,7 +51,7 @@ fn invalid(error: &impl ToString) -> ToolError {
 
 /// Converts the error of a store, keeping whether a retry may help.
 fn failed(error: StoreError) -> ToolError {
-    let is_retryable = error.is_retryable();
+    let is_retryable = error.retry_helps();
     ToolError::execution_failed(error.to_string())
         .with_retryable(is_retryable)
         .with_source(error)

@@ -1,5 +1,6 @@
 //! Rules for the repository itself: licences, sources, dependencies between crates, language, complete lists.
 
+mod api;
 mod circles;
 mod prose;
 mod source;

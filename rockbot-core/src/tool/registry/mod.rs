@@ -78,6 +78,28 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     fn watch(&self) -> watch::Receiver<u64>;
 }
 
+impl<Shared: ToolRegistry + ?Sized> ToolRegistry for Arc<Shared> {
+    fn snapshot(&self) -> Arc<ToolSnapshot> {
+        (**self).snapshot()
+    }
+
+    fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError> {
+        (**self).register(owner, tool)
+    }
+
+    fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError> {
+        (**self).unregister(owner, name)
+    }
+
+    fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError> {
+        (**self).replace_source(owner, tools)
+    }
+
+    fn watch(&self) -> watch::Receiver<u64> {
+        (**self).watch()
+    }
+}
+
 /// An error of registering or removing a tool.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -167,7 +167,7 @@ async fn a_tool_error_keeps_its_code_even_in_a_box() {
     ] {
         let error = call(&tool, r#"{"guests": 2}"#).await.unwrap_err();
         assert_eq!((error.code(), error.message()), (ToolErrorCode::Denied, "members only"));
-        assert!(error.is_retryable());
+        assert!(error.retry_helps());
     }
 }
 

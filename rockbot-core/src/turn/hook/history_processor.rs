@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use super::TurnView;
 use crate::chat::{ChatMessage, Role};
+use crate::shared::share;
 use crate::{BoxError, CallId};
 
 /// A processor of the conversation that a model is about to read: it may drop, shorten, add and reorder messages.
@@ -76,18 +77,10 @@ pub trait HistoryProcessor: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<P: HistoryProcessor + ?Sized> HistoryProcessor for Arc<P> {
-    async fn process(
-        &self,
-        messages: Vec<Arc<ChatMessage>>,
-        turn: &TurnView,
-    ) -> Result<Vec<Arc<ChatMessage>>, BoxError> {
-        (**self).process(messages, turn).await
-    }
-
-    fn name(&self) -> &str {
-        (**self).name()
+share! {
+    HistoryProcessor {
+        async process<'a>(messages: Vec<Arc<ChatMessage>>, turn: &'a TurnView) -> Result<Vec<Arc<ChatMessage>>, BoxError>;
+        fn name() -> &str;
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::content::Content;
+use crate::shared::share;
 use crate::turn::TurnRequest;
 use crate::{BoxError, CallContext};
 
@@ -61,14 +62,10 @@ pub trait InputGuardrail: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<G: InputGuardrail + ?Sized> InputGuardrail for Arc<G> {
-    async fn check(&self, input: &UserInput) -> Result<InputVerdict, BoxError> {
-        (**self).check(input).await
-    }
-
-    fn name(&self) -> &str {
-        (**self).name()
+share! {
+    InputGuardrail {
+        async check<'a>(input: &'a UserInput) -> Result<InputVerdict, BoxError>;
+        fn name() -> &str;
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::TurnView;
 use crate::BoxError;
 use crate::chat::ChatResponse;
+use crate::shared::share;
 use crate::tool::ToolInvokeResponse;
 
 /// A policy of the loop in which a model answers and calls tools: it may add a message, ask the model again, or end
@@ -64,14 +65,10 @@ pub trait LoopPolicy: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<P: LoopPolicy + ?Sized> LoopPolicy for Arc<P> {
-    async fn decide(&self, point: &LoopPoint, turn: &TurnView) -> Result<LoopDecision, BoxError> {
-        (**self).decide(point, turn).await
-    }
-
-    fn name(&self) -> &str {
-        (**self).name()
+share! {
+    LoopPolicy {
+        async decide<'a, 'b>(point: &'a LoopPoint, turn: &'b TurnView) -> Result<LoopDecision, BoxError>;
+        fn name() -> &str;
     }
 }
 

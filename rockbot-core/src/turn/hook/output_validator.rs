@@ -1,13 +1,13 @@
 //! Validators of final answers.
 
 use std::fmt;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::TurnView;
 use crate::BoxError;
+use crate::shared::share;
 
 /// A check of a turn's final answer, whose complaint goes back to the model.
 ///
@@ -60,14 +60,10 @@ pub trait OutputValidator: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<V: OutputValidator + ?Sized> OutputValidator for Arc<V> {
-    async fn validate(&self, answer: &FinalAnswer, turn: &TurnView) -> Result<OutputVerdict, BoxError> {
-        (**self).validate(answer, turn).await
-    }
-
-    fn name(&self) -> &str {
-        (**self).name()
+share! {
+    OutputValidator {
+        async validate<'a, 'b>(answer: &'a FinalAnswer, turn: &'b TurnView) -> Result<OutputVerdict, BoxError>;
+        fn name() -> &str;
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) use economy::OffloadCandidate;
 /// state. A replay from a journal does the first and the last part only, with the steps that were recorded. So a newer
 /// version, whose policies would decide otherwise, continues with a turn of an older one.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub(crate) struct Turn {
     id: TurnId,
     request: Arc<TurnRequest>,
     /// `true` when the request has another content than its user sent.
@@ -126,7 +126,7 @@ enum EndReason {
 
 impl Turn {
     /// Creates a turn that was accepted at `at`. Its first event is [`TurnEvent::Started`].
-    pub fn new(request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
+    pub(crate) fn new(request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
         Self::identified(request.turn_id(), request, policy, at)
     }
 
@@ -177,7 +177,7 @@ impl Turn {
     /// Applies an event that happened at `at`, and returns the steps to perform.
     ///
     /// The result depends on the earlier events and on the arguments only.
-    pub fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
+    pub(crate) fn on(&mut self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         self.apply(event, at);
         let steps = self.validate_before_end(event, self.decide(event, at));
         let steps = self.consult_before_request(event, steps);
@@ -190,7 +190,7 @@ impl Turn {
     /// Applies a recorded event and the steps that were recorded with it, without deciding again.
     ///
     /// The state afterwards is the one that [`Turn::on`] left when it recorded them.
-    pub fn replay(&mut self, event: &TurnEvent, steps: &[TurnStep], at: Timestamp) {
+    pub(crate) fn replay(&mut self, event: &TurnEvent, steps: &[TurnStep], at: Timestamp) {
         self.apply(event, at);
         self.apply_steps(steps);
     }

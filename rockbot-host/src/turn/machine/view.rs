@@ -23,23 +23,23 @@ use crate::turn::step::{Consultation, Purpose};
 
 impl Turn {
     /// Returns the turn's id.
-    pub fn id(&self) -> &TurnId {
+    pub(crate) fn id(&self) -> &TurnId {
         &self.id
     }
 
     /// Returns the tier of the turn's questions: the one that its message names, else the one to which it was raised,
     /// else the selected one. `None` leaves it to the chat client.
-    pub fn tier(&self) -> Option<ModelTier> {
+    pub(crate) fn tier(&self) -> Option<ModelTier> {
         self.request.tier.or(self.escalated).or(self.policy.tier)
     }
 
     /// Returns the tier that the selector chose; `None` when the message names one, or the host has no selector.
-    pub fn selected_tier(&self) -> Option<ModelTier> {
+    pub(crate) fn selected_tier(&self) -> Option<ModelTier> {
         self.policy.tier.filter(|_| self.request.tier.is_none())
     }
 
     /// Returns the tier to which the turn was raised because the selected one was too low.
-    pub fn escalated_tier(&self) -> Option<ModelTier> {
+    pub(crate) fn escalated_tier(&self) -> Option<ModelTier> {
         self.escalated
     }
 
@@ -68,12 +68,12 @@ impl Turn {
     }
 
     /// Returns the settings under which the turn was accepted.
-    pub fn policy(&self) -> &PolicySnapshot {
+    pub(crate) fn policy(&self) -> &PolicySnapshot {
         &self.policy
     }
 
     /// Returns the request that began the turn.
-    pub fn request(&self) -> &Arc<TurnRequest> {
+    pub(crate) fn request(&self) -> &Arc<TurnRequest> {
         &self.request
     }
 
@@ -103,7 +103,7 @@ impl Turn {
     }
 
     /// Returns the conversation as the model reads it, without the messages that are made for each request.
-    pub fn messages(&self) -> &[Arc<ChatMessage>] {
+    pub(crate) fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
     }
 
@@ -111,7 +111,7 @@ impl Turn {
     /// reminder and the task list.
     ///
     /// What changes from request to request stands at the end, so the provider's prompt cache of the rest stays valid.
-    pub fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
+    pub(crate) fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
         let closing = match purpose.has_tools() && self.has_tools {
             true => tasks::closing(self.reminder.as_deref(), &self.tasks),
             false => None,
@@ -121,7 +121,7 @@ impl Turn {
     }
 
     /// Returns the content of the user's messages of this turn: its own message, then those that joined it.
-    pub fn said_by_user(&self) -> impl Iterator<Item = &Content> {
+    pub(crate) fn said_by_user(&self) -> impl Iterator<Item = &Content> {
         std::iter::once(&self.request.content).chain(&self.joined_content)
     }
 
@@ -147,7 +147,7 @@ impl Turn {
     }
 
     /// Returns the calls of the model's last answer whose results are not in the conversation yet.
-    pub fn calls(&self) -> &[CallState] {
+    pub(crate) fn calls(&self) -> &[CallState] {
         &self.calls
     }
 
@@ -168,7 +168,7 @@ impl Turn {
     /// Returns the least trust of everything that the model has read.
     ///
     /// The model's own words of this turn do not count, since they were made of the rest.
-    pub fn content_trust(&self) -> Trust {
+    pub(crate) fn content_trust(&self) -> Trust {
         self.content_trust
     }
 
@@ -199,19 +199,19 @@ impl Turn {
     }
 
     /// Returns the turns of messages that joined this one.
-    pub fn joined(&self) -> &[TurnId] {
+    pub(crate) fn joined(&self) -> &[TurnId] {
         &self.joined
     }
 
     /// Returns `true` while the turn waits for its session.
-    pub fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         self.phase == Phase::Accepted
     }
 
     /// Returns `true` if a message that joins just before `event` will still reach the model.
     ///
     /// Otherwise the turn is ending, and the message must become a turn of its own.
-    pub fn can_join_before(&self, event: &TurnEvent) -> bool {
+    pub(crate) fn can_join_before(&self, event: &TurnEvent) -> bool {
         let ends = matches!(
             event,
             TurnEvent::ModelFailed { .. }
@@ -239,7 +239,7 @@ impl Turn {
     }
 
     /// Returns the time at which the approval expires, if the turn waits for a user's decision.
-    pub fn parked_until(&self) -> Option<Timestamp> {
+    pub(crate) fn parked_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Parked(until) => Some(until),
             _ => None,
@@ -252,7 +252,7 @@ impl Turn {
     }
 
     /// Returns the time that the turn may still work.
-    pub fn time_left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
     }
 
@@ -270,7 +270,7 @@ impl Turn {
     }
 
     /// Returns the outcome of a turn that has ended, or that waits for a user's decision; `None` while it works.
-    pub fn outcome(&self) -> Option<TurnOutcome> {
+    pub(crate) fn outcome(&self) -> Option<TurnOutcome> {
         let (status, text) = match &self.phase {
             Phase::Done { status, text } => (status.clone(), text.clone()),
             Phase::Parked(_) => {
@@ -296,7 +296,7 @@ impl Turn {
     }
 
     /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.
-    pub fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
+    pub(crate) fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
         let mut outcome = TurnOutcome::new(self.id.clone(), status, text);
         outcome.usage = self.spent().usage;
         outcome.model_calls = self.model_calls;
@@ -306,7 +306,7 @@ impl Turn {
     }
 
     /// Returns the outcome of a turn whose journal this version cannot read.
-    pub fn unreadable(id: TurnId) -> TurnOutcome {
+    pub(crate) fn unreadable(id: TurnId) -> TurnOutcome {
         let status = TurnStatus::Failed(TurnFailure::UnknownVersion);
         TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)
     }

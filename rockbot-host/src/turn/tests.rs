@@ -1,6 +1,7 @@
 //! The machine through random lives: every conversation has the form that providers accept, and every replay leads to
 //! the same turn.
 
+use crate::turn::history::HistoryEdit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

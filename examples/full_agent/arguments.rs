@@ -12,6 +12,7 @@ It runs until Ctrl-C or SIGTERM. At a terminal you can talk to it meanwhile, lin
 
 Options:
     --ask TEXT       ask this, print the answer on standard output, and end
+    --review TEXT    let the second agent review this, print its verdict, and end
     --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
     --help           print this
@@ -26,6 +27,7 @@ What happens is logged as JSON lines on standard error, as much as RUST_LOG says
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) ask: Option<String>,
+    pub(crate) review: Option<String>,
     pub(crate) data: PathBuf,
     pub(crate) port: u16,
     pub(crate) help: bool,
@@ -36,6 +38,7 @@ impl Arguments {
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
             ask: None,
+            review: None,
             data: PathBuf::from("data/full_agent"),
             port: 9464,
             help: false,
@@ -48,6 +51,7 @@ impl Arguments {
             };
             match word.as_str() {
                 "--ask" => arguments.ask = Some(value()?),
+                "--review" => arguments.review = Some(value()?),
                 "--data" => arguments.data = value()?.into(),
                 "--port" => arguments.port = port(&value()?)?,
                 "--help" | "-h" => arguments.help = true,

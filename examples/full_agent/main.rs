@@ -10,6 +10,7 @@ mod heartbeat;
 mod hooks;
 mod notes;
 mod profile;
+mod reviewer;
 mod telemetry;
 mod terminal;
 
@@ -51,28 +52,40 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
     telemetry::log_to_stderr()?;
     let bus = InProcessBus::new();
-    let host = Arc::new(build(&arguments, &bus)?);
+    let config = Config::from_env();
+    // Its host has to live as long as its tool is to work.
+    let reviewer = reviewer::host(&config)?;
+    if let Some(text) = &arguments.review {
+        return terminal::print(&reviewer::review(&reviewer, text).await?.to_string());
+    }
+    let host = Arc::new(build(&arguments, &config, &bus, &reviewer)?);
     match &arguments.ask {
         Some(question) => ask(&host, question).await,
         None => serve(host, Terminal::new(&bus), arguments.port).await,
     }
 }
 
-fn build(arguments: &Arguments, bus: &InProcessBus) -> Result<AgentHost, BoxError> {
+fn build(
+    arguments: &Arguments,
+    config: &Config,
+    bus: &InProcessBus,
+    reviewer: &AgentHost,
+) -> Result<AgentHost, BoxError> {
     let folder = arguments.data.join("agent");
     profile::seed(&folder)?;
     let [take_note, read_notes] = notes::tools(&arguments.data);
-    let config = Config::from_env();
     let host = AgentHost::builder("full-agent")
         // The models behind the gateway: permits, retries, fallback models, time limits.
-        .chat(ModelGateway::from_config_or_offline(&config)?)
-        .prices(PriceTable::from_config(&config)?)
+        .chat(ModelGateway::from_config_or_offline(config)?)
+        .prices(PriceTable::from_config(config)?)
         // The tier that a message deserves; decisions are logged in `tier-routing-log.jsonl`.
         .tier_selector(KeywordTierSelector::from_file(folder.join("tier-selector.json")))
         .data_dir(&arguments.data)
         .profile(AgentProfileOptions::new(folder), DefaultSystemPromptBuilder)
         .tool(take_note)
         .tool(read_notes)
+        // Another agent as a tool: its turns are parts of this agent's turns.
+        .tool(reviewer::tool(reviewer))
         .guide(notes::guide())
         // At most 60 messages a minute from all users together; the others wait, up to a minute.
         .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))

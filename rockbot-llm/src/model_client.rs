@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rockbot_core::chat::ChatClient;
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, OutputMode};
 
 use crate::anthropic::AnthropicChat;
 use crate::error::LlmConfigError;
@@ -13,11 +14,32 @@ use crate::settings::{Provider, TierSettings};
 
 /// Creates the client of the model that `settings` name, in the dialect of its provider.
 pub(crate) fn model_client(settings: &TierSettings) -> Result<Arc<dyn ChatClient>, LlmConfigError> {
-    Ok(match settings.provider {
+    let client: Arc<dyn ChatClient> = match settings.provider {
         Provider::OpenAi => Arc::new(OpenAiChat::from_settings(settings)?),
         Provider::OpenAiResponses => Arc::new(OpenAiResponses::from_settings(settings)?),
         Provider::Anthropic => Arc::new(AnthropicChat::from_settings(settings)?),
+    };
+    Ok(match settings.output_mode {
+        OutputMode::Auto => client,
+        mode => Arc::new(WithOutputMode { client, mode }),
     })
+}
+
+/// A client whose model has a mode of structured output by configuration.
+struct WithOutputMode {
+    client: Arc<dyn ChatClient>,
+    mode: OutputMode,
+}
+
+#[async_trait]
+impl ChatClient for WithOutputMode {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        self.client.chat(call).await
+    }
+
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.client.describe(tier).with_output_mode(self.mode)
+    }
 }
 
 /// Asks the model server of a tier for its list of models, within 5 seconds. Costs nothing.

@@ -148,6 +148,10 @@ async fn the_full_agent_answers_and_keeps_what_is_in_its_folder() {
     let read = ask("Read my notes.").await;
     assert_eq!(read, format!("{says}`read_notes` says:\nbuy milk\n\n"));
 
+    let reviewed = ask(r#"Ask the reviewer: "Hi.""#).await;
+    let told = format!("{says}`ask_reviewer` says:\n{}", says.trim_end());
+    assert!(reviewed.starts_with(&told), "{reviewed}");
+
     assert_eq!(std::fs::read_to_string(&soul).unwrap(), "You are mine.");
     assert!(soul.with_file_name("directives.md").exists());
 }

@@ -62,6 +62,7 @@ mod spending;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod starter_skills;
+mod structured_output;
 mod support;
 mod task_list;
 mod telemetry;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ModelSettings;
+use super::{ModelSettings, OutputMode};
 
 /// A snapshot of what a [`ChatClient`](super::ChatClient) knows about the model that it asks for one tier.
 ///
@@ -30,6 +30,8 @@ pub struct ModelInfo {
     pub is_busy: bool,
     /// `false` if the client sends the model no images and files, but their descriptions. `None` if nothing is known.
     pub takes_images: Option<bool>,
+    /// Mode of structured output that suits the model. Default [`OutputMode::Auto`]: the client does not know.
+    pub output_mode: OutputMode,
 }
 
 impl ModelInfo {
@@ -64,6 +66,13 @@ impl ModelInfo {
     #[must_use]
     pub fn with_settings(mut self, settings: Option<Arc<ModelSettings>>) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// Sets the mode of structured output that suits the model.
+    #[must_use]
+    pub fn with_output_mode(mut self, mode: OutputMode) -> Self {
+        self.output_mode = mode;
         self
     }
 

@@ -68,6 +68,13 @@ impl OutputSchema {
         }
     }
 
+    /// Returns `true` if the schema is that of one object, so that it can be the schema of a tool's arguments. Providers
+    /// refuse alternatives at the top, such as those of an enum.
+    pub fn is_object(&self) -> bool {
+        let has = |member: &&str| self.schema.get(member).is_some();
+        self.schema["type"] == "object" && !["anyOf", "oneOf", "allOf"].iter().any(has)
+    }
+
     /// Creates a schema. The name has 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     pub fn new(name: impl Into<String>, schema: Value) -> Self {
         Self {

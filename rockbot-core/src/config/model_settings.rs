@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::{ConfigError, FromSetting, Section, Setting, Value};
-use crate::chat::{ModelSettings, ReasoningEffort};
+use crate::chat::{ModelSettings, OutputMode, ReasoningEffort};
 
 impl Section<'_> {
     /// Returns the [`ModelSettings`] in this section.
@@ -142,6 +142,14 @@ impl<const UNIT: u8> FromSetting for Number<UNIT> {
 
 /// One text, or a list of texts, none of them empty.
 struct Texts(Vec<String>);
+
+impl FromSetting for OutputMode {
+    const EXPECTED: &'static str = "`auto`, `native`, `tool` or `prompt`";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        Self::named(value.as_text()?)
+    }
+}
 
 impl FromSetting for Texts {
     const EXPECTED: &'static str = "a text, or a list of texts that are not empty";

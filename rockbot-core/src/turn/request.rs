@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Budget;
-use crate::chat::{ModelSettings, ModelTier, OutputSchema};
+use crate::chat::{ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
@@ -67,6 +67,9 @@ pub struct TurnRequest {
     /// Schema that the answer must match, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
+    /// Way in which the model is made to match the schema. Default [`OutputMode::Auto`]: the model's client knows it.
+    #[serde(default, skip_serializing_if = "OutputMode::is_auto")]
+    pub output_mode: OutputMode,
     /// Settings of the model in this turn, such as the temperature; they win over those of the model's behavior and tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_settings: Option<Arc<ModelSettings>>,
@@ -107,6 +110,7 @@ impl TurnRequest {
             busy: BusyPolicy::Queue,
             budget: None,
             output: None,
+            output_mode: OutputMode::Auto,
             model_settings: None,
             instructions: None,
             extensions: Extensions::new(),

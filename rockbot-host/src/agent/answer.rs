@@ -56,7 +56,7 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
     pub(super) fn new() -> (Self, OutputSchema) {
         let schema = OutputSchema::of::<T>();
         let expected = schema.name.clone();
-        let is_wrapped = !is_plain_object(&schema);
+        let is_wrapped = !schema.is_object();
         let typed = Self {
             expected,
             is_wrapped,
@@ -127,13 +127,6 @@ impl<T: DeserializeOwned + Send + 'static> AnswerKind for WithOutcome<T> {
         let outcome = Reply.of(outcome)?;
         Ok((self.0.read(&outcome)?, outcome))
     }
-}
-
-/// Returns `true` if the schema is that of one object. Providers refuse alternatives at the top, such as those of an enum.
-fn is_plain_object(output: &OutputSchema) -> bool {
-    let has = |member: &&str| output.schema.get(member).is_some();
-    let is_combined = ["anyOf", "oneOf", "allOf"].iter().any(has);
-    output.schema["type"] == "object" && !is_combined
 }
 
 mod sealed {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
-use rockbot_core::turn::{Approval, ApprovalRequest, ProgressSink, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{Approval, ApprovalRequest, OutputValidator, ProgressSink, TurnOutcome, TurnRequest};
 use rockbot_core::{IdSource, MessageId, Principal, SessionId, ToolName, TurnId};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -170,12 +170,16 @@ impl Agent {
     ///
     /// Panics outside a tokio runtime, as [`Agent::stream`] does.
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
+        self.stream_checked(request, Vec::new())
+    }
+
+    fn stream_checked(&self, request: TurnRequest, validators: Vec<Arc<dyn OutputValidator>>) -> TurnStream {
         let queue = Arc::new(ProgressQueue::default());
         let writer = ProgressWriter::new(&queue);
         let (turns, turn, progress) = (self.shared.turns.clone(), request.turn_id(), writer.sink());
         let engine = self.shared.turns.engine().clone();
         let call = SharedCall::new(async move {
-            let ended = match turns.call(TurnCall::new(request, progress)).await {
+            let ended = match turns.call(turn_call(request, progress, validators)).await {
                 // Parked: the stream stays open, and reports continue after the decision.
                 Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&turn).await,
                 ended => ended,
@@ -278,4 +282,10 @@ impl Agent {
     fn memory(&self) -> &Arc<dyn ConversationMemory> {
         &self.shared.turns.engine().memory
     }
+}
+
+fn turn_call(request: TurnRequest, progress: ProgressSink, validators: Vec<Arc<dyn OutputValidator>>) -> TurnCall {
+    let mut call = TurnCall::new(request, progress);
+    call.validators = validators;
+    call
 }

@@ -1,18 +1,19 @@
 //! A request to the agent: put together with setters, then awaited or streamed.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use rockbot_core::chat::{ModelSettings, ModelTier, OutputSchema};
-use rockbot_core::turn::{Budget, BusyPolicy, TurnRequest};
+use rockbot_core::chat::{ModelSettings, ModelTier, OutputMode, OutputSchema};
+use rockbot_core::turn::{Budget, BusyPolicy, OutputValidator, ProgressSink, TurnRequest};
 use rockbot_core::{MessageId, Principal};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::Agent;
 use super::answer::{AnswerKind, Reply, Typed, WithOutcome};
 use super::output::OutputStream;
 use super::stream::TurnStream;
+use super::{Agent, turn_call};
 use crate::engine::TurnError;
 
 /// A message to the agent and how it is to be answered. [`Agent::ask`] creates one.
@@ -60,6 +61,7 @@ use crate::engine::TurnError;
 pub struct AgentRequest<A = Reply> {
     agent: Agent,
     request: TurnRequest,
+    validators: Vec<Arc<dyn OutputValidator>>,
     answer: A,
 }
 
@@ -68,6 +70,7 @@ impl AgentRequest {
         Self {
             agent,
             request,
+            validators: Vec::new(),
             answer: Reply,
         }
     }
@@ -85,7 +88,7 @@ impl AgentRequest {
     ///
     /// Panics outside a tokio runtime: the turn is spawned at once, before the stream is polled.
     pub fn stream(self) -> TurnStream {
-        self.agent.stream_turn(self.request)
+        self.agent.stream_checked(self.request, self.validators)
     }
 }
 
@@ -166,6 +169,38 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.message = id.into())
     }
 
+    /// Adds a check of the final answer, after the host's own. Its complaint goes back to the model, which answers again.
+    /// With [`output`](Self::output) it sees the value as JSON, too.
+    ///
+    /// A check stays in memory: a turn that is resumed after a restart has the checks of its host alone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::{OutputVerdict, validator_fn};
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let no_fish = validator_fn(|answer, _turn| async move {
+    ///     Ok(match answer.text.contains("Trout") {
+    ///         true => OutputVerdict::complain("The user does not eat fish."),
+    ///         false => OutputVerdict::Accept,
+    ///     })
+    /// });
+    /// let model = ScriptedModel::new().says("Trout.").says("Soup.");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let answer = host.agent().ask("kitchen", "What can I cook?").validate(no_fish).await?;
+    /// assert_eq!(answer.text, "Soup.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn validate(mut self, validator: impl OutputValidator) -> Self {
+        self.validators.push(Arc::new(validator));
+        self
+    }
+
     /// Requests an answer of type `T`: an object, a list, a number, an enum, an `Option`, or whatever else has a JSON
     /// Schema.
     ///
@@ -196,6 +231,30 @@ impl<A: AnswerKind> AgentRequest<A> {
         request.with_answer(|_| answer)
     }
 
+    /// Sets the way in which the model is made to match the schema of the answer. By default the model's client knows it,
+    /// from the setting `LLM.{tier}.StructuredOutput`; else it is [`OutputMode::Native`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::chat::OutputMode;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    /// use serde_json::json;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().calls("final_answer", json!({"value": 42}));
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let request = host.agent().ask("math", "How much is 6 times 7?").output::<u32>();
+    /// assert_eq!(request.output_mode(OutputMode::Tool).await?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn output_mode(self, mode: OutputMode) -> Self {
+        self.change(|request| request.output_mode = mode)
+    }
+
     fn change(mut self, change: impl FnOnce(&mut TurnRequest)) -> Self {
         change(&mut self.request);
         self
@@ -205,6 +264,7 @@ impl<A: AnswerKind> AgentRequest<A> {
         AgentRequest {
             agent: self.agent,
             request: self.request,
+            validators: self.validators,
             answer: answer(self.answer),
         }
     }
@@ -266,7 +326,7 @@ where
     /// # }
     /// ```
     pub fn stream(self) -> OutputStream<T> {
-        OutputStream::new(self.agent.stream_turn(self.request), self.answer)
+        OutputStream::new(self.agent.stream_checked(self.request, self.validators), self.answer)
     }
 }
 
@@ -282,6 +342,9 @@ impl<A: AnswerKind> IntoFuture for AgentRequest<A> {
     /// accepted; and if the answer cannot be deserialized as the requested type. A turn that waits for a person is not
     /// cancelled: it continues with [`Agent::decide`], ends with [`Agent::cancel`], or expires.
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.answer.of(self.agent.run(self.request).await?) })
+        Box::pin(async move {
+            let call = turn_call(self.request, ProgressSink::none(), self.validators);
+            self.answer.of(self.agent.shared.turns.call(call).await?)
+        })
     }
 }

@@ -133,9 +133,12 @@ impl Drive<'_> {
 
     fn chat_call(&mut self, purpose: &Purpose, deltas: Option<DeltaSink>) -> ChatCall {
         if let Some(question) = self.turn.out_of_band(purpose) {
+            let tier = self.turn.tier_of(true);
+            // The question states the shape in words, too, for models that take no schema.
+            let takes_schema = self.driver.chat.describe(tier).output_mode.allows_native();
             let request = ChatRequest {
-                tier: Some(self.turn.tier_of(true)),
-                output: Some(question.shape),
+                tier: Some(tier),
+                output: takes_schema.then_some(question.shape),
                 ..ChatRequest::new(question.messages)
             };
             return ChatCall::new(request, self.cx.clone());
@@ -147,14 +150,18 @@ impl Drive<'_> {
             false => ToolView::default(),
         };
         // Some servers never call a tool once the answer's schema is fixed, so it is fixed only without tools.
-        let output = request.output.as_ref().filter(|_| tools.is_empty()).cloned();
-        let request = ChatRequest {
+        let is_fixed = tools.is_empty() && self.turn.policy().output_mode.allows_native();
+        let output = request.output.as_ref().filter(|_| is_fixed).cloned();
+        let mut request = ChatRequest {
             messages: self.turn.messages_for(purpose),
             tools,
             tier: self.turn.tier(),
             output,
             settings: self.turn.model_settings(),
         };
+        if let Some(answer) = &self.answer_tool {
+            answer.require(&mut request);
+        }
         ChatCall::new(request, self.cx.clone()).with_deltas(deltas)
     }
 
@@ -171,10 +178,21 @@ impl Drive<'_> {
         match answer {
             Ok(mut response) => {
                 self.account(&mut response, tier);
+                self.take_final_answer(&mut response);
                 let facts = response.tool_calls.iter().map(|call| self.facts(call)).collect();
                 TurnEvent::ModelAnswered { response, facts }
             }
             Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Takes the call that gives the answer, if the response has one, as the text of the answer.
+    fn take_final_answer(&self, response: &mut ChatResponse) {
+        let is_taken = self.answer_tool.as_ref().is_some_and(|answer| answer.take(response));
+        let progress = self.live.progress();
+        if is_taken && progress.wants_deltas() {
+            // The pieces of a call's arguments are no pieces of a text: readers get the answer at once.
+            progress.send(|| TurnProgress::Delta(response.text.clone()));
         }
     }
 

@@ -8,10 +8,12 @@
 //! | `ask.rs` | Ask the model, with `output_filter.rs` around what users see of the answer. |
 //! | `call.rs` | Run a group of tool calls, with `large_results.rs` around their results. |
 //! | `context_sources.rs` | Gather what the agent knows that may help. |
+//! | `answer_tool.rs` | Take a tool call as the answer in a schema. |
 //! | `offload.rs` | Store what the turn leaves out of its conversation. |
 //! | `hooks/` | Ask the hooks of the host's program. |
 //! | `recover.rs` | Ask tools for the results of calls that a crash interrupted. |
 
+mod answer_tool;
 mod ask;
 mod call;
 mod context_sources;
@@ -32,6 +34,7 @@ use rockbot_core::{CallContext, CallId, Clock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use answer_tool::AnswerTool;
 pub use context_sources::ContextBudget;
 pub(crate) use context_sources::{ContextSources, GatheredContext};
 pub(crate) use context_windows::ContextWindows;
@@ -117,6 +120,8 @@ struct Drive<'a> {
     lasting: CallContext,
     /// The tools as the model sees them. Within a drive they are only added to, which keeps prompts cached.
     view: ToolView,
+    /// The tool by which the model gives its answer, in a turn whose mode of output is that.
+    answer_tool: Option<AnswerTool>,
     deadline: Instant,
     /// The messages with the bytes of their media.
     resolved: ResolvedMessages,
@@ -133,6 +138,7 @@ impl<'a> Drive<'a> {
         let deadline = Instant::now() + turn.time_left();
         let view = driver.tools.view(turn.policy().task_list);
         let lasting = context(turn, live);
+        let answer_tool = AnswerTool::of(turn);
         Self {
             driver,
             turn,
@@ -141,6 +147,7 @@ impl<'a> Drive<'a> {
             cx: lasting.clone().with_deadline(deadline),
             lasting,
             view,
+            answer_tool,
             deadline,
             resolved: ResolvedMessages::default(),
             steps: VecDeque::new(),

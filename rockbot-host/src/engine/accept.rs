@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use rockbot_core::TurnId;
-use rockbot_core::chat::ModelTier;
+use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, ProgressSink, RunState, TurnRequest};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{LEASE, TurnCall, TurnEngine, TurnError, read_outcome};
 use crate::behavior::ModelBehavior;
+use crate::driver::AnswerTool;
 use crate::live::{Admission, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
@@ -124,7 +125,22 @@ impl TurnEngine {
         let behavior = self.behavior(request.tier.or(tier));
         let mut policy = behavior.policy(self.policy, request.budget);
         policy.economy.window = self.windows.of_tier(request.tier.or(tier));
+        policy.output_mode = self.output_mode(request, request.tier.or(tier));
         PolicySnapshot { tier, ..policy }
+    }
+
+    /// Returns the way in which the model of a tier is made to match the schema of the request, if it has one.
+    fn output_mode(&self, request: &TurnRequest, tier: Option<ModelTier>) -> OutputMode {
+        let Some(output) = &request.output else {
+            return OutputMode::Auto;
+        };
+        let of_model = || self.chat.describe(tier.unwrap_or_default()).output_mode;
+        let wanted = request.output_mode;
+        let wanted = if wanted.is_auto() { of_model() } else { wanted };
+        match wanted.or(OutputMode::Native) {
+            OutputMode::Tool if !AnswerTool::fits(output) => OutputMode::Prompt,
+            mode => mode,
+        }
     }
 
     /// Returns the behavior that is configured for the model of a tier.

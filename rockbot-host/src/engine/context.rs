@@ -1,6 +1,6 @@
 //! The context of a turn: what the model is shown at its start.
 
-use rockbot_core::chat::{ChatMessage, ContextReason, OutputSchema, Provenance, Role};
+use rockbot_core::chat::{ChatMessage, ContextReason, OutputMode, OutputSchema, Provenance, Role};
 use rockbot_core::context::Origin;
 use rockbot_core::recall::ContextQuery;
 use rockbot_core::store::{ConversationTurn, StoreError};
@@ -8,7 +8,7 @@ use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
 use crate::behavior::ModelBehavior;
-use crate::driver::GatheredContext;
+use crate::driver::{AnswerTool, GatheredContext};
 use crate::turn::{Revision, Turn, TurnEvent};
 
 /// Maximum number of conversation entries that the model is shown.
@@ -45,7 +45,12 @@ impl TurnEngine {
         // Last of the system messages, which reach the model as one: what stands before them stays cached.
         context.extend(request.instructions.as_deref().map(of_request));
         context.extend(past.into_iter().map(message));
-        context.extend(request.output.as_ref().map(shape));
+        context.extend(
+            request
+                .output
+                .as_ref()
+                .map(|output| shape(output, turn.policy().output_mode)),
+        );
         context.extend(gathered.data);
         context.extend(result_mode(request, &behavior));
         let steps = has_tools.then_some(steps);
@@ -110,10 +115,16 @@ fn of_request(instructions: &str) -> ChatMessage {
     ChatMessage::system(instructions).because(ContextReason::RequestInstructions)
 }
 
-fn shape(output: &OutputSchema) -> ChatMessage {
-    let text = format!(
-        "Give the answer to the next message as JSON that fits this schema, and nothing else: {}",
-        output.schema
-    );
+fn shape(output: &OutputSchema, mode: OutputMode) -> ChatMessage {
+    let text = match mode {
+        OutputMode::Tool => format!(
+            "When nothing else is left to do for the next message, give its answer by calling `{}`, and in no other way.",
+            AnswerTool::NAME
+        ),
+        _ => format!(
+            "Give the answer to the next message as JSON that fits this schema, and nothing else: {}",
+            output.schema
+        ),
+    };
     ChatMessage::new(Role::User, text, Provenance::HOST).because(ContextReason::Shape)
 }

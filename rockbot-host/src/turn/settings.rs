@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rockbot_core::chat::ModelTier;
+use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::turn::Budget;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,10 @@ pub(crate) struct PolicySnapshot {
     /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tier: Option<ModelTier>,
+    /// The way in which the model is made to match the schema of the request. Default [`OutputMode::Auto`] for turns
+    /// without a schema, and those of older versions, which means [`OutputMode::Native`].
+    #[serde(skip_serializing_if = "OutputMode::is_auto")]
+    pub(crate) output_mode: OutputMode,
     /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
     /// host's [`LargeResultPolicy`](crate::large_result::LargeResultPolicy).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +62,7 @@ impl Default for PolicySnapshot {
             approval_expiry: Duration::from_secs(7 * 24 * 60 * 60),
             max_shape_attempts: 2,
             tier: None,
+            output_mode: OutputMode::Auto,
             result_threshold: None,
             nudges: Nudges::default(),
             evaluation: Evaluation::default(),

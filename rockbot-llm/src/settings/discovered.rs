@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rockbot_core::chat::{ModelSettings, ModelTier};
+use rockbot_core::chat::{ModelSettings, ModelTier, OutputMode};
 use rockbot_core::config::{Config, Section};
 use rockbot_core::{ExposeSecret, Secret, config};
 
@@ -41,6 +41,8 @@ pub(super) struct DiscoveredSettings {
     variables: BTreeMap<(Provider, Field), Setting>,
     /// Settings that are given to the models.
     model_settings: BTreeMap<ModelKey, ModelSettings>,
+    /// Modes of structured output.
+    output_modes: BTreeMap<ModelKey, OutputMode>,
     /// Names of the fallback models, in order.
     fallbacks: Vec<String>,
 }
@@ -90,8 +92,11 @@ impl DiscoveredSettings {
     /// Reads the settings that are given to a model, below those that were read for it before.
     fn read_model_settings(&mut self, model_key: ModelKey, section: &Section<'_>) -> Result<(), LlmConfigError> {
         let settings = section.model_settings()?;
-        let own = self.model_settings.entry(model_key).or_default();
+        let own = self.model_settings.entry(model_key.clone()).or_default();
         *own = own.over(&settings);
+        if let Some(mode) = section.get("StructuredOutput")? {
+            self.output_modes.entry(model_key).or_insert(mode);
+        }
         Ok(())
     }
 
@@ -276,9 +281,10 @@ impl DiscoveredSettings {
     ) -> Result<Option<TierSettings>, LlmConfigError> {
         if Field::CHAT.iter().all(|field| self.own(model_key, *field).is_none()) {
             // Balanced's model, asked in another way.
-            let model_settings = self.model_settings(model_key);
-            return Ok(model_settings.is_some().then(|| TierSettings {
+            let (model_settings, mode) = (self.model_settings(model_key), self.output_modes.get(model_key));
+            return Ok((model_settings.is_some() || mode.is_some()).then(|| TierSettings {
                 model_settings,
+                output_mode: mode.copied().unwrap_or(balanced.output_mode),
                 ..balanced.clone()
             }));
         }
@@ -348,6 +354,7 @@ impl DiscoveredSettings {
             api_key: key.map(|key| key.value.clone()),
             model: model.to_owned(),
             model_settings: self.model_settings(model_key),
+            output_mode: self.output_modes.get(model_key).copied().unwrap_or_default(),
             names: SettingNames {
                 endpoint: name(Field::Endpoint).into(),
                 api_key: setting.into(),

@@ -54,6 +54,7 @@
 //! | `ParallelToolCalls` | `false` for at most one tool call with each answer |
 //! | `Images` | `false` for a model that takes no images and files: it reads their descriptions instead |
 //! | `ExtraBody` | a section of members that are added to the body, or the same as JSON text |
+//! | `StructuredOutput` | how the model is made to answer in a schema: `native`, `tool` or `prompt`, see [`OutputMode`](rockbot_core::chat::OutputMode); default `auto` |
 //! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
 //!
 //! A dialect leaves out what it has no name for: the Responses API has neither a seed nor stop sequences, Anthropic's has no
@@ -91,7 +92,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rockbot_core::Secret;
-use rockbot_core::chat::{ModelSettings, ModelTier};
+use rockbot_core::chat::{ModelSettings, ModelTier, OutputMode};
 use rockbot_core::config::Config;
 
 pub use self::gateway::GatewaySettings;
@@ -141,6 +142,8 @@ pub struct TierSettings {
     pub model: String,
     /// Settings that are given to the model, such as the temperature.
     pub model_settings: Option<Arc<ModelSettings>>,
+    /// The way in which the model is made to answer in a schema.
+    pub output_mode: OutputMode,
     /// The place where these settings are set, for messages.
     pub names: SettingNames,
 }
@@ -154,6 +157,7 @@ impl fmt::Debug for TierSettings {
             .field("has_api_key", &self.api_key.is_some())
             .field("model", &self.model)
             .field("model_settings", &self.model_settings)
+            .field("output_mode", &self.output_mode)
             .finish_non_exhaustive()
     }
 }

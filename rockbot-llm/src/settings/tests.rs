@@ -129,6 +129,27 @@ fn each_tier_has_model_settings_of_its_own() {
 }
 
 #[test]
+fn each_model_has_its_mode_of_structured_output() {
+    let file = r#"{"LLM": {"Endpoint": "http://h/v1", "ModelId": "m", "StructuredOutput": "tool",
+        "Low": {"ModelId": "small"}, "High": {"StructuredOutput": "Prompt"}, "Fallbacks": {"f": {"ModelId": "f"}}}}"#;
+    let settings = read(Some(file), &[("ROCKBOT_LLM__LOW__STRUCTUREDOUTPUT", "native")]).unwrap();
+    let (low, high) = (settings.low.as_ref().unwrap(), settings.high.as_ref().unwrap());
+    let modes = [&settings.balanced, low, high, &settings.fallbacks[0]].map(|tier| tier.output_mode);
+    let expected = [
+        OutputMode::Tool,
+        OutputMode::Native,
+        OutputMode::Prompt,
+        OutputMode::Auto,
+    ];
+    assert_eq!(modes, expected);
+    let client = crate::ChatTiers::from_settings(&settings).unwrap();
+    let told = ModelTier::ALL.map(|tier| rockbot_core::chat::ChatClient::describe(&client, tier).output_mode);
+    assert_eq!(told, [OutputMode::Native, OutputMode::Tool, OutputMode::Prompt]);
+    let wrong = r#"{"LLM": {"Endpoint": "http://h/v1", "ModelId": "m", "StructuredOutput": "xml"}}"#;
+    check_error(Some(wrong), &[], "expected `auto`, `native`, `tool` or `prompt`");
+}
+
+#[test]
 fn a_flat_key_stays_with_its_endpoint() {
     let file = r#"{"LLM": {"ApiKey": "flat", "Endpoint": "http://old/v1", "ModelId": "old",
                    "Balanced": {"Endpoint": "http://new/v1", "ModelId": "new"}}}"#;

@@ -237,7 +237,8 @@ where
 ///     .tool(tool("account", |_: Account| async { "balance 10, PIN 1234" }).pure())
 ///     .tool_layer(tool_fn(|call, next| async move {
 ///         let mut response = next.call(call).await?;
-///         response.content = response.content.replace("1234", "****");
+///         let text = response.content.text().replace("1234", "****");
+///         response.content.replace_text(text);
 ///         Ok(response)
 ///     }))
 ///     .build()?;

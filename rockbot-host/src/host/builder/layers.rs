@@ -158,7 +158,8 @@ impl AgentHostBuilder {
     ///     .tool(tool("account", |_: Account| async { "balance 10, PIN 1234" }).pure())
     ///     .tool_layer(ConcurrencyLimitLayer::new(4))
     ///     .tool_layer(MapResponseLayer::new(|mut response: ToolInvokeResponse| {
-    ///         response.content = response.content.replace("1234", "****");
+    ///         let text = response.content.text().replace("1234", "****");
+    ///         response.content.replace_text(text);
     ///         response
     ///     }))
     ///     .build()?;

@@ -28,7 +28,7 @@ pub use rockbot_core::subsystem::*;
 #[doc(inline)]
 pub use rockbot_host::answer::*;
 pub use rockbot_host::{
-    Agent, AgentHost, AgentHostBuilder, AgentRequest, AgentTool, AnswerKind, BuildError, HostState, MessageOptions,
-    NotReady, OutputProgress, OutputStream, Reply, StartError, Stores, TurnStream, Typed, UserOptions, WithOutcome,
-    profile, telemetry,
+    Agent, AgentHost, AgentHostBuilder, AgentRequest, AgentTool, AnswerKind, BuildError, Conversation,
+    ConversationError, HostState, MessageOptions, NotReady, OutputProgress, OutputStream, Reply, StartError, Stores,
+    TurnStream, Typed, UserOptions, WithOutcome, profile, telemetry,
 };

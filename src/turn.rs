@@ -21,4 +21,6 @@
 pub use rockbot_core::turn::*;
 #[doc(inline)]
 pub use rockbot_host::turn::*;
-pub use rockbot_host::{Briefing, ContextBudget, Resumed, TurnCall, TurnError, TurnPolicies, TurnService};
+pub use rockbot_host::{
+    Briefing, ContextBudget, HistoryOptions, Resumed, TurnCall, TurnError, TurnPolicies, TurnService,
+};

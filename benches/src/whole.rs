@@ -102,12 +102,8 @@ async fn begin(
                     format!("{} {} {}", text(at), text(at + 1), text(at + 2)),
                 ),
             ];
-            let entry = |(role, content): (Role, String)| ConversationTurn {
-                role,
-                content: content.into(),
-                timestamp: now,
-                turn: format!("{session}-{at}").into(),
-            };
+            let entry =
+                |(role, content): (Role, String)| ConversationTurn::new(role, content, now, format!("{session}-{at}"));
             let (session, entries) = (SessionId::from(&*session), said.map(entry));
             memory.append(&Principal::default(), &session, entries.into()).await?;
         }

@@ -19,6 +19,8 @@ Options:
     --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: the setting
                      AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
     --image FILE     show this image, or another file, with the first question; can be given several times
+    --import FILE    begin a new session with the conversation in this file
+    --export FILE    at the end, write the conversation into this file, as JSON
     --yes            approve every tool call without asking
     --trace          after each answer, print the turn from its journal: what happened, and why each message stood
                      in what the model was shown
@@ -29,6 +31,7 @@ Lines that begin with a slash:
     /tools           what the agent can do
     /sessions        the conversations of this run
     /session NAME    go to another conversation, or begin it
+    /fork N NAME     go on from the answer to the Nth question, in a new conversation
     /reset           forget this conversation
     /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer.
 
@@ -47,6 +50,8 @@ pub(crate) struct Arguments {
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) images: Vec<PathBuf>,
+    pub(crate) import: Option<PathBuf>,
+    pub(crate) export: Option<PathBuf>,
     pub(crate) yes: bool,
     pub(crate) trace: Trace,
     pub(crate) help: bool,
@@ -70,6 +75,8 @@ impl Arguments {
             config: None,
             data: None,
             images: Vec::new(),
+            import: None,
+            export: None,
             yes: false,
             trace: Trace::Nothing,
             help: false,
@@ -87,6 +94,8 @@ impl Arguments {
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = Some(value()?.into()),
                 "--image" => arguments.images.push(value()?.into()),
+                "--import" => arguments.import = Some(value()?.into()),
+                "--export" => arguments.export = Some(value()?.into()),
                 "--yes" => arguments.yes = true,
                 "--trace" => arguments.trace = Trace::EachTurn,
                 "--help" | "-h" => arguments.help = true,

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod calculator;
+mod conversations;
 mod doctor;
 mod terminal;
 mod tools;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use arguments::{Arguments, HELP, Trace};
 use futures_util::StreamExt;
 use rockbot::TurnId;
-use rockbot::agent::SafeLinks;
+use rockbot::agent::{Conversation, SafeLinks};
 use rockbot::chat::{OpenAiEmbeddings, PriceTable};
 use rockbot::config::{Config, HostSettings};
 use rockbot::memory::Memory;
@@ -73,10 +74,16 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         arguments,
     };
     chat.resume().await?;
+    if let Some(file) = &chat.arguments.import {
+        conversations::import(&chat.conversation(), file).await?;
+    }
     let answered = match chat.arguments.question.clone() {
         Some(question) => chat.answer(&question).await?,
         None => chat.talk().await?,
     };
+    if let Some(file) = &chat.arguments.export {
+        conversations::export(&chat.conversation(), file).await?;
+    }
     chat.host.shutdown(Duration::from_secs(5)).await;
     Ok(answered)
 }
@@ -166,9 +173,15 @@ impl Chat {
         Ok(())
     }
 
+    fn conversation(&self) -> Conversation {
+        self.host.agent().conversation(self.session.clone())
+    }
+
     /// Talks until the input ends. A failed answer does not end the conversation.
     async fn talk(&mut self) -> Result<bool, BoxError> {
-        eprintln!("Ask something. /tools, /sessions, /session NAME, /reset, /quit; --help tells the rest.");
+        eprintln!(
+            "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /reset, /quit; --help tells the rest."
+        );
         loop {
             let line = tokio::select! {
                 line = self.terminal.prompt("> ") => line,
@@ -197,6 +210,10 @@ impl Chat {
                 .iter()
                 .for_each(|session| terminal::print(&format!("{session}\n"))),
             ("/session", name) if !name.trim().is_empty() => self.session = name.trim().into(),
+            ("/fork", words) => match conversations::fork(&self.conversation(), words).await {
+                Ok(session) => self.session = session,
+                Err(problem) => eprintln!("{problem}"),
+            },
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),
         }

@@ -62,7 +62,8 @@ pub enum Trust {
 /// The origins of the untrusted text that the model of a turn had read when it made a call, such as
 /// `tool:web_browse`.
 ///
-/// The model's own text is not among them, nor is text of earlier turns. The host attaches the sources to the
+/// A result of an earlier turn that the conversation shows is named with that turn, as `tool:web_browse@TURN`. The
+/// model's own text is not among them, of this turn or an earlier one. The host attaches the sources to the
 /// contexts of calls that change something, because what such a call stores may repeat an injected prompt.
 /// [`CallContext::content_trust`] additionally counts earlier answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -85,10 +85,11 @@ pub mod tool;
 pub mod turn;
 
 pub use agent::{
-    Agent, AgentRequest, AgentTool, AnswerKind, OutputProgress, OutputStream, Reply, TurnStream, Typed, WithOutcome,
+    Agent, AgentRequest, AgentTool, AnswerKind, Conversation, ConversationError, OutputProgress, OutputStream, Reply,
+    TurnStream, Typed, WithOutcome,
 };
 pub use driver::ContextBudget;
-pub use engine::{Briefing, Resumed, TurnCall, TurnError, TurnService};
+pub use engine::{Briefing, HistoryOptions, Resumed, TurnCall, TurnError, TurnService};
 pub use handlers::UserOptions;
 pub use host::{
     AgentHost, AgentHostBuilder, BuildError, HostState, MessageOptions, NotReady, StartError, Stores, TurnPolicies,

@@ -18,12 +18,12 @@ use crate::support::kill;
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 fn said(turn: &str) -> ConversationTurn {
-    ConversationTurn {
-        role: Role::User,
-        content: format!("said in {turn}").into(),
-        timestamp: ManualClock::default().now(),
-        turn: turn.into(),
-    }
+    let content = format!("said in {turn}");
+    ConversationTurn::new(Role::User, content, ManualClock::default().now(), turn)
+}
+
+fn saying(turn: &str, text: &str) -> ConversationTurn {
+    ConversationTurn::new(Role::User, text, ManualClock::default().now(), turn)
 }
 
 fn options() -> ConversationOptions {
@@ -225,13 +225,10 @@ async fn documents_of_the_original_are_read_as_they_are() {
     let ids = ["Both", "Upper", "both", "plain", "team/Alpha/1"];
     assert_eq!(memory.sessions(&me()).await.unwrap(), ids);
     let found = memory.recent(&me(), &"team/Alpha/1".into(), 9).await.unwrap();
-    let expected =
-        [("one", "imported-0"), ("team/Alpha/1.json", "imported-1")].map(|(content, turn)| ConversationTurn {
-            role: Role::Assistant,
-            content: content.into(),
-            timestamp: Timestamp::from_millis(1_767_225_600_123),
-            turn: turn.into(),
-        });
+    let expected = [("one", "imported-0"), ("team/Alpha/1.json", "imported-1")].map(|(content, turn)| {
+        let at = Timestamp::from_millis(1_767_225_600_123);
+        ConversationTurn::new(Role::Assistant, content, at, turn)
+    });
     assert_eq!(found, expected);
     let both = memory.recent(&me(), &"Both".into(), 1).await.unwrap();
     assert_eq!(both[0].content, "%42oth.json", "ours wins");
@@ -308,10 +305,7 @@ async fn a_long_log_is_folded_while_it_grows() {
     let memory = open(folder.path());
     let text = "x".repeat(100_000);
     for at in 0..200 {
-        let entry = ConversationTurn {
-            content: text.clone().into(),
-            ..said(&at.to_string())
-        };
+        let entry = saying(&at.to_string(), &text);
         memory.append(&me(), &"s".into(), vec![entry]).await.unwrap();
     }
     memory.flush().await.unwrap();
@@ -326,10 +320,7 @@ async fn a_long_log_is_folded_while_it_grows() {
 async fn a_session_keeps_no_more_text_than_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let memory = open(folder.path());
-    let large = |turn: &str, len: usize| ConversationTurn {
-        content: "\u{1}".repeat(len).into(),
-        ..said(turn)
-    };
+    let large = |turn: &str, len: usize| saying(turn, &"\u{1}".repeat(len));
     let refused = memory
         .append(&me(), &"s".into(), vec![large("a", (8 << 20) + 1)])
         .await

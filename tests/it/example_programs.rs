@@ -197,6 +197,43 @@ async fn the_chat_shows_files_to_the_model() {
 }
 
 #[tokio::test]
+async fn the_chat_takes_a_conversation_to_another_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let chat = async |arguments: &[&str]| {
+        let output = run("chat", arguments, folder.path()).await;
+        (output.status.success(), text(&output.stderr))
+    };
+    let told = chat(&["--session", "one", "--export", "one.json", "What is 6 * 7?"]).await;
+    assert!(told.0, "{}", told.1);
+    let told = chat(&[
+        "--session",
+        "two",
+        "--import",
+        "one.json",
+        "--export",
+        "two.json",
+        "hello",
+    ])
+    .await;
+    assert!(told.0, "{}", told.1);
+    let read = |name| serde_json::from_slice(&std::fs::read(folder.path().join(name)).unwrap()).unwrap();
+    let (one, two): (Value, Value) = (read("one.json"), read("two.json"));
+    assert_eq!(one["entries"][0]["content"], "What is 6 * 7?");
+    let call = &one["entries"][1]["rounds"][0]["calls"][0];
+    assert!(call["result"].as_str().unwrap().contains("42"), "{call}");
+    assert_eq!(
+        two["entries"].as_array().unwrap()[..2],
+        one["entries"].as_array().unwrap()[..]
+    );
+    assert_eq!(two["entries"].as_array().unwrap().len(), 4);
+    let (succeeded, told) = chat(&["--session", "two", "--import", "one.json", "hello"]).await;
+    assert!(
+        !succeeded && told.contains("`two` has a conversation already"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn the_trace_says_why_each_message_was_shown_to_the_model() {
     let told = told_by_the_chat(&["--trace", "What is 6 * 7?"]).await;
     let lines: Vec<_> = told.lines().map(str::trim).collect();

@@ -20,6 +20,7 @@ mod faults;
 mod feedback;
 mod golden;
 mod guides;
+mod history;
 mod history_processors;
 mod host;
 mod images;

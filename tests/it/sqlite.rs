@@ -58,12 +58,7 @@ fn said(session: &str, content: &str) -> LogEntry {
 }
 
 fn turn(turn: &str) -> ConversationTurn {
-    ConversationTurn {
-        role: Role::User,
-        content: format!("said in {turn}").into(),
-        timestamp: at(1000),
-        turn: turn.into(),
-    }
+    ConversationTurn::new(Role::User, format!("said in {turn}"), at(1000), turn)
 }
 
 fn skill(name: &str) -> Skill {

@@ -47,21 +47,14 @@ fn scratch() -> PathBuf {
 
 fn said(index: usize) -> ConversationTurn {
     let text = "the quick brown fox jumps over the lazy dog \"again\" ".repeat(6);
-    ConversationTurn {
-        role: if index.is_multiple_of(2) {
-            Role::User
-        } else {
-            Role::Assistant
-        },
-        content: format!("message {index}: {text}").into(),
-        timestamp: Timestamp::from_millis(1_795_292_029_123),
-        // As different from each other as random ids.
-        turn: format!(
-            "{:032x}",
-            (index as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
-        )
-        .into(),
-    }
+    let role = match index.is_multiple_of(2) {
+        true => Role::User,
+        false => Role::Assistant,
+    };
+    let at = Timestamp::from_millis(1_795_292_029_123);
+    // As different from each other as random ids.
+    let turn = (index as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    ConversationTurn::new(role, format!("message {index}: {text}"), at, format!("{turn:032x}"))
 }
 
 /// Appends one entry at a time to the sessions, round robin.

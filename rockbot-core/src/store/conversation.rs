@@ -5,13 +5,10 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
-use super::StoreError;
-use crate::chat::Role;
-use crate::content::Content;
+use super::{ConversationTurn, StoreError};
 use crate::shared::share;
-use crate::{Principal, SessionId, Timestamp, TurnId};
+use crate::{Principal, SessionId};
 
 /// A store of conversations: a window over the last entries of each session.
 #[async_trait]
@@ -73,20 +70,6 @@ share! {
         async sessions<'a>(principal: &'a Principal) -> Result<Vec<SessionId>, StoreError>;
         async flush() -> Result<(), StoreError>;
     }
-}
-
-/// An entry of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ConversationTurn {
-    /// Role of the speaker; [`Role::System`] is the host, about a request that was not answered.
-    pub role: Role,
-    /// Content of the entry.
-    pub content: Content,
-    /// Time of the entry.
-    pub timestamp: Timestamp,
-    /// Turn of the engine that the entry belongs to; the key of deduplication.
-    pub turn: TurnId,
 }
 
 /// Default size of the window of a session, in entries.
@@ -236,15 +219,12 @@ impl ConversationMemory for InMemoryConversationMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Timestamp;
+    use crate::chat::Role;
     use crate::testing::conformance;
 
     fn entry(turn: &str) -> ConversationTurn {
-        ConversationTurn {
-            role: Role::User,
-            content: turn.into(),
-            timestamp: Timestamp::default(),
-            turn: turn.into(),
-        }
+        ConversationTurn::new(Role::User, turn, Timestamp::default(), turn)
     }
 
     #[tokio::test]

@@ -9,7 +9,9 @@
 
 mod chunk_keys;
 mod conversation;
+mod conversation_document;
 mod conversation_log;
+mod conversation_turn;
 mod decay;
 mod error;
 mod feedback;
@@ -29,8 +31,10 @@ mod working_entries;
 mod working_note;
 
 pub use chunk_keys::{ChunkKeyForm, ChunkKeys, is_result_chunk, is_result_entry};
-pub use conversation::{ConversationMemory, ConversationTurn, InMemoryConversationMemory};
+pub use conversation::{ConversationMemory, InMemoryConversationMemory};
+pub use conversation_document::ConversationDocument;
 pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, LogEntry, LogOffset};
+pub use conversation_turn::{CallRound, ConversationTurn, PastCall};
 pub use decay::Decay;
 pub use error::{StoreError, StoreErrorKind};
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};

@@ -10,6 +10,7 @@
 mod approval;
 mod budget;
 mod claims;
+mod given_history;
 mod hook;
 mod journal;
 mod memory_journal;
@@ -21,6 +22,7 @@ mod request;
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
 pub use claims::ClaimTable;
+pub use given_history::GivenHistoryError;
 pub use hook::{
     FinalAnswer, GuardrailFn, HistoryError, HistoryFn, HistoryProcessor, InputGuardrail, InputVerdict, LoopDecision,
     LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, PolicyFn, TurnTask, TurnTaskStatus, TurnView, UserInput,

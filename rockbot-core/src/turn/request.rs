@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Budget;
-use crate::chat::{ModelSettings, ModelTier, OutputMode, OutputSchema};
+use super::given_history::{self, GivenHistoryError};
+use crate::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
@@ -18,7 +19,7 @@ pub enum BusyPolicy {
     #[default]
     Queue,
     /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget, model
-    /// settings, instructions or extensions of its own it waits in the queue instead.
+    /// settings, instructions, history or extensions of its own it waits in the queue instead.
     Steer,
     /// The message replaces the running turn, and turns of its session that wait for an approval.
     Supersede,
@@ -76,6 +77,9 @@ pub struct TurnRequest {
     /// Instructions for this turn alone, of the program that asks. The model reads them as part of its system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Messages that the model sees instead of the stored conversation; `None` means the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Arc<[ChatMessage]>>,
     /// Values for the tools of this turn. The journal does not keep them, so a turn that is resumed in another process
     /// has none.
     #[serde(skip)]
@@ -113,6 +117,7 @@ impl TurnRequest {
             output_mode: OutputMode::Auto,
             model_settings: None,
             instructions: None,
+            history: None,
             extensions: Extensions::new(),
             parent: None,
             trace: None,
@@ -136,13 +141,46 @@ impl TurnRequest {
         self
     }
 
+    /// Sets the messages that the model sees instead of the stored conversation, such as those of a program that keeps
+    /// conversations itself.
+    ///
+    /// They are in the journal. Their parts have the trust that they state, but never more than the request's sender, and
+    /// the ids of their calls are replaced. The conversation of the session then gets this turn's message and answer, as
+    /// always, and not these messages: a program that gives them each time has both.
+    ///
+    /// ```
+    /// # use rockbot_core::chat::ChatMessage;
+    /// # use rockbot_core::turn::TurnRequest;
+    /// let before = vec![ChatMessage::user("I am Ann."), ChatMessage::assistant("Hello Ann.")];
+    /// let request = TurnRequest::new("session-1", "message-1", "Who am I?").with_history(before);
+    /// assert_eq!(request.check_history(), Ok(()));
+    /// ```
+    #[must_use]
+    pub fn with_history(mut self, messages: Vec<ChatMessage>) -> Self {
+        self.history = Some(messages.into());
+        self
+    }
+
+    /// Checks the messages that the turn begins from. The host calls it before it accepts the request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they are too long, a call has no result or a result no call, or one is a system message
+    /// although the sender is not the host.
+    pub fn check_history(&self) -> Result<(), GivenHistoryError> {
+        match &self.history {
+            Some(messages) => given_history::check(messages, self.trust),
+            None => Ok(()),
+        }
+    }
+
     /// Returns `true` if the message sets how it is to be answered, which a turn that runs already cannot honor.
     pub fn has_settings(&self) -> bool {
         let Self {
             output, tier, budget, ..
         } = self;
         let in_journal = output.is_some() || tier.is_some() || budget.is_some() || self.model_settings.is_some();
-        in_journal || self.instructions.is_some() || !self.extensions.is_empty()
+        in_journal || self.instructions.is_some() || self.history.is_some() || !self.extensions.is_empty()
     }
 
     /// Returns the id of the turn that this message starts. It is derived from principal, source, session and

@@ -2,6 +2,7 @@
 
 mod answer;
 mod as_tool;
+mod conversation;
 mod output;
 mod partial_json;
 mod request;
@@ -17,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use answer::{AnswerKind, Reply, Typed, WithOutcome};
 pub use as_tool::AgentTool;
+pub use conversation::{Conversation, ConversationError};
 pub use output::{OutputProgress, OutputStream};
 pub use request::AgentRequest;
 pub use stream::TurnStream;
@@ -240,6 +242,11 @@ impl Agent {
     /// Returns an error if this process does not work on the turn, or no longer does because the host stops.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         self.shared.turns.engine().cancel(turn).await
+    }
+
+    /// Returns a handle to the conversation of a session: to export, import or fork it.
+    pub fn conversation(&self, session: impl Into<SessionId>) -> Conversation {
+        Conversation::new(self.clone(), session.into())
     }
 
     /// Returns the conversation of a session, as far as the conversation memory keeps it, oldest entry first.

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use rockbot_core::chat::{ModelSettings, ModelTier, OutputMode, OutputSchema};
+use rockbot_core::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use rockbot_core::turn::{Budget, BusyPolicy, OutputValidator, ProgressSink, TurnRequest};
 use rockbot_core::{MessageId, Principal};
 use schemars::JsonSchema;
@@ -124,6 +124,30 @@ impl<A: AnswerKind> AgentRequest<A> {
     /// the session does not have them.
     pub fn instructions(self, instructions: impl Into<String>) -> Self {
         self.change(|request| request.instructions = Some(instructions.into()))
+    }
+
+    /// Sets the messages that the model sees instead of the stored conversation, see
+    /// [`TurnRequest::with_history`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::chat::ChatMessage;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("You are Ann.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).build()?;
+    /// let before = vec![ChatMessage::user("I am Ann."), ChatMessage::assistant("Hello Ann.")];
+    /// host.agent().ask("main", "Who am I?").history(before).await?;
+    /// assert_eq!(model.requests()[0].messages.len(), 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn history(self, messages: Vec<ChatMessage>) -> Self {
+        self.change(|request| request.history = Some(messages.into()))
     }
 
     /// Attaches a value for the tools of this turn, which find it with

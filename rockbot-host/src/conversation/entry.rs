@@ -26,23 +26,24 @@ impl From<ConversationTurn> for StoredEntry {
     }
 }
 
+/// Name of the member with the tool calls of an entry.
+const ROUNDS: &str = "rounds";
+
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 struct Rfc3339(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
 
 impl Serialize for StoredEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ConversationTurn {
-            role,
-            content,
-            timestamp,
-            turn,
-        } = &self.message;
+        let message = &self.message;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", role)?;
-        map.serialize_entry("content", content)?;
-        map.serialize_entry("timestamp", &Rfc3339(*timestamp))?;
-        map.serialize_entry("turn", turn)?;
+        map.serialize_entry("role", &message.role)?;
+        map.serialize_entry("content", &message.content)?;
+        map.serialize_entry("timestamp", &Rfc3339(message.timestamp))?;
+        map.serialize_entry("turn", &message.turn)?;
+        if !message.rounds.is_empty() {
+            map.serialize_entry(ROUNDS, &message.rounds)?;
+        }
         self.other
             .iter()
             .try_for_each(|(name, value)| map.serialize_entry(name, value))?;
@@ -80,25 +81,34 @@ impl<'de> Visitor<'de> for EntryVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredEntry, A::Error> {
         let (mut role, mut content, mut timestamp, mut turn) = (None, None, None, None);
-        let mut other = Map::new();
+        let (mut rounds, mut other) = (Vec::new(), Map::new());
         while let Some(name) = map.next_key::<MemberName>()? {
             match name {
                 MemberName::Role => role = Some(map.next_value::<Role>()?),
                 MemberName::Content => content = Some(map.next_value::<Content>()?),
                 MemberName::Timestamp => timestamp = Some(map.next_value::<Rfc3339>()?.0),
                 MemberName::Turn => turn = Some(map.next_value::<String>()?),
+                // Calls that cannot be read must not cost the text, so they are kept as an unknown member.
+                MemberName::Rounds => {
+                    let value: Value = map.next_value()?;
+                    match Vec::deserialize(&value) {
+                        Ok(read) => rounds = read,
+                        Err(_) => drop(other.insert(ROUNDS.to_owned(), value)),
+                    }
+                }
                 MemberName::Other(name) => {
                     other.insert(name, map.next_value()?);
                 }
             }
         }
-        let message = ConversationTurn {
-            role: role.ok_or_else(|| de::Error::missing_field("role"))?,
-            content: content.ok_or_else(|| de::Error::missing_field("content"))?,
-            timestamp: timestamp.ok_or_else(|| de::Error::missing_field("timestamp"))?,
-            turn: turn.unwrap_or_default().into(),
-        };
-        Ok(StoredEntry { message, other })
+        let role = role.ok_or_else(|| de::Error::missing_field("role"))?;
+        let content = content.ok_or_else(|| de::Error::missing_field("content"))?;
+        let timestamp = timestamp.ok_or_else(|| de::Error::missing_field("timestamp"))?;
+        let message = ConversationTurn::new(role, content, timestamp, turn.unwrap_or_default());
+        Ok(StoredEntry {
+            message: message.with_rounds(rounds),
+            other,
+        })
     }
 }
 
@@ -107,6 +117,7 @@ enum MemberName {
     Content,
     Timestamp,
     Turn,
+    Rounds,
     Other(String),
 }
 
@@ -127,6 +138,7 @@ impl<'de> Deserialize<'de> for MemberName {
                     "content" => MemberName::Content,
                     "timestamp" => MemberName::Timestamp,
                     "turn" => MemberName::Turn,
+                    ROUNDS => MemberName::Rounds,
                     other => MemberName::Other(other.to_owned()),
                 })
             }

@@ -229,7 +229,7 @@ impl Session {
         }
         while self.entries.len() > window || self.text > MAX_TEXT {
             let Some(oldest) = self.entries.pop_front() else { return };
-            self.text -= oldest.message.content.text_len();
+            self.text -= oldest.message.text_len();
         }
     }
 }
@@ -258,5 +258,5 @@ fn line(entries: &[StoredEntry]) -> Result<Vec<u8>, StoreError> {
 }
 
 fn text(entries: &[StoredEntry]) -> usize {
-    entries.iter().map(|entry| entry.message.content.text_len()).sum()
+    entries.iter().map(|entry| entry.message.text_len()).sum()
 }

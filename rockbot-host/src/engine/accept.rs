@@ -63,9 +63,9 @@ impl TurnEngine {
             progress,
             validators,
         } = call;
-        if request.content.has_media() {
+        if has_media(&request) {
             // Boxed: few messages have images, and each acceptance would have room for this otherwise.
-            Box::pin(self.media.keep(&request.principal, &mut request.content)).await?;
+            Box::pin(self.keep_media(&mut request)).await?;
         }
         let decision = self.router.as_ref().and_then(|router| router.select(&request));
         let mut policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
@@ -100,6 +100,19 @@ impl TurnEngine {
             // The turn runs, or a crash interrupted it. The task that runs it sends its reply.
             _ => Box::pin(self.rejoin(live)).await,
         }
+    }
+
+    /// Stores the images and files of a request, which refers to them from then on.
+    async fn keep_media(&self, request: &mut TurnRequest) -> Result<(), TurnError> {
+        self.media.keep(&request.principal, &mut request.content).await?;
+        if let Some(history) = &request.history {
+            let mut messages = history.to_vec();
+            for message in &mut messages {
+                self.media.keep(&request.principal, &mut message.content).await?;
+            }
+            request.history = Some(messages.into());
+        }
+        Ok(())
     }
 
     /// Registers a new turn and enters its session, unless guardrails must check its message first.
@@ -211,7 +224,13 @@ pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
     if let Some(settings) = &request.model_settings {
         settings.check()?;
     }
-    Ok(request.content.check_bounds()?)
+    request.content.check_bounds()?;
+    Ok(request.check_history()?)
+}
+
+fn has_media(request: &TurnRequest) -> bool {
+    let mut given = request.history.iter().flat_map(|messages| messages.iter());
+    request.content.has_media() || given.any(|message| message.content.has_media())
 }
 
 fn unserializable(error: serde_json::Error) -> TurnError {

@@ -3,16 +3,14 @@
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputMode, OutputSchema, Provenance, Role};
 use rockbot_core::context::Origin;
 use rockbot_core::recall::ContextQuery;
-use rockbot_core::store::{ConversationTurn, StoreError};
+use rockbot_core::store::StoreError;
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
+use super::history::{self, ENTRIES, ShownHistory};
 use crate::behavior::ModelBehavior;
 use crate::driver::{AnswerTool, GatheredContext};
 use crate::turn::{Revision, Turn, TurnEvent};
-
-/// Maximum number of conversation entries that the model is shown.
-const CONTEXT_TURNS: usize = 20;
 
 /// Maximum number of the user's earlier messages in the query to context sources.
 const EARLIER: usize = 3;
@@ -25,11 +23,11 @@ impl TurnEngine {
         let behavior = self.behavior(turn.tier());
         let steps = turn.policy().budget.max_model_calls;
         let has_tools = !tools.view().is_empty();
-        let past = self
-            .memory
-            .recent(&request.principal, &request.session, CONTEXT_TURNS)
-            .await?;
-        let (gathered, zone) = tokio::join!(self.gather(request, &past), self.briefing.zone_of(&request.principal));
+        let past = self.past(request, has_tools).await?;
+        let (gathered, zone) = tokio::join!(
+            self.gather(request, &past.messages),
+            self.briefing.zone_of(&request.principal)
+        );
         let instructions = self.prompt.current();
         self.prefix.observe(&instructions, tools.view().json());
         let behavior_prompt = behavior.additional_system_prompt.as_deref();
@@ -38,13 +36,13 @@ impl TurnEngine {
 
         // Prompt caching: providers cache the longest common prefix, so what stays the same between requests comes
         // first, and what changes with each message comes last.
-        let mut context = Vec::with_capacity(past.len() + 8);
+        let mut context = Vec::with_capacity(past.messages.len() + 8);
         context.push(ChatMessage::system(&*instructions));
         context.extend(gathered.instructions);
         context.extend(behavior_prompt);
         // Last of the system messages, which reach the model as one: what stands before them stays cached.
         context.extend(request.instructions.as_deref().map(of_request));
-        context.extend(past.into_iter().map(message));
+        context.extend(past.messages);
         context.extend(
             request
                 .output
@@ -59,6 +57,7 @@ impl TurnEngine {
         Ok(TurnEvent::Started {
             revised,
             context,
+            heard: past.sources,
             recalled: gathered.recalled,
             has_tools,
             tool_bytes: tools.view().json().len(),
@@ -67,31 +66,33 @@ impl TurnEngine {
         })
     }
 
+    /// Returns the conversation before the turn.
+    ///
+    /// Without tools it has no calls: some servers refuse them in a request that offers none.
+    async fn past(&self, request: &TurnRequest, has_tools: bool) -> Result<ShownHistory, StoreError> {
+        if let Some(messages) = &request.history {
+            return Ok(history::given(messages, request));
+        }
+        let (principal, session) = (&request.principal, &request.session);
+        let recent = self.memory.recent(principal, session, ENTRIES).await?;
+        let recent = self.window.slide(principal, session, recent);
+        Ok(history::shown(recent, has_tools && self.history.show_calls))
+    }
+
     /// Asks the context sources about the message and the user's messages before it.
-    async fn gather(&self, request: &TurnRequest, past: &[ConversationTurn]) -> GatheredContext {
+    async fn gather(&self, request: &TurnRequest, past: &[ChatMessage]) -> GatheredContext {
         if self.sources.is_empty() {
             return GatheredContext::default();
         }
-        let messages = past.iter().rev().filter(|entry| entry.role == Role::User);
+        let messages = past.iter().rev().filter(|message| message.role == Role::User);
         let earlier = messages
             .take(EARLIER)
-            .map(|entry| entry.content.words().into_owned())
+            .map(|message| message.content.words().into_owned())
             .collect();
         let (principal, session) = (request.principal.clone(), request.session.clone());
         let query = ContextQuery::new(principal, session, request.turn_id(), &*request.content.text());
         self.sources.gather(&query.with_earlier(earlier)).await
     }
-}
-
-fn message(entry: ConversationTurn) -> ChatMessage {
-    let (role, provenance) = match entry.role {
-        Role::User => (Role::User, Provenance::USER),
-        // A text of the host stands in the role of the answer that it replaced: not every provider accepts system
-        // messages after the first.
-        Role::System => (Role::Assistant, Provenance::HOST),
-        role => (role, Provenance::MODEL),
-    };
-    ChatMessage::new(role, entry.content, provenance).because(ContextReason::History)
 }
 
 /// Returns the message that the turn answers. Its parts have no more trust than its sender.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
-use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationTurn, LogEntry};
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{Claim, TurnOutcome, TurnStatus};
@@ -14,6 +13,7 @@ use rockbot_core::{BoxError, SessionId};
 use serde_json::value::to_raw_value;
 use tokio::time::timeout;
 
+use super::history::rounds_of;
 use super::reply::reply;
 use super::{TurnEngine, span};
 use crate::live::{LiveTurn, TurnState};
@@ -112,14 +112,13 @@ impl TurnEngine {
             true => Role::Assistant,
             false => Role::System,
         };
-        let entry = |role, content: Content| ConversationTurn {
-            role,
-            content,
-            timestamp: self.clock.now(),
-            turn: outcome.turn.clone(),
-        };
+        let entry = |role, content| ConversationTurn::new(role, content, self.clock.now(), outcome.turn.clone());
         let messages = turn.said_by_user().map(|content| entry(Role::User, content.clone()));
-        let reply = entry(reply_role, outcome.content());
+        let rounds = match self.history.keep_calls {
+            true => rounds_of(turn),
+            false => Vec::new(),
+        };
+        let reply = entry(reply_role, outcome.content()).with_rounds(rounds);
         let entries: Vec<_> = messages.chain([reply]).collect();
         let logged = self.log.as_ref().map(|_| entries.clone());
         let remembering = async {

@@ -3,7 +3,7 @@
 use rockbot_core::chat::ModelSettingsError;
 use rockbot_core::content::ContentError;
 use rockbot_core::store::StoreError;
-use rockbot_core::turn::{JournalError, TurnFailure, TurnOutcome, TurnStatus};
+use rockbot_core::turn::{GivenHistoryError, JournalError, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, CallId, TurnId};
 
 /// A message that was not answered.
@@ -34,6 +34,9 @@ pub enum TurnError {
     /// The message has too many parts, or one that is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
+    /// The messages that the turn was to begin from cannot be sent to a model.
+    #[error(transparent)]
+    History(#[from] GivenHistoryError),
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),

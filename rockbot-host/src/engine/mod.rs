@@ -5,6 +5,7 @@
 //! | `accept.rs` | Writes a message into the journal and admits its turn to a session. |
 //! | `run.rs` | Waits for the session, drives the turn, and parks, halts or ends it. |
 //! | `context.rs` | Builds what the model is shown at the start of a turn. |
+//! | `history/` | The conversation before a turn, as it is kept and as the model is shown it. |
 //! | `end.rs` | Writes the conversation, the reply and the end of the turn, in this order. |
 //! | `reply.rs` | The protocol by which the final reply of a message is sent once. |
 //! | `service.rs` | Runs turns as a tower service. |
@@ -22,6 +23,7 @@ mod briefing;
 mod context;
 mod end;
 mod error;
+mod history;
 mod layers;
 mod meters;
 mod observe;
@@ -50,6 +52,7 @@ use tracing::{Instrument as _, Span};
 pub use briefing::Briefing;
 pub(crate) use briefing::ResolvedBriefing;
 pub use error::TurnError;
+pub use history::HistoryOptions;
 pub(crate) use layers::TurnLayers;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;
@@ -66,6 +69,7 @@ use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
 use crate::turn::PolicySnapshot;
 use accept::AcceptingTurns;
+use history::HistoryWindow;
 use meters::TurnMeters;
 use prompt_cache::PrefixWatch;
 
@@ -92,6 +96,8 @@ pub(crate) struct TurnEngine {
     pub(crate) memory: Arc<dyn ConversationMemory>,
     prompt: Arc<SystemPrompt>,
     briefing: ResolvedBriefing,
+    history: HistoryOptions,
+    window: HistoryWindow,
     behaviors: Arc<ModelBehaviors>,
     prefix: PrefixWatch,
     pub(crate) media: Arc<MediaLibrary>,
@@ -151,6 +157,7 @@ pub(crate) struct EngineDeps {
     pub(crate) observers: Vec<Arc<dyn TurnObserver>>,
     pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefing: ResolvedBriefing,
+    pub(crate) history: HistoryOptions,
     pub(crate) behaviors: Arc<ModelBehaviors>,
     /// The sender of replies to messages that name a reply topic; `None` without a bus.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
@@ -208,6 +215,8 @@ impl TurnEngine {
             observers: deps.observers,
             prompt: deps.prompt,
             briefing: deps.briefing,
+            history: deps.history,
+            window: HistoryWindow::default(),
             behaviors: deps.behaviors,
             prefix: PrefixWatch::default(),
             replies: deps.replies,

@@ -31,6 +31,7 @@ impl TurnEngine {
 fn previous_answer(messages: &[Arc<ChatMessage>]) -> Option<Cow<'_, str>> {
     let is_answer = |message: &&Arc<ChatMessage>| {
         message.role == Role::Assistant
+            && message.tool_calls.is_empty()
             && message.why() == ContextReason::History
             && message
                 .content

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, ConfigError};
 
+use crate::engine::HistoryOptions;
+
 /// The options of conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -17,6 +19,10 @@ pub struct ConversationMemorySettings {
     /// `SessionIdleTimeout`: time after its last turn for which a session stays in memory; on disk it is kept.
     /// Default 1 hour.
     pub session_idle_timeout: Duration,
+    /// `KeepCalls`: `true` if conversations keep tool calls with their results. They do not count as turns. Default `true`.
+    pub keep_calls: bool,
+    /// `ShowCalls`: `true` if the model sees the kept calls and results of earlier turns. Default `true`.
+    pub show_calls: bool,
 }
 
 impl ConversationMemorySettings {
@@ -27,6 +33,15 @@ impl ConversationMemorySettings {
             base_path: section.folder("BasePath", "conversations", base)?,
             max_turns_per_session: section.get_or("MaxTurnsPerSession", max_turns)?,
             session_idle_timeout: section.interval("SessionIdleTimeout", Duration::from_secs(3600))?,
+            keep_calls: section.get_or("KeepCalls", true)?,
+            show_calls: section.get_or("ShowCalls", true)?,
         })
+    }
+
+    /// Returns the part that tool calls have in conversations.
+    pub(crate) fn history(&self) -> HistoryOptions {
+        HistoryOptions::new()
+            .with_kept_calls(self.keep_calls)
+            .with_shown_calls(self.show_calls)
     }
 }

@@ -80,7 +80,7 @@
 //! | `AgentHost` | all settings: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
 //! | `ModelBehaviors` | all settings, see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway before them |
-//! | `ConversationMemory` | all settings: the window of a session, its time in memory, its folder |
+//! | `ConversationMemory` | all settings: the window of a session, its time in memory, its folder, and the part of [tool calls](crate::HistoryOptions) |
 //! | `Memory`, `Skills` | all settings, in a host with `Memory` of `rockbot-memory` |
 //! | `Feedback` | `BasePath` and `Retention` in a host with `Memory`, the other times in one with `SessionEvaluation` of `rockbot-memory` |
 //! | `RabbitMq`, `Dream` | validated, without an effect yet |

@@ -36,6 +36,9 @@ pub(crate) enum TurnEvent {
         /// Size of the tool definitions in bytes.
         #[serde(default, skip_serializing_if = "is_default")]
         tool_bytes: usize,
+        /// The origins of the results of earlier turns in the context.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        heard: Vec<String>,
         /// The entries that context sources returned for the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         recalled: Vec<Recalled>,

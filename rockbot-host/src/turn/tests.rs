@@ -371,6 +371,7 @@ fn response(call: &CallId) -> ToolInvokeResponse {
 fn started() -> TurnEvent {
     TurnEvent::Started {
         revised: None,
+        heard: Vec::new(),
         context: vec![
             ChatMessage::system("be kind"),
             ChatMessage::user("hello".repeat(100)),

@@ -124,12 +124,7 @@ impl World {
             origin,
             ..TurnRequest::new(session, message, "hello")
         };
-        let entry = |role, content: &str| ConversationTurn {
-            role,
-            content: content.into(),
-            timestamp: now,
-            turn: request.turn_id(),
-        };
+        let entry = |role, content: &str| ConversationTurn::new(role, content, now, request.turn_id());
         let said = vec![entry(Role::User, "hello"), entry(Role::Assistant, "hi")];
         self.conversations.append(&me, &session.into(), said).await.unwrap();
         let outcome = TurnOutcome::new(request.turn_id(), TurnStatus::Answered, "hi");

@@ -64,12 +64,7 @@ mod tests {
     use rockbot_core::Timestamp;
 
     fn turn(role: Role, content: &str) -> ConversationTurn {
-        ConversationTurn {
-            role,
-            content: content.into(),
-            timestamp: Timestamp::default(),
-            turn: "t".into(),
-        }
+        ConversationTurn::new(role, content, Timestamp::default(), "t")
     }
 
     fn signal(signal_type: FeedbackSignal, summary: &str) -> FeedbackEntry {

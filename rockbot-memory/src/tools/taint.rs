@@ -74,23 +74,49 @@ impl ReadTaint {
             // The call comes from outside of this host, and not from a model of its own.
             return started(cx.content_trust());
         };
-        let is_own = |source: &&str| *source == UNKNOWN || WRITERS.contains(source) || READERS.contains(source);
-        if let Some(foreign) = heard.iter().map(|source| &**source).find(|source| !is_own(source)) {
-            return untrusted(foreign);
+        let heard = || heard.iter().map(|source| Heard::parse(source));
+        let is_own = |heard: &Heard<'_>| heard.is_reader() || heard.tool == UNKNOWN || WRITERS.contains(&heard.tool);
+        if let Some(foreign) = heard().find(|heard| !is_own(heard)) {
+            return untrusted(foreign.tool);
         }
-        let unnoted = || {
-            let reader = heard.iter().find(|source| READERS.contains(&&***source));
-            reader.map(|reader| untrusted(reader))
-        };
-        self.of(cx)
-            .unwrap_or_else(unnoted)
-            .unwrap_or_else(|| started(cx.trust()))
+        let now = cx.turn().map(TurnId::as_str).unwrap_or_default();
+        // What this turn has read on record may come from a source that is no tool, too.
+        let noted = self.of(now).flatten();
+        let readers = heard().filter(Heard::is_reader);
+        let mut read = readers.filter_map(|heard| {
+            let turn = heard.turn.unwrap_or(now);
+            self.of(turn).unwrap_or_else(|| Some(untrusted(heard.tool)))
+        });
+        noted.or_else(|| read.next()).unwrap_or_else(|| started(cx.trust()))
     }
 
-    fn of(&self, cx: &CallContext) -> Option<Option<Provenance>> {
+    /// Returns the least trusted text that a turn was shown; `None` if the turn is not on record.
+    fn of(&self, turn: &str) -> Option<Option<Provenance>> {
         let turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = turns.iter().find(|(turn, _)| Some(turn) == cx.turn());
+        let known = turns.iter().find(|(known, _)| known == turn);
         known.map(|(_, least)| least.clone())
+    }
+}
+
+/// An untrusted source: a tool, and the turn that called it if that is an earlier one.
+struct Heard<'a> {
+    tool: &'a str,
+    turn: Option<&'a str>,
+}
+
+impl<'a> Heard<'a> {
+    fn parse(source: &'a str) -> Self {
+        match source.split_once('@') {
+            Some((tool, turn)) if tool.starts_with("tool:") => Self { tool, turn: Some(turn) },
+            _ => Self {
+                tool: source,
+                turn: None,
+            },
+        }
+    }
+
+    fn is_reader(&self) -> bool {
+        READERS.contains(&self.tool)
     }
 }
 
@@ -146,6 +172,12 @@ mod tests {
         assert_eq!(origin(&["tool:search_memory"]), untrusted("tool:mail"));
         // The tool shows the list of skills with its confirmation.
         assert_eq!(origin(&["tool:save_skill"]), untrusted("tool:mail"));
+        let rules = |turn: &str| taint.origin(&heard(&[&format!("tool:list_rules@{turn}")]).with_turn("now".into()));
+        assert_eq!(rules("t"), untrusted("tool:mail"), "the conversation still shows it");
+        assert_eq!(rules("unknown"), untrusted("tool:list_rules"));
+        taint.note(&heard(&[]).with_turn("clean".into()), [&Provenance::USER]);
+        assert_eq!(rules("clean"), Provenance::USER);
+        assert_eq!(origin(&["tool:web@clean"]), untrusted("tool:web"));
         let untrusted_user = heard(&[]).with_turn("u".into()).with_trust(Trust::Untrusted);
         assert_eq!(taint.origin(&untrusted_user), untrusted("user"));
         let elsewhere = CallContext::new("s").with_content_trust(Trust::Untrusted);

@@ -11,7 +11,7 @@ pub(crate) mod spans;
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
-use rockbot_core::chat::{ChatRequest, ChatResponse, Role, ToolCall};
+use rockbot_core::chat::{ChatRequest, ChatResponse, ContextReason, Role, ToolCall};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{Tool, ToolInvokeRequest, tool};
 use rockbot_core::turn::{TurnOutcome, TurnProgress, TurnStatus};
@@ -58,13 +58,15 @@ pub(crate) fn transcript(request: &ChatRequest) -> Vec<String> {
         .collect()
 }
 
-/// Returns the results that the model read, as `id: text` lines.
+/// Returns the results of this turn that the model read, as `id: text` lines.
 pub(crate) fn results(request: &ChatRequest) -> Vec<String> {
     let result = |message: &Arc<rockbot_core::chat::ChatMessage>| {
         let id = message.tool_call_id.clone()?;
         Some(format!("{id}: {}", message.text()))
     };
-    request.messages.iter().filter_map(result).collect()
+    let messages = request.messages.iter();
+    let own = messages.filter(|message| message.why() != ContextReason::History);
+    own.filter_map(result).collect()
 }
 
 /// The end of a turn that has no answer.

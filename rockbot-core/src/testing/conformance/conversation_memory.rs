@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use crate::chat::Role;
-use crate::store::{ConversationMemory, ConversationTurn};
-use crate::{Principal, SessionId, Timestamp, TurnId};
+use crate::content::{Content, ContentPart, Provenance};
+use crate::context::Trust;
+use crate::store::{CallRound, ConversationMemory, ConversationTurn, PastCall};
+use crate::{Principal, SessionId, Timestamp};
 
 /// Checks that the values that `make` creates keep the contract of [`ConversationMemory`].
 ///
@@ -24,6 +26,7 @@ pub async fn conversation_memory<M: ConversationMemory>(make: impl AsyncFn() -> 
     a_cleared_session_begins_anew(&make().await).await;
     flushing_changes_nothing(&make().await).await;
     keeps_every_append_of_many_at_once(&make().await).await;
+    keeps_calls_with_their_results(&make().await).await;
 }
 
 async fn returns_the_last_entries_oldest_first(memory: &impl ConversationMemory) {
@@ -193,6 +196,27 @@ async fn keeps_every_append_of_many_at_once(memory: &impl ConversationMemory) {
     }
 }
 
+async fn keeps_calls_with_their_results(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let page = ContentPart::text("Bread costs 3.").with_provenance(Provenance::new("tool:web", Trust::Untrusted));
+    let rounds = vec![
+        CallRound::new(vec![
+            PastCall::new("shops", "{}", ""),
+            PastCall::new("clock", "{\"zone\":", "noon"),
+        ]),
+        CallRound::new(vec![PastCall::new("web", "{\"url\":\"a\"}", Content::from(page))]),
+    ];
+    let called = entry("t1", "It costs 3.").with_rounds(rounds);
+    append(memory, &me, &session, &[called.clone(), entry("t2", "thanks")]).await;
+    memory.flush().await.expect("the memory can be written");
+    let found = memory.recent(&me, &session, 10).await.expect("the memory can be read");
+    assert_eq!(
+        found,
+        [called, entry("t2", "thanks")],
+        "calls, results and their origins come back whole"
+    );
+}
+
 /// Polls all of them until all have ended.
 async fn all_at_once<F: Future<Output = ()>>(mut futures: Vec<Pin<Box<F>>>) {
     poll_fn(|cx| {
@@ -217,12 +241,7 @@ fn hostile_ids() -> Vec<SessionId> {
 }
 
 fn entry(turn: &str, content: &str) -> ConversationTurn {
-    ConversationTurn {
-        role: Role::User,
-        content: content.into(),
-        timestamp: Timestamp::from_millis(1_000),
-        turn: TurnId::from(turn),
-    }
+    ConversationTurn::new(Role::User, content, Timestamp::from_millis(1_000), turn)
 }
 
 async fn append(

@@ -348,6 +348,7 @@ impl AgentHostBuilder {
             observers: deps.observers,
             prompt: deps.prompt,
             briefing: deps.briefing,
+            history: self.history,
             behaviors: self.behaviors.clone(),
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, identity)),
             policy: self.policy,

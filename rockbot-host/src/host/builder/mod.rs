@@ -36,7 +36,7 @@ use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::conversation::ConversationOptions;
 use crate::driver::{ContextBudget, Hooks};
-use crate::engine::{Briefing, TurnCall};
+use crate::engine::{Briefing, HistoryOptions, TurnCall};
 use crate::journal::Durability;
 use crate::large_result::LargeResultPolicy;
 use crate::layer::Layers;
@@ -59,7 +59,7 @@ use crate::turn::PolicySnapshot;
 ///
 /// | group | methods |
 /// |---|---|
-/// | the agent: who it is, what it asks, what it can do | [`identity`](Self::identity), [`instructions`](Self::instructions), [`profile`](Self::profile), [`briefing`](Self::briefing), [`chat`](Self::chat), [`tool`](Self::tool), [`guide`](Self::guide), [`registry`](Self::registry), [`context_source`](Self::context_source), [`answer_filter`](Self::answer_filter) |
+/// | the agent: who it is, what it asks, what it can do | [`identity`](Self::identity), [`instructions`](Self::instructions), [`profile`](Self::profile), [`briefing`](Self::briefing), [`history`](Self::history), [`chat`](Self::chat), [`tool`](Self::tool), [`guide`](Self::guide), [`registry`](Self::registry), [`context_source`](Self::context_source), [`answer_filter`](Self::answer_filter) |
 /// | decisions: how a turn decides, what it may spend | [`policies`](Self::policies), [`budget`](Self::budget), [`prices`](Self::prices), [`tier_selector`](Self::tier_selector) |
 /// | storage: where it remembers | [`data_dir`](Self::data_dir), [`stores`](Self::stores) |
 /// | messages: the bus and its handlers | [`bus`](Self::bus), [`shared_bus`](Self::shared_bus), [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with), [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users), [`serve_tools`](Self::serve_tools), [`message_options`](Self::message_options) |
@@ -108,6 +108,7 @@ pub struct AgentHostBuilder {
     media_retention: Duration,
     policy: PolicySnapshot,
     briefing: Briefing,
+    history: HistoryOptions,
     behaviors: Arc<ModelBehaviors>,
     selector: Option<Arc<dyn TierSelector>>,
     routing_log: Option<RoutingLog>,
@@ -183,6 +184,7 @@ impl AgentHostBuilder {
             media_retention: MEDIA_RETENTION,
             policy: PolicySnapshot::default(),
             briefing: Briefing::none(),
+            history: HistoryOptions::default(),
             behaviors: Arc::default(),
             selector: None,
             routing_log: None,
@@ -233,6 +235,13 @@ impl AgentHostBuilder {
     pub fn briefing(mut self, briefing: Briefing) -> Self {
         self.policy.task_list = briefing.task_list;
         self.briefing = briefing;
+        self
+    }
+
+    /// Sets the part that tool calls have in conversations. By default conversations keep them, shortened, and the model
+    /// sees them in later turns.
+    pub fn history(mut self, options: HistoryOptions) -> Self {
+        self.history = options;
         self
     }
 
@@ -345,6 +354,7 @@ impl AgentHostBuilder {
             idle_timeout: settings.conversation_memory.session_idle_timeout,
         };
         self.media_retention = settings.agent_host.media_retention;
+        self.history = settings.conversation_memory.history();
         let policies = TurnPolicies::new()
             .with_evaluation(settings.evaluation())
             .with_context_economy(settings.context_economy())

@@ -205,9 +205,9 @@ impl Turn {
     fn kind<'a>(&'a self, index: usize, message: &'a ChatMessage) -> ItemKind<'a> {
         let is_past = index < self.context_len && message.why() == ContextReason::History;
         match (message.role, &message.tool_call_id) {
-            (Role::Tool, Some(call)) => self.result_kind(call),
-            (Role::Assistant, _) if is_past => ItemKind::Past { by_user: false },
+            (Role::Assistant | Role::Tool, _) if is_past => ItemKind::Past { by_user: false },
             (Role::User, _) if is_past => ItemKind::Past { by_user: true },
+            (Role::Tool, Some(call)) => self.result_kind(call),
             (Role::Assistant, _) if !message.tool_calls.is_empty() => ItemKind::Step,
             _ => ItemKind::Fixed,
         }
@@ -244,7 +244,8 @@ impl Turn {
                 calls = &message.tool_calls;
             }
             let Some(id) = &message.tool_call_id else { continue };
-            let is_affected = is_elided(id) || (index < removed_end && size(message) > NOTICE);
+            let is_affected =
+                is_elided(id) || ((self.context_len..removed_end).contains(&index) && size(message) > NOTICE);
             if is_affected
                 && !is_offloaded(id)
                 && !self.economy.whole.contains(id)

@@ -83,6 +83,8 @@ pub(crate) struct Turn {
     reminder: Option<String>,
     /// The least trust of everything that the model has read.
     content_trust: Trust,
+    /// The origins of the results of earlier turns that the model has read.
+    heard: Vec<String>,
     /// The model's own task list.
     tasks: TaskList,
     /// Numbers of calls from which the tier selector tells how hard the turn is.
@@ -162,6 +164,7 @@ impl Turn {
             context_len: 0,
             reminder: None,
             content_trust: Trust::Host,
+            heard: Vec::new(),
             tasks: TaskList::default(),
             activity: TurnSoFar::new(),
             escalated: None,
@@ -209,6 +212,7 @@ impl Turn {
                 tool_bytes,
                 reminder,
                 input,
+                heard,
                 ..
             } => {
                 revised.iter().for_each(|revision| self.revise(revision));
@@ -218,7 +222,7 @@ impl Turn {
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.context_len = context.len();
                 self.content_trust = context.iter().map(ChatMessage::trust).min().unwrap_or(Trust::Host);
-                self.has_tools = *has_tools;
+                (self.heard, self.has_tools) = (heard.clone(), *has_tools);
                 self.apply_tool_bytes(*tool_bytes);
                 self.reminder.clone_from(reminder);
             }

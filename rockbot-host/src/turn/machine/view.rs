@@ -107,6 +107,16 @@ impl Turn {
         &self.messages
     }
 
+    /// Returns the messages that the turn added to its context: answers, calls and results.
+    pub(crate) fn own_messages(&self) -> &[Arc<ChatMessage>] {
+        self.messages.get(self.context_len..).unwrap_or_default()
+    }
+
+    /// Returns `true` for a call about the turn's own task list.
+    pub(crate) fn is_about_tasks(&self, call: &ToolCall) -> bool {
+        self.policy.task_list && tasks::has_tool(call.name.as_str())
+    }
+
     /// Returns the messages of a request for `purpose`: the conversation, then the registry of removed parts, then the
     /// reminder and the task list.
     ///
@@ -128,8 +138,8 @@ impl Turn {
     /// Returns the origins of the untrusted text that the model has read in this turn: tools, and entries that the host
     /// showed it.
     ///
-    /// The model's own messages of earlier turns do not count, whatever it had read then: they are in the conversation
-    /// as its words.
+    /// Results of earlier turns count, if the conversation shows them. The model's own messages of earlier turns do not,
+    /// whatever it had read then: they are in the conversation as its words.
     pub(crate) fn untrusted_sources(&self) -> UntrustedSources {
         let tools = self.finished.iter().map(|call| &call.tool);
         let ended = self.calls.iter().filter(|call| call.is_finished());
@@ -142,7 +152,10 @@ impl Turn {
             shown.filter(|provenance| provenance.trust == Trust::Untrusted && **provenance != Provenance::MODEL);
         let tools = tools.filter(|tool| !tasks::has_tool(tool.as_str()));
         let sources = tools.map(|tool| format!("tool:{tool}"));
-        let sources: BTreeSet<_> = sources.chain(shown.map(|from| from.source.to_string())).collect();
+        let sources: BTreeSet<_> = sources
+            .chain(shown.map(|from| from.source.to_string()))
+            .chain(self.heard.iter().cloned())
+            .collect();
         UntrustedSources(sources.into_iter().map(Arc::from).collect())
     }
 

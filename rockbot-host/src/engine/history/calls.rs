@@ -1,0 +1,171 @@
+//! The calls of a turn as its conversation keeps them: bounded, each with its result.
+
+use std::sync::Arc;
+
+use rockbot_core::chat::{ChatMessage, ToolCall};
+use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::store::{CallRound, PastCall};
+use serde_json::Value;
+
+use crate::turn::Turn;
+
+/// Maximum number of calls that are kept of a turn; the last ones.
+const MAX_CALLS: usize = 16;
+
+/// Maximum number of bytes that are kept of a turn's calls.
+const MAX_BYTES: usize = 8 * 1024;
+
+/// Maximum number of bytes that are kept of a result.
+const MAX_RESULT: usize = 2_000;
+
+/// Maximum number of bytes that are kept of a call's arguments.
+const MAX_ARGUMENTS: usize = 1_000;
+
+/// Maximum number of bytes that are kept of a text in arguments that are too long.
+const MAX_ARGUMENT: usize = 100;
+
+/// Returns the calls that `turn` made, with their results: the last ones that fit.
+///
+/// The words of the model beside a call are left out: they did not pass the answer filter.
+pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
+    let messages = turn.own_messages();
+    let mut room = Room {
+        calls: MAX_CALLS,
+        bytes: MAX_BYTES,
+    };
+    let mut rounds = Vec::new();
+    for (at, message) in messages.iter().enumerate().rev() {
+        let calls = message.tool_calls.iter().filter(|call| !turn.is_about_tasks(call));
+        let mut calls = calls.map(|call| past_call(call, &messages[at + 1..])).peekable();
+        if calls.peek().is_none() {
+            continue;
+        }
+        let round: Vec<_> = calls.map_while(|call| room.admit(call)).collect();
+        if round.is_empty() {
+            break;
+        }
+        rounds.push(CallRound::new(round));
+    }
+    rounds.reverse();
+    rounds
+}
+
+/// The room that is left for the calls of a turn.
+struct Room {
+    calls: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn admit(&mut self, call: PastCall) -> Option<PastCall> {
+        let bytes = self.bytes.checked_sub(call.text_len())?;
+        (self.calls, self.bytes) = (self.calls.checked_sub(1)?, bytes);
+        Some(call)
+    }
+}
+
+/// Returns `call` with its result, which is among `behind` it.
+fn past_call(call: &ToolCall, behind: &[Arc<ChatMessage>]) -> PastCall {
+    let result = behind
+        .iter()
+        .find(|message| message.tool_call_id.as_ref() == Some(&call.id));
+    let result = result.map(|message| kept_result(&message.content)).unwrap_or_default();
+    PastCall::new(call.name.clone(), kept_arguments(&call.arguments), result)
+}
+
+/// Returns a result as it is kept: in words, shortened in its middle, with the origin of each part.
+///
+/// The origin of most results is the tool. It is left out, as the default of the place.
+fn kept_result(result: &Content) -> Content {
+    let parts = result.parts();
+    let longest = MAX_RESULT / parts.len().max(1);
+    let part = |part: &ContentPart| {
+        let text = ContentPart::text(shortened(&part.to_string(), longest));
+        match *part.provenance() == Provenance::TOOL {
+            true => text,
+            false => text.with_provenance(part.provenance().clone()),
+        }
+    };
+    parts.iter().map(part).collect::<Vec<_>>().into()
+}
+
+/// Returns `text` without its middle if it is longer than `longest` bytes. No character is cut in two.
+fn shortened(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    // Enough for the note itself.
+    let kept = longest.saturating_sub(60);
+    let head = text.floor_char_boundary(kept * 7 / 10);
+    let tail = text.ceil_char_boundary(text.len() - kept * 3 / 10);
+    let left_out = tail - head;
+    format!(
+        "{}\n[{left_out} bytes of this result are left out]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
+}
+
+/// Returns arguments as they are kept: if they are too long, with shorter texts, else without members.
+///
+/// They stay JSON: servers parse them.
+fn kept_arguments(arguments: &Arc<str>) -> Arc<str> {
+    if arguments.len() <= MAX_ARGUMENTS {
+        return arguments.clone();
+    }
+    let shorter = serde_json::from_str(arguments).ok().map(|mut value: Value| {
+        shorten_texts(&mut value);
+        value.to_string()
+    });
+    let shorter = shorter.filter(|shorter| shorter.len() <= MAX_ARGUMENTS);
+    shorter.unwrap_or_else(|| "{}".to_owned()).into()
+}
+
+/// Shortens the texts of a value. Values that serde_json parsed are not nested deeper than 128 levels.
+fn shorten_texts(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > MAX_ARGUMENT => {
+            text.truncate(text.floor_char_boundary(MAX_ARGUMENT));
+            text.push('…');
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten_texts),
+        Value::Object(members) => members.values_mut().for_each(shorten_texts),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_middle_of_a_long_result_is_left_out() {
+        let long = format!("begin{}end", "x".repeat(5_000));
+        let kept = kept_result(&Content::from(long).attributed(Provenance::TOOL));
+        let text = kept.as_text().unwrap();
+        assert!(text.starts_with("beginx") && text.ends_with("xend"), "{text}");
+        assert!(text.contains("\n[3068 bytes of this result are left out]\n"), "{text}");
+        assert!(kept.parts()[0].provenance().is_unknown(), "the tool is the default");
+    }
+
+    #[test]
+    fn long_arguments_stay_json() {
+        let long = format!(r#"{{"to":"ann","text":"{}"}}"#, "é".repeat(2_000));
+        let kept: Value = serde_json::from_str(&kept_arguments(&long.into())).unwrap();
+        assert_eq!(kept["to"], "ann");
+        assert_eq!(kept["text"], format!("{}…", "é".repeat(50)));
+        let cut = format!(r#"{{"text":"{}"#, "x".repeat(2_000));
+        assert_eq!(&*kept_arguments(&cut.into()), "{}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_result_is_never_longer_than_its_bound(text in "\\PC{0,3000}") {
+            let kept = shortened(&text, MAX_RESULT);
+            prop_assert!(kept.len() <= MAX_RESULT);
+            prop_assert!(text.len() > MAX_RESULT || kept == text);
+        }
+    }
+}

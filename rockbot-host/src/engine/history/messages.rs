@@ -1,0 +1,113 @@
+//! Entries of a conversation as messages for the model.
+
+use std::collections::HashMap;
+
+use rockbot_core::CallId;
+use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
+use rockbot_core::content::Provenance;
+use rockbot_core::store::{CallRound, ConversationTurn};
+use rockbot_core::turn::TurnRequest;
+use rockbot_core::{Digest, TurnId};
+
+/// The conversation before a turn, as the model reads it.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct ShownHistory {
+    pub(in crate::engine) messages: Vec<ChatMessage>,
+    /// Origins of the results among the messages, as [`UntrustedSources`](rockbot_core::context::UntrustedSources) names
+    /// them.
+    pub(in crate::engine) sources: Vec<String>,
+}
+
+/// Returns the messages of `entries`, with their calls and results if `shows_calls`.
+pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, shows_calls: bool) -> ShownHistory {
+    let mut history = ShownHistory {
+        messages: Vec::with_capacity(entries.len()),
+        sources: Vec::new(),
+    };
+    for mut entry in entries {
+        let rounds = std::mem::take(&mut entry.rounds);
+        if shows_calls {
+            history.push_rounds(&entry.turn, rounds);
+        }
+        history.messages.push(message(entry));
+    }
+    history
+}
+
+/// Returns the messages that `request` gives instead of its conversation, with no more trust than its sender has.
+pub(in crate::engine) fn given(messages: &[ChatMessage], request: &TurnRequest) -> ShownHistory {
+    let digest = Digest::of([request.turn_id().as_str()]).short();
+    let mut history = ShownHistory::default();
+    let (mut ids, mut count) = (HashMap::new(), 0);
+    for message in messages {
+        let mut message = message.clone().because(ContextReason::History);
+        message.content = message.content.trusted_at_most(request.trust);
+        for call in &mut message.tool_calls {
+            history.note(format!("tool:{}", call.name));
+            let id = call_id(&digest, count);
+            count += 1;
+            ids.insert(std::mem::replace(&mut call.id, id.clone()), id);
+        }
+        if let Some(id) = message.tool_call_id.as_ref().and_then(|id| ids.get(id)) {
+            message.tool_call_id = Some(id.clone());
+        }
+        history.messages.push(message);
+    }
+    history
+}
+
+impl ShownHistory {
+    fn push_rounds(&mut self, turn: &TurnId, rounds: Vec<CallRound>) {
+        if rounds.is_empty() {
+            return;
+        }
+        let digest = Digest::of([turn.as_str()]).short();
+        let mut count = 0;
+        for round in rounds {
+            let mut results = Vec::with_capacity(round.calls.len());
+            let mut calls = Vec::with_capacity(round.calls.len());
+            for call in round.calls {
+                self.note(format!("tool:{}@{turn}", call.name));
+                let id = call_id(&digest, count);
+                count += 1;
+                results.push(ChatMessage::tool(id.clone(), call.result).because(ContextReason::History));
+                calls.push(ToolCall {
+                    id,
+                    name: call.name,
+                    arguments: call.arguments,
+                });
+            }
+            if !calls.is_empty() {
+                let calls = ChatMessage::calls("", calls).because(ContextReason::History);
+                self.messages.push(calls);
+            }
+            self.messages.append(&mut results);
+        }
+    }
+
+    fn note(&mut self, source: String) {
+        if !self.sources.contains(&source) {
+            self.sources.push(source);
+        }
+    }
+}
+
+/// Returns the id of a call of an earlier turn.
+///
+/// Ids of the model's server may repeat from turn to turn, and one server refuses the ids of another: nine letters and
+/// digits are what all of them accept. They follow from the turn, so that requests begin with the same bytes.
+fn call_id(turn: &str, count: usize) -> CallId {
+    CallId::from(format!("{turn:.7}{count:02x}"))
+}
+
+fn message(entry: ConversationTurn) -> ChatMessage {
+    let (role, provenance) = match entry.role {
+        Role::User => (Role::User, Provenance::USER),
+        // A text of the host stands in the role of the answer that it replaced: not every provider accepts system
+        // messages after the first.
+        Role::System => (Role::Assistant, Provenance::HOST),
+        // A result without its call, as another program may have written it, would be refused.
+        Role::Assistant | Role::Tool => (Role::Assistant, Provenance::MODEL),
+    };
+    ChatMessage::new(role, entry.content, provenance).because(ContextReason::History)
+}

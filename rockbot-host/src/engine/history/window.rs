@@ -1,0 +1,103 @@
+//! The beginning of the conversation that a request shows.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use rockbot_core::chat::Role;
+use rockbot_core::store::ConversationTurn;
+use rockbot_core::{Principal, SessionId, TurnId};
+
+/// Maximum number of conversation entries that the model is shown.
+pub(in crate::engine) const ENTRIES: usize = 20;
+
+/// Number of entries to which a conversation that is too long is cut. Each cut invalidates the provider's cache of the
+/// prompt, so cuts should be few and large rather than many and small.
+const ENTRIES_AFTER_CUT: usize = ENTRIES * 3 / 4;
+
+/// Maximum number of sessions whose beginning is remembered. Beyond it all are forgotten: the next request of each
+/// session then costs one cut more.
+const SESSIONS: usize = 1_000;
+
+/// The turns at which the requests of long sessions begin.
+///
+/// A request begins where the one before it began, until more than [`ENTRIES`] would be shown. So the provider's cache of
+/// the prompt stays valid from turn to turn. Short sessions are shown whole and are not in here.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct HistoryWindow(Mutex<HashMap<(Principal, SessionId), TurnId>>);
+
+impl HistoryWindow {
+    /// Drops the entries before the beginning of a session's requests from its last [`ENTRIES`].
+    pub(in crate::engine) fn slide(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        mut recent: Vec<ConversationTurn>,
+    ) -> Vec<ConversationTurn> {
+        if recent.len() < ENTRIES {
+            return recent;
+        }
+        // Cannot be poisoned in practice: no code that can panic runs under the lock.
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (principal.clone(), session.clone());
+        let begins = |entry: &ConversationTurn| entry.role == Role::User;
+        let known = sessions.get(&key);
+        let known = known.and_then(|turn| recent.iter().position(|entry| begins(entry) && entry.turn == *turn));
+        let start = known.unwrap_or_else(|| {
+            let cut = recent.len() - ENTRIES_AFTER_CUT;
+            // Only whole turns: an answer without its question would mislead the model.
+            let start = recent[cut..].iter().position(begins).map_or(cut, |at| cut + at);
+            if sessions.len() >= SESSIONS {
+                sessions.clear();
+            }
+            sessions.insert(key, recent[start].turn.clone());
+            start
+        });
+        recent.drain(..start);
+        recent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_conversation_begins_at_the_same_turn_until_it_is_cut() {
+        let window = HistoryWindow::default();
+        let mut entries: Vec<ConversationTurn> = Vec::new();
+        let shown = (0..17).map(|turn: u32| {
+            let (turn, at) = (turn.to_string(), Timestamp::default());
+            let recent = entries[entries.len().saturating_sub(ENTRIES)..].to_vec();
+            let shown = window.slide(&Principal::default(), &"s".into(), recent);
+            for role in [Role::User, Role::Assistant] {
+                entries.push(ConversationTurn::new(role, "", at, turn.as_str()));
+            }
+            shown
+                .first()
+                .map_or((String::new(), 0), |first| (first.turn.to_string(), shown.len()))
+        });
+        let shown: Vec<_> = shown.collect();
+        let expected = [
+            ("", 0),
+            ("0", 2),
+            ("0", 4),
+            ("0", 6),
+            ("0", 8),
+            ("0", 10),
+            ("0", 12),
+            ("0", 14),
+            ("0", 16),
+            ("0", 18),
+            ("3", 14),
+            ("3", 16),
+            ("3", 18),
+            ("3", 20),
+            ("7", 14),
+            ("7", 16),
+            ("7", 18),
+        ];
+        assert_eq!(shown, expected.map(|(turn, len)| (turn.to_owned(), len)));
+    }
+}

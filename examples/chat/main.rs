@@ -24,6 +24,7 @@ use rockbot::memory::Memory;
 use rockbot::prelude::*;
 use rockbot::turn::ApprovalRequest;
 use terminal::Terminal;
+use tokio::task::JoinHandle;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
 
@@ -73,12 +74,19 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         session: arguments.session.as_str().into(),
         arguments,
     };
-    chat.resume().await?;
+    let resumed = chat.resume().await?;
     if let Some(file) = &chat.arguments.import {
         conversations::import(&chat.conversation(), file).await?;
     }
     let answered = match chat.arguments.question.clone() {
-        Some(question) => chat.answer(&question).await?,
+        Some(question) => {
+            let answered = chat.answer(&question).await?;
+            tokio::select! {
+                () = ended(resumed) => {}
+                () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
+            }
+            answered
+        }
         None => chat.talk().await?,
     };
     if let Some(file) = &chat.arguments.export {
@@ -87,6 +95,9 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     chat.host.shutdown(Duration::from_secs(5)).await;
     Ok(answered)
 }
+
+/// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes in circles costs money.
+const MAX_TURN_TOKENS: u64 = 200_000;
 
 fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
@@ -100,11 +111,14 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     };
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
+    let budget = settings.budget();
+    let max_tokens = budget.max_tokens.unwrap_or(MAX_TURN_TOKENS);
     let builder = AgentHost::builder("chat")
         .instructions(INSTRUCTIONS)
         .chat(models)
         .prices(prices)
         .settings(&settings)
+        .budget(budget.with_max_tokens(max_tokens))
         // A file must not be able to put a link to an arbitrary server into an answer (data exfiltration).
         .answer_filter(SafeLinks::new())
         .data_dir(data)
@@ -133,6 +147,22 @@ fn read_images(paths: &[PathBuf]) -> Result<Vec<MediaPart>, BoxError> {
     paths.iter().map(read).collect()
 }
 
+/// Prints the end of a turn that was resumed.
+async fn report(agent: Agent, turn: TurnId) {
+    match agent.outcome(&turn).await {
+        Ok(outcome) => eprintln!("turn {turn} ended: {}", terminal::clean(&outcome.text)),
+        Err(error) => eprintln!("turn {turn}: {error}"),
+    }
+}
+
+/// Waits until all reports are printed.
+async fn ended(reports: Vec<JoinHandle<()>>) {
+    for report in reports {
+        // A report that panicked has said so itself.
+        let _ = report.await;
+    }
+}
+
 struct Chat {
     host: AgentHost,
     /// Files that the next question shows.
@@ -147,7 +177,7 @@ impl Chat {
     ///
     /// A turn that waits for an approval is asked about in a conversation, and stays parked during a one-shot
     /// question.
-    async fn resume(&mut self) -> Result<(), BoxError> {
+    async fn resume(&mut self) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.host.start().await?;
         let (asks, mut turns) = (self.host.agent().approvals(), resumed.running);
         if self.arguments.question.is_some() && !asks.is_empty() {
@@ -162,15 +192,12 @@ impl Chat {
                 self.decide(ask).await?;
             }
         }
-        for turn in turns {
+        // Reported as they end: a new question need not wait for them.
+        let going_on = turns.into_iter().map(|turn| {
             eprintln!("going on with turn {turn}, which was interrupted …");
-            let outcome = tokio::select! {
-                outcome = self.host.agent().outcome(&turn) => outcome?,
-                () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
-            };
-            eprintln!("{}", terminal::clean(&outcome.text));
-        }
-        Ok(())
+            tokio::spawn(report(self.host.agent().clone(), turn))
+        });
+        Ok(going_on.collect())
     }
 
     fn conversation(&self) -> Conversation {

@@ -64,8 +64,8 @@
 //!   quoted.
 //! * A form without a marker (JSON of a known tool, a known name above a JSON object, a Python list of calls), and
 //!   anything in a fence for data, must end the answer. Here words count, because a call and an example of one look
-//!   the same: what stands before must neither explain nor refuse, and if it introduces the call, say that the
-//!   model makes it (`Let me look:`). A bare name, a bare Python call, and calls in a fence for code must be the whole
+//!   the same: the words before them must say that the model makes the call (`Let me look:`), and neither explain nor
+//!   refuse. A bare name, a bare Python call, and calls in a fence for code must be the whole
 //!   answer, reasoning before them excepted. Fences with the info string `tool_code` or `tool_call`, and fenced
 //!   JSON after `Action:`, are markers.
 //! * A name that no tool has counts as that of the one tool that it resembles: behind a namespace, with other
@@ -91,6 +91,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod announcement;
 mod answer;
 mod call_object;
 mod correction;

@@ -10,9 +10,8 @@
 //!   an answer quoted calls once, the introduction alone is enough
 //! * they cannot be read and prose follows
 //!
-//! Forms without a marker, and calls in a fence, must end the answer. The words before them must not explain or
-//! quote them: their last sentence may introduce them only if it says what the model does next. Here alone words count,
-//! because a call and an example of a call look the same.
+//! Forms without a marker, and calls in a fence, must end the answer, and the words before them must announce them
+//! (`announcement`). Here alone words count, because a call and an example of a call look the same.
 
 use crate::dialect::is_special;
 
@@ -28,87 +27,6 @@ pub(super) fn introduces(before: &str) -> bool {
     let item =
         line.starts_with(['-', '*', '#', '+']) || numbered.len() < line.len() && numbered.starts_with(['.', ')']);
     item && tail.len() < 240 || line.starts_with("**") && line.ends_with("**")
-}
-
-/// Words of texts that explain, quote or refuse a call.
-const EXPLAINING: [&str; 48] = [
-    "example",
-    "e.g.",
-    "for instance",
-    "look like",
-    "looks like",
-    "looked like",
-    "like this",
-    "like so",
-    "such as",
-    "format",
-    "syntax",
-    "schema",
-    "you can ",
-    "you could",
-    "you would",
-    "you'd ",
-    "you may ",
-    "you have to",
-    "you need",
-    "you should",
-    "you write",
-    "would ",
-    "documentation",
-    "snippet",
-    "template",
-    "log ",
-    "logged",
-    "wrote",
-    "written",
-    "said",
-    "says",
-    "quote",
-    "the page",
-    "the file",
-    "contains",
-    "is how",
-    "this is",
-    "these are",
-    "shows",
-    "was ",
-    "n't ",
-    "not ",
-    "never",
-    "instead of",
-    "run this",
-    "use this",
-    "try this",
-    "send this",
-];
-
-/// Words with which a model says what it does next.
-const INTENDING: [&str; 16] = [
-    "i'll ",
-    "i’ll ",
-    "i will ",
-    "let me ",
-    "let's ",
-    "let’s ",
-    "i'm going to",
-    "i am going to",
-    "i need to",
-    "i should",
-    "i have to",
-    "i must ",
-    "we need to",
-    "we should",
-    "calling ",
-    "checking ",
-];
-
-/// Returns `true` if a form without a marker can be a call after `before`: it does not explain or quote what follows,
-/// and introduces it only with the model's own next step.
-pub(super) fn presents(before: &str) -> bool {
-    let last = tail(before.trim_end(), 240).to_ascii_lowercase();
-    let paragraph = last.rsplit("\n\n").next().unwrap_or_default();
-    let has = |words: &[&str]| words.iter().any(|word| paragraph.contains(word));
-    !has(&EXPLAINING) && (!introduces(before) || has(&INTENDING))
 }
 
 /// Returns `true` if the text after calls goes on with a sentence that began before them.
@@ -140,7 +58,7 @@ pub(super) fn goes_on(before: &str, opener: &str) -> bool {
 }
 
 /// Returns about the last `length` bytes, from a character boundary.
-fn tail(text: &str, length: usize) -> &str {
+pub(super) fn tail(text: &str, length: usize) -> &str {
     let mut start = text.len().saturating_sub(length);
     while !text.is_char_boundary(start) {
         start += 1;

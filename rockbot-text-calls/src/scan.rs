@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::announcement::announces;
 use crate::cursor::Cursor;
 use crate::fence::Fence;
 use crate::tools::{CallSite, Tools};
@@ -287,8 +288,8 @@ impl Scanner<'_, '_> {
         let broken = group.sites.iter().all(|entry| entry.call.is_err());
 
         let quoted = introduced && (followed || self.quoted) || followed && placement::encloses(next);
-        let weak = followed && (broken || in_line && !group.special || group.unmarked)
-            || group.unmarked && !placement::presents(before);
+        let weak =
+            followed && (broken || in_line && !group.special || group.unmarked) || group.unmarked && !announces(before);
         // Fences that show calls are no sign that those outside of them are shown, too.
         self.quoted |= quoted && !text[group.span.start..].starts_with(['`', '~']);
         if quoted || weak || !alone && !hallucinated {
@@ -344,7 +345,8 @@ fn calls_behind_words(text: &str, tools: &Tools) -> Option<(Vec<CallSite>, Optio
     let seed = text[words..]
         .trim_start_matches(['`', '*'])
         .starts_with("tool_call_name");
-    (ends && seed && words <= MAX_WORDS_IN_FENCE && found.hallucinated_from.is_none())
+    let announced = announces(&text[..words]);
+    (ends && seed && announced && words <= MAX_WORDS_IN_FENCE && found.hallucinated_from.is_none())
         .then_some((found.sites, Some(words)))
 }
 

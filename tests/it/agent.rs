@@ -434,10 +434,12 @@ async fn an_answer_without_text_says_why() {
         ),
     ];
     for (finish, text) in finishes {
-        let model = ScriptedModel::new().answers(ChatResponse {
+        let empty = ChatResponse {
             finish,
             ..ChatResponse::text(" \n")
-        });
+        };
+        // An empty answer that was not cut is asked for once more.
+        let model = ScriptedModel::new().answers(empty.clone()).answers(empty);
         let host = host_of(&model).build().unwrap();
         let outcome = unanswered(host.agent().ask("s", "hi").await);
         assert_eq!(ending(&outcome), (&TurnStatus::Failed(TurnFailure::NoAnswer), text));

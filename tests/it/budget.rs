@@ -212,10 +212,10 @@ async fn waiting_for_the_session_costs_no_time_of_the_turn() {
 }
 
 #[tokio::test]
-async fn a_model_that_repeats_itself_forever_is_stopped() {
+async fn a_model_that_calls_forever_is_stopped() {
     for tools in [["missing", "missing"], ["look", "missing"]] {
-        let calls = (0..7).map(|round| tools[round % 2]);
-        let model = calls.fold(ScriptedModel::new(), |model, tool| model.calls(tool, json!({"n": 1})));
+        let calls = (0..7).map(|round| (tools[round % 2], json!({"n": round})));
+        let model = calls.fold(ScriptedModel::new(), |model, (tool, n)| model.calls(tool, n));
         let model = model.says("I give up");
         let budget = Budget::default().with_max_model_calls(7);
         let outcome = run(budget, &model).await;

@@ -19,7 +19,7 @@ use rockbot_core::{BoxError, CallContext};
 use rockbot_host::answer::SafeLinks;
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::text_calling::TextCallingClient;
-use rockbot_host::turn::Evaluation;
+use rockbot_host::turn::{Evaluation, Nudges};
 use rockbot_host::{AgentHost, AgentHostBuilder, Stack, TurnError, TurnPolicies};
 use serde_json::json;
 use tokio::time::Instant;
@@ -113,7 +113,11 @@ async fn r_15_a_model_that_calls_for_ever_is_stopped_with_a_last_answer() {
             .tool(breaking("open"))
             .tool(noting_tool("look").0)
             .budget(budget)
-            .policies(TurnPolicies::new().with_evaluation(JUDGED))
+            .policies(
+                TurnPolicies::new()
+                    .with_evaluation(JUDGED)
+                    .with_nudges(Nudges::default().with_on_repeated_calls(false)),
+            )
             .build()
             .unwrap();
         let (outcome, counts) = counted(host.agent().ask("s", "Open the door.")).await;

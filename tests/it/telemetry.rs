@@ -32,7 +32,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::metrics::measured;
 use crate::support::spans::Spans;
-use crate::support::{Anything, collect, host_of, request, settle, unanswered};
+use crate::support::{Anything, collect, host_of, noting_tool, request, settle, unanswered};
 
 const TABLES: &str = include_str!("../../rockbot-host/src/telemetry/telemetry.md");
 
@@ -528,6 +528,15 @@ async fn hooked() {
     }
 }
 
+/// Asks a model that writes its call into its text.
+async fn calls_in_text() {
+    let model = ScriptedModel::new()
+        .says(r#"{"name": "note", "arguments": {}}"#)
+        .says("Noted.");
+    let host = host_of(&model).tool(noting_tool("note").0).build().unwrap();
+    host.agent().ask("s", "Note it.").await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_table_of_metrics_is_what_a_run_measures() {
     let recorder = DebuggingRecorder::new();
@@ -538,6 +547,7 @@ async fn the_table_of_metrics_is_what_a_run_measures() {
     failures().await;
     searches_by_meaning().await;
     hooked().await;
+    calls_in_text().await;
     ask_for_the_book(AgentHost::builder("clerk").chat(librarian())).await;
 
     let mut seen: BTreeMap<String, (String, String, BTreeSet<String>, String)> = BTreeMap::new();

@@ -91,6 +91,8 @@ pub enum BudgetLimit {
     Tokens,
     /// [`Budget::max_cost`].
     Cost,
+    /// The host's patience with a model that makes the same calls again and again, with the same results.
+    Repetition,
 }
 
 impl fmt::Display for BudgetLimit {
@@ -101,6 +103,7 @@ impl fmt::Display for BudgetLimit {
             Self::WallClock => "time",
             Self::Tokens => "number of tokens",
             Self::Cost => "money",
+            Self::Repetition => "patience with repeated calls",
         })
     }
 }

@@ -25,6 +25,12 @@ impl ModelBehaviorClient {
             behaviors,
         }
     }
+
+    /// Sets the client for models with native tool calls.
+    pub(crate) fn with_native(mut self, native: Arc<dyn ChatClient>) -> Self {
+        self.native = native;
+        self
+    }
 }
 
 #[async_trait]

@@ -43,6 +43,7 @@ impl Drive<'_> {
         }
         if purpose.retracts() {
             self.live.progress().send(|| TurnProgress::Retract);
+            tracing::info!(turn = %self.turn.id(), ?purpose, "the model is asked once more");
         }
         let stream = self.answer_stream(purpose);
         let mut call = self.chat_call(purpose, stream.as_ref().map(AnswerStream::sink));

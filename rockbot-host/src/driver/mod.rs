@@ -169,6 +169,10 @@ impl<'a> Drive<'a> {
                 metrics::counter!(counter.name()).increment(1);
                 Ok(())
             }
+            TurnStep::RefuseRepeats(calls) => {
+                tracing::info!(turn = %self.turn.id(), calls = calls.len(), "the model repeats its calls; they are refused");
+                Ok(())
+            }
             TurnStep::Emit(note) => {
                 self.live.progress().send(|| TurnProgress::Note(note));
                 Ok(())

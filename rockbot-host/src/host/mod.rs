@@ -131,7 +131,9 @@ impl AgentHost {
     /// Returns an error if the journal cannot be read, or a newer version of the program wrote the turn's records.
     pub async fn trace(&self, turn: &TurnId) -> Result<Option<TurnTrace>, JournalError> {
         let run = self.journal.read(turn).await?;
-        let trace = run.map(TurnTrace::from_run).transpose();
+        // A journal keeps only the outcome of a finished run, and not always what was accepted.
+        let kept = run.filter(|run| run.accepted.body.get() != "null");
+        let trace = kept.map(TurnTrace::from_run).transpose();
         trace.map_err(|error| JournalError::Io {
             context: format!("the records of turn {turn} cannot be read"),
             source: error.into(),

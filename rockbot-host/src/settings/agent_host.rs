@@ -41,6 +41,9 @@ pub struct AgentHostSettings {
     pub max_turn_cost: Option<MicroUsd>,
     /// `MediaRetention`: time for which the images and files of messages are kept. Default 30 days.
     pub media_retention: Duration,
+    /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it was offered native
+    /// ones, see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
+    pub text_call_fallback: bool,
 }
 
 impl Default for AgentHostSettings {
@@ -57,6 +60,7 @@ impl Default for AgentHostSettings {
             max_turn_tokens: None,
             max_turn_cost: None,
             media_retention: MEDIA_RETENTION,
+            text_call_fallback: true,
         }
     }
 }
@@ -81,6 +85,7 @@ impl AgentHostSettings {
             max_turn_tokens: section.get("MaxTurnTokens")?,
             max_turn_cost: cost(&section, "MaxTurnCost")?,
             media_retention: section.interval("MediaRetention", default.media_retention)?,
+            text_call_fallback: section.get_or("TextCallFallback", default.text_call_fallback)?,
         })
     }
 

@@ -43,6 +43,7 @@ const METRICS: &[Metric] = &[
     metric("rockbot.agent.turn.tools", Histogram, COUNT, "tool calls of a turn"),
     metric("rockbot.agent.context.tokens", Histogram, COUNT, "size of the context of a model call"),
     metric("rockbot.agent.context.compacted", Counter, COUNT, "compactions of a conversation"),
+    metric("rockbot.agent.text_calls", Counter, COUNT, "tool calls that were read from the text of an answer"),
     metric("rockbot.agent.tier_escalations", Counter, COUNT, "turns that were raised to a higher tier"),
     metric("rockbot.agent.loop_policy.asked_again", Counter, COUNT, "answers that a loop policy of the program sent back"),
     metric("rockbot.agent.loop_policy.ended", Counter, COUNT, "turns that a loop policy of the program ended"),

@@ -109,7 +109,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
 }
 
 /// Returns the response with the calls of the text as native ones.
-fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
+pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
     let calls = answer.calls.into_iter().zip(1..);
     let tool_calls: Vec<_> = calls
         .map(|(call, number)| ToolCall {
@@ -181,7 +181,8 @@ fn result_message(name: &ToolName, content: &Content) -> ChatMessage {
     ChatMessage::new(Role::User, shown, provenance)
 }
 
-fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
+/// Returns the tools as the parser needs them.
+pub(super) fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
     tools.entries().iter().map(|entry| {
         let tool = entry.registration();
         OfferedTool::new(tool.name.as_str(), &tool.description, &tool.parameters_schema)

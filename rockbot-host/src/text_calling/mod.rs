@@ -1,11 +1,13 @@
-//! Models without native tool calls, driven through calls in plain text.
+//! Tool calls in plain text: of models without native ones, and of models that fall back to text now and then.
 //!
 //! `rockbot-text-calls` parses the text; the client here translates between it and the native calls of the
 //! [`ChatClient`](rockbot_core::chat::ChatClient) contract, so that the turn engine need not know the difference.
 
 mod client;
 mod deltas;
+mod fallback;
 #[cfg(test)]
 mod tests;
 
 pub use client::TextCallingClient;
+pub use fallback::TextCallFallback;

@@ -5,7 +5,7 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest, ChatRes
 use rockbot_core::context::Trust;
 use rockbot_core::testing::{ScriptedModel, conformance};
 
-use super::TextCallingClient;
+use super::{TextCallFallback, TextCallingClient};
 
 #[tokio::test]
 async fn a_result_has_the_name_of_the_call_before_it() {
@@ -41,4 +41,5 @@ async fn a_result_has_the_name_of_the_call_before_it() {
 #[test]
 fn it_describes_the_models_of_the_wrapped_client() {
     conformance::chat_wrapper(TextCallingClient::new);
+    conformance::chat_wrapper(TextCallFallback::new);
 }

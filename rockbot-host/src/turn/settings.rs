@@ -94,7 +94,12 @@ pub struct Nudges {
     pub on_tool_failure_giveup: bool,
     /// The model repeats a call whose result does not change. The note is added to each such result from the third
     /// equal call on, so it costs no call to the model. Default `true`.
+    ///
+    /// From the fourth equal failing call on it is refused with its earlier result, and the fifth ends the turn with a
+    /// partial answer; calls that succeed get five times as many. Up to three calls that alternate count as one.
     pub on_repeated_calls: bool,
+    /// The model's answer is empty: it is asked once more. Default `true`.
+    pub on_empty_answer: bool,
 }
 
 impl Default for Nudges {
@@ -106,6 +111,7 @@ impl Default for Nudges {
             on_unexpected_cjk: false,
             on_tool_failure_giveup: true,
             on_repeated_calls: true,
+            on_empty_answer: true,
         }
     }
 }
@@ -150,6 +156,13 @@ impl Nudges {
     #[must_use]
     pub fn with_on_repeated_calls(mut self, nudges: bool) -> Self {
         self.on_repeated_calls = nudges;
+        self
+    }
+
+    /// Sets whether an empty answer is asked for once more. Default `true`.
+    #[must_use]
+    pub fn with_on_empty_answer(mut self, asks: bool) -> Self {
+        self.on_empty_answer = asks;
         self
     }
 }

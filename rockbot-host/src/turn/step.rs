@@ -29,6 +29,8 @@ pub(crate) enum TurnStep {
     Compact(Compaction),
     /// Run these calls concurrently.
     CallTools(Vec<CallId>),
+    /// Refuse these calls of the last answer, which only repeat earlier ones.
+    RefuseRepeats(Vec<RepeatedCall>),
     /// Wait for a user's decision about tool calls.
     AwaitApproval {
         /// The calls to decide about.
@@ -61,6 +63,17 @@ impl TurnStep {
         let text = Some(text.into());
         Self::Finish { status, text }
     }
+}
+
+/// A call that would repeat an earlier one, whose result did not change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RepeatedCall {
+    /// The call, which does not run.
+    pub call: CallId,
+    /// The earlier call, whose result it gets.
+    pub earlier: CallId,
 }
 
 /// A question to the loop policies of the host's program: what they are asked about, and what is decided already.
@@ -209,6 +222,8 @@ pub(crate) enum Nudge {
     UnexpectedCjk,
     /// The answer gives up over a tool that failed.
     ToolFailureGiveup,
+    /// The answer is empty.
+    EmptyAnswer,
 }
 
 /// The reason why an answer is judged. When several apply, the first in this order counts.

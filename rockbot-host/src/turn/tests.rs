@@ -181,7 +181,7 @@ impl Life {
             TurnStep::Compact(_) => vec![TurnEvent::Compacted { kept: self.keep() }],
             TurnStep::CallTools(group) => self.call(group),
             TurnStep::AwaitApproval { asks, .. } => self.decide(asks),
-            TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Finish { .. } => Vec::new(),
+            TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::RefuseRepeats(_) | TurnStep::Finish { .. } => Vec::new(),
         }
     }
 

@@ -42,6 +42,9 @@ impl ErrorFacts {
         if self.is_in_flight_limit || (status == Some(413) && is_rate(&text, codes)) {
             return ChatErrorKind::RateLimited;
         }
+        if is_unparsed_output(&text) {
+            return ChatErrorKind::InvalidResponse;
+        }
         let coded = codes.into_iter().find_map(kind_of_code);
         coded.unwrap_or_else(|| match status {
             Some(status) => kind_of_status(status),
@@ -60,6 +63,13 @@ impl ErrorFacts {
     fn is_bare(&self, status: Option<u16>) -> bool {
         matches!(status, Some(400 | 413)) && self.text.is_empty() && self.code.is_empty() && self.kind.is_empty()
     }
+}
+
+/// Returns `true` if the server could not parse what its own model wrote. llama.cpp reports that like a failure of the
+/// server, with status 500.
+pub(super) fn is_unparsed_output(text: &str) -> bool {
+    text.contains("model produced output that does not match the expected")
+        || text.contains("failed to parse input at pos")
 }
 
 fn kind_of_code(code: &str) -> Option<ChatErrorKind> {

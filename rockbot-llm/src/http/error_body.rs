@@ -205,6 +205,14 @@ mod tests {
         let llama = r#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_ctx":4}}"#;
         check(400, llama, ContextOverflow);
         // Of texts that are to be embedded.
+        let unparsed = r#"{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}"#;
+        check(500, unparsed, InvalidResponse);
+        check(None, unparsed, InvalidResponse);
+        check(
+            500,
+            r#"{"error":{"message":"Failed to parse input at pos 0: <tool_call>"}}"#,
+            InvalidResponse,
+        );
         let batch = r#"{"error":{"code":500,"message":"input (3001 tokens) is too large to process. increase the physical batch size (current batch size: 512)","type":"server_error"}}"#;
         check(500, batch, ContextOverflow);
         check(400, "", ContextOverflow);

@@ -9,6 +9,7 @@ use rockbot_core::chat::{ChatError, ChatErrorKind};
 use rockbot_core::support::redact;
 use rockbot_core::{ExposeSecret, Secret};
 
+use super::classify::is_unparsed_output;
 use super::request_id::is_request_id;
 use super::{Dialect, Fault};
 
@@ -86,6 +87,10 @@ impl Reporter {
         let mut error = ChatError::new(kind, self.message(kind, status, id.as_deref(), &body.text));
         if let Some(id) = id {
             error = error.with_request_id(id);
+        }
+        if kind == ChatErrorKind::InvalidResponse {
+            // The server cannot parse what its model wrote, and the model would write the same again.
+            error = error.with_retry_advice(false);
         }
         if kind == ChatErrorKind::ContextOverflow {
             error = error.with_overflow(body.overflow());
@@ -173,6 +178,9 @@ impl Reporter {
             ChatErrorKind::CutStream => format!("the answer of `{model}` at `{endpoint}` is incomplete"),
             ChatErrorKind::Unreachable => format!("cannot reach `{endpoint}`"),
             ChatErrorKind::NotFound => format!("`{endpoint}` does not know the model `{model}` or is no model server"),
+            ChatErrorKind::InvalidResponse if is_unparsed_output(&text.to_lowercase()) => {
+                "set `UseTextBasedToolCalling` for this model, or start its server with another chat template".into()
+            }
             ChatErrorKind::InvalidResponse => format!("the answer of `{endpoint}` cannot be understood"),
             _ => format!("`{endpoint}` refused the request"),
         }

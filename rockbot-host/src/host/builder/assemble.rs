@@ -34,6 +34,7 @@ use crate::large_result::result_readers;
 use crate::media::{FileMediaStore, MediaLibrary};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
+use crate::text_calling::TextCallFallback;
 use crate::tool::ToolDispatcher;
 
 /// The chat client of a host without a model, which only handles messages and serves tools.
@@ -300,9 +301,13 @@ impl AgentHostBuilder {
         chat: Arc<dyn ChatClient>,
         registry: &Arc<dyn ToolRegistry>,
     ) -> (GuardedChat, ToolDispatcher) {
+        let native: Arc<dyn ChatClient> = match self.text_call_fallback {
+            true => Arc::new(TextCallFallback::new(chat.clone())),
+            false => chat.clone(),
+        };
         let chat = match self.behaviors.is_empty() {
-            true => chat,
-            false => Arc::new(ModelBehaviorClient::new(chat, self.behaviors.clone())),
+            true => native,
+            false => Arc::new(ModelBehaviorClient::new(chat, self.behaviors.clone()).with_native(native)),
         };
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
         let chat = GuardedChat::new(chat, chat_layers).capture_content(self.captures_content);

@@ -110,6 +110,7 @@ pub struct AgentHostBuilder {
     briefing: Briefing,
     history: HistoryOptions,
     behaviors: Arc<ModelBehaviors>,
+    text_call_fallback: bool,
     selector: Option<Arc<dyn TierSelector>>,
     routing_log: Option<RoutingLog>,
     ledger: Ledger,
@@ -186,6 +187,7 @@ impl AgentHostBuilder {
             briefing: Briefing::none(),
             history: HistoryOptions::default(),
             behaviors: Arc::default(),
+            text_call_fallback: true,
             selector: None,
             routing_log: None,
             ledger: Ledger::new(()),
@@ -358,7 +360,8 @@ impl AgentHostBuilder {
         let policies = TurnPolicies::new()
             .with_evaluation(settings.evaluation())
             .with_context_economy(settings.context_economy())
-            .with_model_behaviors(settings.model_behaviors.clone());
+            .with_model_behaviors(settings.model_behaviors.clone())
+            .with_text_call_fallback(settings.agent_host.text_call_fallback);
         self.data_dir(profile.base_path())
             .budget(settings.budget())
             .policies(policies)

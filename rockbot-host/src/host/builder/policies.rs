@@ -58,6 +58,9 @@ pub struct TurnPolicies {
     pub hook_limits: Option<HookLimits>,
     /// The exceptions for particular models. Default: none.
     pub model_behaviors: Option<Arc<ModelBehaviors>>,
+    /// `true` if calls that a model wrote into its text are executed although it was offered native ones; see
+    /// [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
+    pub text_call_fallback: Option<bool>,
 }
 
 impl TurnPolicies {
@@ -128,6 +131,13 @@ impl TurnPolicies {
         self.model_behaviors = Some(behaviors.into());
         self
     }
+
+    /// Sets whether calls that a model wrote into its text are executed although it was offered native ones.
+    #[must_use]
+    pub fn with_text_call_fallback(mut self, executes: bool) -> Self {
+        self.text_call_fallback = Some(executes);
+        self
+    }
 }
 
 impl AgentHostBuilder {
@@ -143,6 +153,7 @@ impl AgentHostBuilder {
         set(&mut self.large_results, policies.large_results);
         set(&mut self.limits, policies.tool_limits);
         set(&mut self.behaviors, policies.model_behaviors);
+        set(&mut self.text_call_fallback, policies.text_call_fallback);
         self
     }
 }

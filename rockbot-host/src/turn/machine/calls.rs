@@ -8,19 +8,24 @@ use rockbot_core::Timestamp;
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Spent};
 use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
-use rockbot_core::turn::{Approval, FinishedCall};
+use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall};
 
 use super::{EndReason, Phase, Turn};
 use crate::turn::call::{CallFacts, CallState, CallStatus};
 use crate::turn::delegation::DelegatedWork;
+use crate::turn::policy::repeat::{self, Verdict};
 use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel, tasks};
-use crate::turn::step::TurnStep;
+use crate::turn::step::{RepeatedCall, TurnStep};
 
 impl Turn {
     /// Runs the calls of the model's answer, or waits for a user's approval first.
     pub(super) fn call_or_park(&self, at: Timestamp) -> Vec<TurnStep> {
         if self.end_reason.is_some() {
             return self.after_calls();
+        }
+        // Before any user is asked about a call that would not run.
+        if let Some(steps) = self.stop_loop(at) {
+            return steps;
         }
         let asks = approval::asks(&self.id, &self.calls);
         if asks.is_empty() {
@@ -32,6 +37,44 @@ impl Turn {
             _ => at.after(self.policy.approval_expiry),
         };
         vec![TurnStep::AwaitApproval { asks, until }]
+    }
+
+    /// Refuses the calls of a model that goes in circles, or ends the turn; `None` when it does not.
+    fn stop_loop(&self, at: Timestamp) -> Option<Vec<TurnStep>> {
+        let waiting = |state: &&CallState| matches!(state.status, CallStatus::Waiting { granted: false });
+        let verdict = |state: &CallState| Some((state.call.id.clone(), self.repeats.verdict(&state.call)?));
+        let watched = self.policy.nudges.on_repeated_calls.then_some(&self.calls);
+        let calls = watched.into_iter().flatten().filter(waiting);
+        let verdicts: Vec<_> = calls.filter_map(verdict).collect();
+        let refused = verdicts.into_iter().map(|(call, verdict)| match verdict {
+            Verdict::Refuse(earlier) => Some(RepeatedCall { call, earlier }),
+            Verdict::End => None,
+        });
+        let Some(refused) = refused.collect::<Option<Vec<_>>>() else {
+            return Some(self.end_early(EndReason::Limit(BudgetLimit::Repetition)));
+        };
+        if refused.is_empty() {
+            return None;
+        }
+        let refusal = TurnStep::RefuseRepeats(refused);
+        // The steps that follow are decided on the state after the refusal. A copy is affordable: this is rare.
+        let mut after = self.clone();
+        after.apply_steps(std::slice::from_ref(&refusal));
+        Some(std::iter::once(refusal).chain(after.call_or_park(at)).collect())
+    }
+
+    /// Ends a call that repeats an earlier one: its result is the earlier one with a note.
+    pub(super) fn refuse_repeat(&mut self, repeated: &RepeatedCall) {
+        let earlier = self.messages.iter().rev();
+        let mut earlier = earlier.filter(|message| message.tool_call_id.as_ref() == Some(&repeated.earlier));
+        let content = earlier
+            .next()
+            .map(|message| message.text().into_owned())
+            .unwrap_or_default();
+        let session = self.request.session.clone();
+        if let Some(state) = self.call_mut(&repeated.call) {
+            state.refuse(ToolErrorCode::Denied, &repeat::refusal(&content), &session);
+        }
     }
 
     /// Runs the next group of calls, or continues when all calls have ended.
@@ -76,6 +119,10 @@ impl Turn {
             .map(|(call, facts)| CallState::new(call, *facts))
             .collect();
         self.apply_whole_results();
+        // An empty message says nothing, and some servers refuse it.
+        if response.text.trim().is_empty() && self.calls.is_empty() && response.reasoning.is_none() {
+            return;
+        }
         let message = ChatMessage {
             tool_calls: self.calls.iter().map(|state| state.call.clone()).collect(),
             ..response.to_message()
@@ -152,7 +199,9 @@ impl Turn {
         let CallStatus::Finished(mut response) = state.status else {
             return;
         };
-        let note = self.repeats.observe(&state.call, &comparable(&response.content));
+        let note = self
+            .repeats
+            .observe(&state.call, &comparable(&response.content), response.is_error);
         if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
             response.content.push_str(note);
         }

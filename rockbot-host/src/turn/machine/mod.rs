@@ -332,6 +332,7 @@ impl Turn {
                     self.tool_calls += u32::try_from(group.len()).unwrap_or(u32::MAX);
                     self.phase = Phase::Calling(group.clone());
                 }
+                TurnStep::RefuseRepeats(repeated) => repeated.iter().for_each(|call| self.refuse_repeat(call)),
                 TurnStep::AwaitApproval { until, .. } => self.phase = Phase::Parked(*until),
                 TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Gather(_) => {}
                 TurnStep::Finish { status, text } => {

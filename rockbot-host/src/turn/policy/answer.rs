@@ -2,7 +2,7 @@
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, OutputSchema, Provenance, Role};
 use rockbot_core::tool::ArgumentSchema;
-use rockbot_core::turn::{TurnFailure, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, TurnFailure, TurnStatus};
 
 use super::{AnswerFacts, consult};
 use crate::turn::{Purpose, TurnStep};
@@ -50,6 +50,11 @@ pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
 pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
     let text = match purpose {
         Purpose::Answer | Purpose::Evaluate(_) | Purpose::AssessFollowUp => return None,
+        Purpose::Conclude(BudgetLimit::Repetition) => {
+            "You make the same calls again, and their results do not change. \
+             Do not call tools. Answer now from what you have: say what you tried, what failed, and what is not done."
+                .to_owned()
+        }
         Purpose::Conclude(limit) => format!(
             "The {limit} for this request is used up. Do not call tools. Answer now from what you have, \
              say what is done and what is not."

@@ -18,10 +18,11 @@ pub(in crate::turn) fn concluded(limit: BudgetLimit, text: &str, finished: &[Fin
 
 /// Ends the turn when a limit is reached and the last answer failed, too.
 pub(in crate::turn) fn without_model(limit: BudgetLimit, finished: &[FinishedCall]) -> TurnStep {
-    let text = format!(
-        "I had to stop because the {limit} for this request was used up. {}",
-        finished_text(finished)
-    );
+    let why = match limit {
+        BudgetLimit::Repetition => "I made the same calls again and again, and their results did not change".to_owned(),
+        limit => format!("the {limit} for this request was used up"),
+    };
+    let text = format!("I had to stop because {why}. {}", finished_text(finished));
     TurnStep::finish_with(TurnStatus::Partial(limit), text)
 }
 

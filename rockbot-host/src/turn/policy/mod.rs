@@ -9,7 +9,7 @@
 //! | `approval` | `ModelAnswered` with calls, `ApprovalDecided`, `ApprovalExpired` | `AwaitApproval` | `approval_expiry`; which call needs one is the tool's to state |
 //! | `parallel` | the same, `ToolReturned` | `CallTools`: which calls run together | |
 //! | `budget` | every question, every group of calls | `AskModel(Conclude)` | `budget` |
-//! | `repeat` | `ToolReturned` | a note on a result that does not change | `nudges` |
+//! | `repeat` | `ToolReturned`; `ModelAnswered` with calls | a note on a result that does not change; `RefuseRepeats`, `AskModel(Conclude)` | `nudges` |
 //! | `ending` | `Cancelled`, `BudgetSpent`, `ModelFailed`, repeated time-outs | `Finish` without an answer | |
 //! | `nudge` | an answer without calls | `AskModel(Retry)` | `nudges` |
 //! | `answer` | the same | `AskModel(Shape)`, `Finish` | `max_shape_attempts`, the request's `output` |

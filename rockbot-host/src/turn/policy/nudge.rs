@@ -3,7 +3,7 @@
 //! The weaknesses are recognized by their wording in English, without a judge: a false alarm costs one more call to the
 //! model, and a missed one costs nothing.
 
-use rockbot_core::chat::ChatResponse;
+use rockbot_core::chat::{ChatResponse, FinishReason};
 use rockbot_core::turn::FinishedCall;
 
 use super::AnswerFacts;
@@ -29,6 +29,10 @@ impl Nudge {
                 "Your answer has Chinese or Japanese text that the user did not ask for. Give the same answer again, \
                  completely in the language of the user's message."
             }
+            Self::EmptyAnswer => {
+                "Your last answer was empty. Give the complete answer to the user's message now, or call the tool that \
+                 you need for it."
+            }
             Self::ToolFailureGiveup => {
                 "A tool failed, and you gave up. Try the call once more, correct its arguments, or use another tool; \
                  only if that fails too, tell the user exactly what failed."
@@ -47,6 +51,9 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     }
     let answer = Answer {
         text: &response.text,
+        // A limit or a filter that cut all of an answer would cut the next one, too.
+        may_be_empty: matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter)
+            || facts.progress.has_first_answer(),
         asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
         calls: facts.calls,
@@ -58,6 +65,8 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
 /// The part of a turn from which a weakness is recognized.
 struct Answer<'a> {
     text: &'a str,
+    /// `true` when an empty text is no weakness of the model.
+    may_be_empty: bool,
     /// The user's message.
     asked: &'a str,
     /// `true` when the model could have called a tool.
@@ -72,6 +81,10 @@ struct Answer<'a> {
 fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nudge> {
     let last_failed = answer.calls.last().is_some_and(|call| call.is_error);
     let judged = [
+        (
+            Nudge::EmptyAnswer,
+            nudges.on_empty_answer && !answer.may_be_empty && answer.text.trim().is_empty(),
+        ),
         (
             Nudge::LeakedSyntax,
             nudges.on_leaked_syntax && leaks_syntax(answer.text),
@@ -171,6 +184,7 @@ mod tests {
         on_unexpected_cjk: true,
         on_tool_failure_giveup: true,
         on_repeated_calls: true,
+        on_empty_answer: true,
     };
 
     fn call(is_error: bool) -> FinishedCall {
@@ -180,6 +194,7 @@ mod tests {
     fn check(text: &str, calls: &[FinishedCall], expected: Option<Nudge>) {
         let answer = Answer {
             text,
+            may_be_empty: false,
             asked: "What is new?",
             has_tools: true,
             calls,
@@ -190,6 +205,7 @@ mod tests {
     #[test]
     fn each_weakness_has_its_nudge() {
         check("Let me look that up:", &[], Some(Nudge::UnfinishedSetUp));
+        check(" \n", &[], Some(Nudge::EmptyAnswer));
         check("One moment... \n", &[], Some(Nudge::UnfinishedSetUp));
         check(
             "I've successfully scheduled the meeting.",
@@ -212,7 +228,6 @@ mod tests {
             "Done.",
             "The time is 10:30",
             "I have 3 apples.",
-            "",
             "A tool failure is when …!",
             "你好 is a greeting.",
         ] {
@@ -230,6 +245,7 @@ mod tests {
     fn a_nudge_is_given_once_and_only_where_it_makes_sense() {
         let answer = |has_tools, asked| Answer {
             text: "Let me see 你好吗:",
+            may_be_empty: false,
             asked,
             has_tools,
             calls: &[],

@@ -1,52 +1,181 @@
-//! Detection of repeated calls: a model that makes the same call again with the same result reads a note about it.
+//! Detection of loops: a model that makes the same calls again, with the same results, reads a note about it; then the
+//! call is refused with its earlier result, and then the turn ends.
+//!
+//! Calls are the same if their arguments are nearly equal: white space, the order of keys, the form of numbers and
+//! punctuation at the end of texts do not count. A loop may have up to [`MAX_PERIOD`] calls that alternate.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use rockbot_core::ToolName;
+use rockbot_core::CallId;
 use rockbot_core::chat::ToolCall;
+use serde_json::Value;
 
-/// Number of consecutive equal calls from which on the result carries the note. Twice is common: models check a result
-/// once more before they rely on it.
-const NOTE_FROM: u32 = 3;
+/// Number of equal rounds from which on the result carries the note. Twice is common: models check a result once more
+/// before they rely on it.
+const NOTE_FROM: usize = 3;
 
-/// Number of bytes of a result that are compared. Results that differ do so early, and the copy is kept for each call.
+/// Number of the equal round that is refused, and of the one that ends the turn, when its calls fail.
+const REFUSE_FROM: usize = 4;
+const END_FROM: usize = 5;
+
+/// Factor of both numbers for calls that succeed: they may wait for something to change.
+const PATIENCE: usize = 5;
+
+/// Maximum number of calls that alternate in a loop.
+const MAX_PERIOD: usize = 3;
+
+/// Number of calls that are remembered: enough to see the end of the longest loop of calls that succeed.
+const MAX_CALLS: usize = PATIENCE * END_FROM * MAX_PERIOD;
+
+/// Number of bytes of a result that are compared. Results that differ do so early.
 const COMPARED_BYTES: usize = 500;
+
+/// Number of bytes of the earlier result that a refused call returns.
+const MAX_REFUSAL_BYTES: usize = 4_000;
 
 const NOTE: &str = "\n[note: you have made this call several times, and its result does not change. Do something else, or answer \
      with what you have.]";
 
-/// The last call, and the number of times that it was made in a row.
-#[derive(Debug, Clone, Default)]
-pub(in crate::turn) struct Repeats {
-    last: Option<LastCall>,
-    times: u32,
+/// The end of the result of a call that was refused; before it stands the earlier result.
+const REFUSED: &str = "\n[note: this call was not made again, because its result did not change so far. \
+     The next one like it ends this turn: do something else, or answer with what you have.]";
+
+/// The decision about a call that goes on with a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::turn) enum Verdict {
+    /// The call is refused, with the result of this earlier one.
+    Refuse(CallId),
+    /// The turn ends.
+    End,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-struct LastCall {
-    tool: ToolName,
-    arguments: Arc<str>,
-    result: String,
+/// The last calls of a turn, the oldest first.
+#[derive(Debug, Clone, Default)]
+pub(in crate::turn) struct Repeats {
+    calls: VecDeque<PastCall>,
+}
+
+#[derive(Debug, Clone)]
+struct PastCall {
+    id: CallId,
+    /// Digests of the call and of its result.
+    call: u64,
+    result: u64,
+    failed: bool,
 }
 
 impl Repeats {
     /// Applies a call that returned `content`, and returns the note for the model if it repeats itself.
-    pub(in crate::turn) fn observe(&mut self, call: &ToolCall, content: &str) -> Option<&'static str> {
-        let is_same = self.last.as_ref().is_some_and(|last| {
-            last.tool == call.name && last.arguments == call.arguments && last.result == normalized(content)
-        });
-        if !is_same {
-            self.times = 1;
-            self.last = Some(LastCall {
-                tool: call.name.clone(),
-                arguments: call.arguments.clone(),
-                result: normalized(content),
-            });
+    pub(in crate::turn) fn observe(&mut self, call: &ToolCall, content: &str, failed: bool) -> Option<&'static str> {
+        let refused = content.strip_suffix(REFUSED);
+        let past = PastCall {
+            id: call.id.clone(),
+            call: digest_of(call),
+            result: digest(&normalized(refused.unwrap_or(content))),
+            failed: failed || refused.is_some(),
+        };
+        if self.calls.len() == MAX_CALLS {
+            self.calls.pop_front();
+        }
+        self.calls.push_back(past);
+        let times = (1..=MAX_PERIOD)
+            .map(|period| self.rounds(period, self.calls.len()))
+            .max();
+        (refused.is_none() && times >= Some(NOTE_FROM)).then_some(NOTE)
+    }
+
+    /// Decides about a call that the model wants to make now.
+    pub(in crate::turn) fn verdict(&self, call: &ToolCall) -> Option<Verdict> {
+        // Few turns come this far, so a call is digested for those alone.
+        if self.calls.len() + 1 < REFUSE_FROM {
             return None;
         }
-        self.times += 1;
-        (self.times >= NOTE_FROM).then_some(NOTE)
+        let wanted = digest_of(call);
+        (1..=MAX_PERIOD).find_map(|period| {
+            let earlier = self.calls.len().checked_sub(period)?;
+            let fails = self.calls.range(earlier..).all(|past| past.failed);
+            let patience = if fails { 1 } else { PATIENCE };
+            // The call itself begins a new round, if all before it were complete.
+            let times = self.rounds(period, self.calls.len()) + 1;
+            let earlier = &self.calls[earlier];
+            match times {
+                _ if earlier.call != wanted => None,
+                times if times >= END_FROM * patience => Some(Verdict::End),
+                times if times >= REFUSE_FROM * patience => Some(Verdict::Refuse(earlier.id.clone())),
+                _ => None,
+            }
+        })
     }
+
+    /// Returns the number of equal rounds of `period` calls with which the first `end` calls end.
+    fn rounds(&self, period: usize, end: usize) -> usize {
+        let same = |at: &usize| {
+            let (one, other) = (&self.calls[*at], &self.calls[*at - period]);
+            one.call == other.call && one.result == other.result
+        };
+        let same = (period..end).rev().take_while(same).count();
+        same / period + usize::from(end >= period)
+    }
+}
+
+/// Returns the result of a refused call whose earlier result was `content`.
+pub(in crate::turn) fn refusal(content: &str) -> String {
+    let content = content
+        .strip_suffix(REFUSED)
+        .or_else(|| content.strip_suffix(NOTE))
+        .unwrap_or(content);
+    format!(
+        "{}{REFUSED}",
+        &content[..content.floor_char_boundary(MAX_REFUSAL_BYTES)]
+    )
+}
+
+fn digest_of(call: &ToolCall) -> u64 {
+    // Arguments that are no JSON count as they are.
+    let arguments = serde_json::from_str::<Value>(&call.arguments);
+    let arguments = arguments.map_or_else(
+        |_| call.arguments.trim().to_owned(),
+        |value| canonical(value).to_string(),
+    );
+    digest(&(call.name.as_str(), arguments))
+}
+
+/// Returns a value without the differences that do not count. The map of `serde_json` sorts its keys.
+fn canonical(value: Value) -> Value {
+    match value {
+        Value::String(text) => {
+            let words: Vec<_> = text.split_whitespace().collect();
+            let text = words.join(" ");
+            let text = text.trim_end_matches(['.', ',', ';', ':', '!', '?', ' ']);
+            // Models write numbers as text and as numbers in turn.
+            match text.parse::<f64>().ok().filter(|float| float.abs() < 9e15) {
+                Some(float) => number(float),
+                None => text.into(),
+            }
+        }
+        // Above 2^53 different numbers would be one.
+        Value::Number(given) => match given.as_f64().filter(|given| given.abs() < 9e15) {
+            Some(float) => number(float),
+            None => Value::Number(given),
+        },
+        Value::Array(items) => items.into_iter().map(canonical).collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(key, value)| (key, canonical(value)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn number(number: f64) -> Value {
+    Value::String(number.to_string())
+}
+
+fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns the beginning of a result without the parts that differ in each call: runs of digits (times, counters) and
@@ -73,32 +202,94 @@ fn normalized(content: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(results: &[&str], expected: &[bool]) {
-        let call = ToolCall {
-            id: "1".into(),
-            name: "look".into(),
-            arguments: "{}".into(),
-        };
-        let mut repeats = Repeats::default();
-        let noted: Vec<_> = results
-            .iter()
-            .map(|result| repeats.observe(&call, result).is_some())
-            .collect();
-        assert_eq!(noted, expected, "{results:?}");
+    fn call(id: usize, tool: &str, arguments: &str) -> ToolCall {
+        ToolCall {
+            id: id.to_string().into(),
+            name: tool.into(),
+            arguments: arguments.into(),
+        }
+    }
+
+    /// Makes the calls `(tool, arguments, result)` in this order, and returns for each `n` if it carried the note, `r`
+    /// if it was refused, `e` if it ended the turn and so the calls, and `.` otherwise.
+    fn made(calls: &[(&str, &str, &str)], failed: bool) -> String {
+        let (mut repeats, mut marks) = (Repeats::default(), String::new());
+        for (id, (tool, arguments, result)) in calls.iter().enumerate() {
+            let call = call(id, tool, arguments);
+            let content = match repeats.verdict(&call) {
+                Some(Verdict::End) => return marks + "e",
+                Some(Verdict::Refuse(_)) => refusal(result),
+                None => (*result).to_owned(),
+            };
+            let note = repeats.observe(&call, &content, failed);
+            marks.push(match content.ends_with(REFUSED) {
+                true => 'r',
+                false => note.map_or('.', |_| 'n'),
+            });
+        }
+        marks
+    }
+
+    fn check(results: &[&str], expected: &str) {
+        let calls: Vec<_> = results.iter().map(|result| ("look", "{}", *result)).collect();
+        assert_eq!(made(&calls, false), expected, "{results:?}");
     }
 
     #[test]
     fn the_third_equal_result_carries_the_note() {
-        check(
-            &["a", "a", "a", "a", "b", "a"],
-            &[false, false, true, true, false, false],
-        );
+        check(&["a", "a", "a", "a", "b", "a"], "..nn..");
     }
 
     #[test]
     fn times_and_ids_do_not_count() {
         let results = ["at 10:01 deadbeef42", "at 10:02 deadbeef43", "at 11:59 cafebabe00"];
-        check(&results, &[false, false, true]);
-        check(&["red", "green", "blue"], &[false, false, false]);
+        check(&results, "..n");
+        check(&["red", "green", "blue"], "...");
+    }
+
+    #[test]
+    fn a_failing_call_is_noted_then_refused_and_then_ends_the_turn() {
+        assert_eq!(made(&[("look", "{}", "no such file"); 9], true), "..nre");
+        let waits = format!("..{}re", "n".repeat(17));
+        assert_eq!(made(&[("look", "{}", "still waiting"); 30], false), waits);
+    }
+
+    #[test]
+    fn calls_that_alternate_are_a_loop_too() {
+        let round = [("a", "{}", "x"), ("b", "{}", "y")];
+        assert_eq!(made(&round.repeat(9), true), ".....nrre");
+        let others = [
+            ("edit", "1"),
+            ("test", ""),
+            ("edit", "2"),
+            ("test", ""),
+            ("edit", "3"),
+            ("test", ""),
+        ];
+        let others: Vec<_> = others
+            .iter()
+            .map(|(tool, arguments)| (*tool, *arguments, "done"))
+            .collect();
+        assert_eq!(made(&others, true), "......");
+    }
+
+    #[test]
+    fn nearly_equal_arguments_are_equal() {
+        for (one, other) in [
+            (r#"{"a":1,"b":"x"}"#, r#"{ "b": "x", "a": 1.0 }"#),
+            (r#"{"q":"cats and dogs"}"#, r#"{"q":" cats  and dogs."}"#),
+            (r#"{"n":"10"}"#, r#"{"n":10}"#),
+            (r#"{"a":[{"x":1,"y":2}]}"#, r#"{"a":[{"y":2,"x":1e0}]}"#),
+        ] {
+            assert_eq!(digest_of(&call(1, "t", one)), digest_of(&call(2, "t", other)), "{one}");
+        }
+        for (one, other) in [
+            (r#"{"q":"cats"}"#, r#"{"q":"dogs"}"#),
+            (r#"{"q":"Cats"}"#, r#"{"q":"cats"}"#),
+            (r#"{"a":1}"#, r#"{"a":2}"#),
+            ("{}", r#"{"a":null}"#),
+        ] {
+            assert_ne!(digest_of(&call(1, "t", one)), digest_of(&call(2, "t", other)), "{one}");
+        }
     }
 }

@@ -1,0 +1,117 @@
+//! A chat client that reads calls from the text of a model with native tool calls.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, FinishReason, ModelInfo, ModelTier};
+use rockbot_core::tool::ToolView;
+use rockbot_text_calls::{TextAnswer, TextCallParser};
+
+use super::client::{native, offered};
+use super::deltas::FilteredDeltas;
+
+/// A client that executes calls which a model wrote into its text although it was offered native ones.
+///
+/// Small models, and servers that do not parse their model's own form, answer with the text of a call now and then. An
+/// answer with tools offered, without native calls, and with nothing but certain calls in its text becomes one with
+/// native calls, with the ids `text_1`, `text_2`, …; so the journal shows which calls were read from text. Any other
+/// answer passes unchanged. Text that may turn out to be a call is not streamed.
+///
+/// A host wraps its models in this client unless [`TurnPolicies::text_call_fallback`] is off.
+///
+/// [`TurnPolicies::text_call_fallback`]: crate::TurnPolicies::text_call_fallback
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use rockbot_core::testing::{ScriptedModel, mock_tool};
+/// use rockbot_host::AgentHost;
+///
+/// let (clock, handle) = mock_tool("clock");
+/// let model = ScriptedModel::new().says(r#"{"name": "clock", "arguments": {}}"#).says("It is noon.");
+/// let host = AgentHost::in_memory().chat(model).tool(clock).build()?;
+/// assert_eq!(host.agent().ask("s", "What time is it?").await?.text, "It is noon.");
+/// assert_eq!(handle.calls().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TextCallFallback<C> {
+    client: C,
+    /// The parser for the tools that were offered last: they rarely change.
+    parser: Mutex<Option<(ToolView, TextCallParser)>>,
+}
+
+impl<C: ChatClient> TextCallFallback<C> {
+    /// Creates a client that asks the model through `client`.
+    pub fn new(client: C) -> Self {
+        let parser = Mutex::new(None);
+        Self { client, parser }
+    }
+
+    fn parser_for(&self, tools: &ToolView) -> TextCallParser {
+        // A poisoned cache is still consistent: it is replaced as a whole.
+        let mut last = self.parser.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            // The cached view keeps its entries alive, so the same address is the same tools.
+            Some((known, parser)) if known.entries().as_ptr() == tools.entries().as_ptr() => parser.clone(),
+            _ => {
+                let parser = TextCallParser::for_tools(offered(tools));
+                *last = Some((tools.clone(), parser.clone()));
+                parser
+            }
+        }
+    }
+
+    /// Returns the answer with the calls of its text, if it has certain ones.
+    fn read(&self, response: &ChatResponse, tools: &ToolView) -> Option<TextAnswer> {
+        let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
+        if !complete || !response.tool_calls.is_empty() || !may_hold_call(&response.text) {
+            return None;
+        }
+        let answer = self.parser_for(tools).parse(&response.text);
+        (!answer.calls.is_empty() && answer.malformed.is_empty()).then_some(answer)
+    }
+}
+
+#[async_trait]
+impl<C: ChatClient> ChatClient for TextCallFallback<C> {
+    async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let tools = call.request.tools.clone();
+        if tools.is_empty() {
+            return self.client.chat(call).await;
+        }
+        let filtered = call.deltas.take();
+        let filtered = filtered.map(|deltas| FilteredDeltas::new(&deltas, &self.parser_for(&tools)));
+        call.deltas = filtered.as_ref().map(FilteredDeltas::sink);
+        let response = self.client.chat(call).await?;
+        let Some(answer) = self.read(&response, &tools) else {
+            if let Some(filtered) = filtered {
+                filtered.finish(&TextAnswer::of_text(response.text.clone()));
+            }
+            return Ok(response);
+        };
+        if let Some(filtered) = filtered {
+            filtered.finish(&answer);
+        }
+        let (calls, model) = (answer.calls.len(), response.model.as_deref().unwrap_or("unnamed"));
+        metrics::counter!("rockbot.agent.text_calls").increment(calls as u64);
+        tracing::info!(
+            calls,
+            model,
+            "the model wrote its tool calls as text; they are executed as native ones"
+        );
+        Ok(native(response, answer))
+    }
+
+    fn describe(&self, tier: ModelTier) -> ModelInfo {
+        self.client.describe(tier)
+    }
+}
+
+/// Returns `false` for a text that cannot hold a call, without a look at the tools: it has neither brackets nor names
+/// of several words.
+fn may_hold_call(text: &str) -> bool {
+    text.bytes()
+        .any(|byte| matches!(byte, b'{' | b'[' | b'<' | b'(' | b'>' | b'_'))
+}

@@ -1,0 +1,187 @@
+//! Words before a call without a marker. They tell if the model makes the call, or writes about it.
+//!
+//! The last paragraph counts: it must say what the model does next, and must neither explain nor quote nor refuse. The
+//! lists are short on purpose. A call that is missed is shown as text, while one that was only written about and is
+//! executed does harm; so a word that is unknown here leaves a text a text.
+
+use crate::placement::tail;
+
+/// Number of bytes before a call that are read.
+const READ_BYTES: usize = 300;
+
+/// Words with which a model says what it does next.
+const INTENDING: [&str; 40] = [
+    " i'll ",
+    " i will ",
+    " i'm going to ",
+    " i am going to ",
+    " i'm now ",
+    " let me ",
+    " let's ",
+    " let us ",
+    " i need ",
+    " i should ",
+    " i have to ",
+    " i must ",
+    " i can ",
+    " i'd like ",
+    " i would like ",
+    " i want to ",
+    " we need ",
+    " we should ",
+    " we can ",
+    " we'll ",
+    " we will ",
+    " i call ",
+    " one moment ",
+    " je vais ",
+    " laissez moi ",
+    " ich werde ",
+    " ich schaue ",
+    " ich prüfe ",
+    " lass mich ",
+    " voy a ",
+    " déjame ",
+    " vou ",
+    " сейчас ",
+    " давайте ",
+    "我来",
+    "我将",
+    "我会",
+    "我需要",
+    "让我",
+    "します ",
+];
+
+/// Words with which a sentence begins that says the same.
+const BEGINNING: [&str; 8] = [
+    "calling ",
+    "checking ",
+    "searching ",
+    "looking up ",
+    "fetching ",
+    "retrieving ",
+    "getting ",
+    "now calling ",
+];
+
+/// Short answers before an action.
+const AGREEING: [&str; 10] = [
+    "sure",
+    "okay",
+    "ok",
+    "certainly",
+    "of course",
+    "alright",
+    "understood",
+    "got it",
+    "yes",
+    "absolutely",
+];
+
+/// Words of texts that explain, quote or refuse a call.
+const EXPLAINING: [&str; 62] = [
+    " example ",
+    " examples ",
+    " e g ",
+    " for instance ",
+    " look like ",
+    " looks like ",
+    " looked like ",
+    " like this ",
+    " like so ",
+    " such as ",
+    " format ",
+    " syntax ",
+    " schema ",
+    " show you ",
+    " give you ",
+    " json for you ",
+    " write the json ",
+    " you can ",
+    " you could ",
+    " you would ",
+    " you'd ",
+    " you may ",
+    " you should ",
+    " you write ",
+    " you send ",
+    " would be ",
+    " would look ",
+    " would send ",
+    " would call ",
+    " documentation ",
+    " snippet ",
+    " template ",
+    " log ",
+    " logs ",
+    " logged ",
+    " wrote ",
+    " written ",
+    " said ",
+    " says ",
+    " quote ",
+    " the page ",
+    " contains ",
+    " is how ",
+    " how to ",
+    " explain ",
+    " this is ",
+    " these are ",
+    " use this ",
+    " try this ",
+    " send this ",
+    " instead of ",
+    " did not ",
+    " didn't ",
+    " won't ",
+    " will not ",
+    " should not ",
+    " must not ",
+    " not run ",
+    " not call ",
+    " not execute ",
+    " never ",
+    " beispiel ",
+];
+
+/// Returns `true` if a call without a marker can stand after `before`: behind no words at all, or behind words that
+/// announce it.
+pub(super) fn announces(before: &str) -> bool {
+    let last = tail(before.trim_end(), READ_BYTES);
+    let paragraph = last.rsplit("\n\n").next().unwrap_or_default();
+    let words = words(paragraph);
+    let has = |list: &[&str]| list.iter().any(|known| words.contains(known));
+    words.trim().is_empty() || !has(&EXPLAINING) && (has(&INTENDING) || begins(paragraph) || agrees(&words))
+}
+
+/// Reports whether the last sentence begins with an action.
+fn begins(paragraph: &str) -> bool {
+    let text = paragraph.trim_end_matches(|char: char| !char.is_alphanumeric());
+    let sentence = text.rsplit(['.', '!', '?', '\n']).next().unwrap_or_default();
+    let sentence = words(sentence);
+    BEGINNING.iter().any(|known| sentence.trim_start().starts_with(known))
+}
+
+/// Reports whether a text is hardly more than an agreement.
+fn agrees(words: &str) -> bool {
+    let words = words.trim();
+    words.split(' ').count() <= 4 && AGREEING.iter().any(|known| words.starts_with(known))
+}
+
+/// Returns the words in lower case, with a space before, between and behind them.
+fn words(text: &str) -> String {
+    let mut words = String::from(" ");
+    for char in text.chars().flat_map(char::to_lowercase) {
+        match char {
+            '\'' | '’' => words.push('\''),
+            char if char.is_alphanumeric() => words.push(char),
+            _ if words.ends_with(' ') => {}
+            _ => words.push(' '),
+        }
+    }
+    if !words.ends_with(' ') {
+        words.push(' ');
+    }
+    words
+}

@@ -1,0 +1,116 @@
+//! Calls that a model writes into its text although it was offered native ones.
+
+use rockbot::testing::ScriptedModel;
+use rockbot_core::chat::{ChatResponse, FinishReason};
+use rockbot_core::config::Config;
+use rockbot_core::turn::TurnProgress;
+use rockbot_host::settings::HostSettings;
+use rockbot_host::{AgentHost, TurnPolicies};
+
+use crate::support::{Notes, collect, host_of, noting_tool, results};
+
+const CALL: &str = "I'll note it.\n```json\n{\"name\": \"note\", \"arguments\": {\"n\": 1}}\n```";
+
+fn hosted(model: &ScriptedModel) -> (AgentHost, Notes) {
+    let (tool, notes) = noting_tool("note");
+    (host_of(model).tool(tool).build().unwrap(), notes)
+}
+
+#[tokio::test]
+async fn a_call_in_the_text_is_executed_as_a_native_one() {
+    let model = ScriptedModel::new().says(CALL).says("Noted.");
+    let (host, notes) = hosted(&model);
+    let answer = host.agent().ask("s", "Note milk.").await.unwrap();
+    assert_eq!((answer.text.as_str(), notes.all().len()), ("Noted.", 1));
+    let requests = model.requests();
+    let [.., said, _] = requests[1].messages.as_slice() else {
+        panic!("the call and its result are in the conversation")
+    };
+    // The journal and the next request show the call as a native one, with an id that names its origin.
+    assert_eq!(said.text(), "I'll note it.");
+    let calls: Vec<_> = said
+        .tool_calls
+        .iter()
+        .map(|call| (call.id.as_str(), &*call.arguments))
+        .collect();
+    assert_eq!(calls, [("text_1", r#"{"n":1}"#)]);
+    assert!(
+        results(&requests[1])[0].starts_with("text_1: "),
+        "{:?}",
+        results(&requests[1])
+    );
+}
+
+#[tokio::test]
+async fn a_call_in_the_text_is_not_streamed() {
+    let model = ScriptedModel::new().says(CALL).says("Noted.");
+    let (host, _) = hosted(&model);
+    let reports = collect(host.agent().stream("s", "Note milk.")).await;
+    let shown: String = reports
+        .iter()
+        .filter_map(|report| match report {
+            TurnProgress::Delta(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        shown.starts_with("I'll note it.") && shown.ends_with("Noted."),
+        "{shown}"
+    );
+    assert!(!shown.contains('{') && !shown.contains('`'), "{shown}");
+}
+
+#[tokio::test]
+async fn texts_about_calls_are_answers() {
+    for text in [
+        "A call looks like this:\n```json\n{\"name\": \"note\", \"arguments\": {}}\n```",
+        "{\"name\": \"other\", \"arguments\": {}}",
+        "{\"name\": \"note\", \"arguments\": {\"n\": \"1",
+        "Write `note` and then a JSON object.",
+    ] {
+        let model = ScriptedModel::new().says(text);
+        let (host, notes) = hosted(&model);
+        let reports = collect(host.agent().stream("s", "How does a call look?")).await;
+        let Some(TurnProgress::Final(outcome)) = reports.last() else {
+            panic!("{reports:?}")
+        };
+        assert_eq!((outcome.text.as_str(), notes.all().len()), (text, 0));
+        let shown = reports.iter().filter_map(|report| match report {
+            TurnProgress::Delta(text) => Some(text.as_str()),
+            _ => None,
+        });
+        assert_eq!(shown.collect::<String>(), text);
+    }
+    let cut = ChatResponse {
+        finish: FinishReason::Length,
+        ..ChatResponse::text(CALL)
+    };
+    let model = ScriptedModel::new().answers(cut);
+    let (host, notes) = hosted(&model);
+    assert_eq!(host.agent().ask("s", "Note milk.").await.unwrap().text, CALL);
+    assert_eq!(notes.all().len(), 0);
+}
+
+#[tokio::test]
+async fn a_setting_turns_it_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new()
+        .with_text("agent.json", r#"{ "AgentHost": { "TextCallFallback": false } }"#)
+        .unwrap();
+    let settings = HostSettings::read(&config, folder.path()).unwrap();
+    let off = TurnPolicies::new().with_text_call_fallback(false);
+    for configured in [true, false] {
+        let (tool, notes) = noting_tool("note");
+        let model = ScriptedModel::new().says(CALL);
+        let builder = host_of(&model).tool(tool);
+        let host = match configured {
+            true => builder
+                .settings(&settings)
+                .policies(TurnPolicies::new().with_evaluation(rockbot_host::turn::Evaluation::OFF)),
+            false => builder.policies(off.clone()),
+        };
+        let host = host.build().unwrap();
+        assert_eq!(host.agent().ask("s", "Note milk.").await.unwrap().text, CALL);
+        assert_eq!(notes.all().len(), 0);
+    }
+}

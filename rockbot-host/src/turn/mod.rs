@@ -40,5 +40,5 @@ pub use record::UnknownVersion;
 pub(crate) use record::{AcceptedTurn, FORMAT_VERSION, record};
 pub(crate) use settings::PolicySnapshot;
 pub use settings::{ContextEconomy, Evaluation, HookLimits, Nudges};
-pub(crate) use step::{Consultation, Nudge, Purpose, RepeatedCall, Trigger, TurnStep};
+pub(crate) use step::{Consultation, Nudge, Purpose, Trigger, TurnStep};
 pub use trace::{TraceEntry, TraceEvent, TraceRequest, TurnTrace};

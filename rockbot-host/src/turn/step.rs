@@ -69,7 +69,7 @@ impl TurnStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct RepeatedCall {
+pub(crate) struct RepeatedCall {
     /// The call, which does not run.
     pub call: CallId,
     /// The earlier call, whose result it gets.

@@ -178,9 +178,6 @@ impl Reporter {
             ChatErrorKind::CutStream => format!("the answer of `{model}` at `{endpoint}` is incomplete"),
             ChatErrorKind::Unreachable => format!("cannot reach `{endpoint}`"),
             ChatErrorKind::NotFound => format!("`{endpoint}` does not know the model `{model}` or is no model server"),
-            ChatErrorKind::InvalidResponse if is_unparsed_output(&text.to_lowercase()) => {
-                "set `UseTextBasedToolCalling` for this model, or start its server with another chat template".into()
-            }
             ChatErrorKind::InvalidResponse => format!("the answer of `{endpoint}` cannot be understood"),
             _ => format!("`{endpoint}` refused the request"),
         }
@@ -193,6 +190,9 @@ impl Reporter {
             model,
         } = &self.names;
         match kind {
+            ChatErrorKind::InvalidResponse if is_unparsed_output(&text.to_lowercase()) => {
+                "set `UseTextBasedToolCalling` for this model, or start its server with another chat template".into()
+            }
             ChatErrorKind::Auth if self.secrets.is_empty() => format!("set {api_key}"),
             ChatErrorKind::Auth => format!("check {api_key}"),
             ChatErrorKind::QuotaExceeded => format!("top it up, or set {api_key} to another key"),

@@ -40,7 +40,11 @@ fn shopping() -> ScriptedModel {
 #[tokio::test]
 async fn a_follow_up_needs_no_second_call() {
     let model = shopping();
-    let host = host_of(&model).tool(price()).build().unwrap();
+    let host = host_of(&model)
+        .tool(price())
+        .history(HistoryOptions::new().with_shown_calls(true))
+        .build()
+        .unwrap();
     host.agent().ask("s", "What does bread cost?").await.unwrap();
     host.agent().ask("s", "And milk?").await.unwrap();
     let requests = model.requests();
@@ -70,7 +74,11 @@ async fn a_follow_up_needs_no_second_call() {
 #[tokio::test]
 async fn history_tells_the_calls_of_a_turn() {
     let model = shopping();
-    let host = host_of(&model).tool(price()).build().unwrap();
+    let host = host_of(&model)
+        .tool(price())
+        .history(HistoryOptions::new().with_shown_calls(true))
+        .build()
+        .unwrap();
     host.agent().ask("s", "What does bread cost?").await.unwrap();
     let history = host.agent().history("s").await.unwrap();
     let call = |of: &str| PastCall::new("price", format!(r#"{{"of":"{of}"}}"#), "It costs 3.");
@@ -102,7 +110,11 @@ async fn calls_are_neither_kept_nor_shown_where_they_are_switched_off() {
 async fn a_request_without_tools_shows_no_calls() {
     let folder = tempfile::tempdir().unwrap();
     let model = shopping();
-    let builder = || host_of(&model).data_dir(folder.path());
+    let builder = || {
+        host_of(&model)
+            .data_dir(folder.path())
+            .history(HistoryOptions::new().with_shown_calls(true))
+    };
     let host = builder().tool(price()).build().unwrap();
     host.agent().ask("s", "What does bread cost?").await.unwrap();
     host.shutdown(Duration::from_secs(10)).await;
@@ -137,7 +149,11 @@ async fn requests_begin_with_the_same_bytes_until_the_conversation_is_cut() {
     let model = (0..turns).fold(ScriptedModel::new(), |model, turn| {
         model.calls("price", json!({"of": turn})).says(format!("answer {turn}"))
     });
-    let host = host_of(&model).tool(price()).build().unwrap();
+    let host = host_of(&model)
+        .tool(price())
+        .history(HistoryOptions::new().with_shown_calls(true))
+        .build()
+        .unwrap();
     for turn in 0..turns {
         host.agent().ask("s", format!("question {turn}")).await.unwrap();
     }
@@ -187,7 +203,7 @@ async fn a_later_turn_counts_the_results_that_it_is_shown() {
             builder.history(options).build().unwrap()
         }
     };
-    let (sources, trust) = heard(with(HistoryOptions::new())).await;
+    let (sources, trust) = heard(with(HistoryOptions::new().with_shown_calls(true))).await;
     assert!(
         sources.iter().any(|source| source.starts_with("tool:web@")),
         "{sources:?}"
@@ -223,7 +239,11 @@ async fn history_in(folder: &Path) -> Vec<ConversationTurn> {
 #[tokio::test]
 async fn a_conversation_is_exported_imported_and_forked() {
     let model = shopping();
-    let host = host_of(&model).tool(price()).build().unwrap();
+    let host = host_of(&model)
+        .tool(price())
+        .history(HistoryOptions::new().with_shown_calls(true))
+        .build()
+        .unwrap();
     let agent = host.agent();
     let first = agent.ask("main", "What does bread cost?").await.unwrap();
     agent.ask("main", "And milk?").await.unwrap();
@@ -278,7 +298,11 @@ async fn a_turn_begins_from_given_messages() {
         .says("I have no idea.")
         .calls("price", json!({}))
         .says("Milk costs 3, too.");
-    let host = host_of(&model).tool(price()).build().unwrap();
+    let host = host_of(&model)
+        .tool(price())
+        .history(HistoryOptions::new().with_shown_calls(true))
+        .build()
+        .unwrap();
     let agent = host.agent();
     agent.ask("s", "stored").await.unwrap();
     agent.ask("s", "And milk?").history(given()).await.unwrap();

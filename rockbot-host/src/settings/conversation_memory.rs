@@ -21,7 +21,7 @@ pub struct ConversationMemorySettings {
     pub session_idle_timeout: Duration,
     /// `KeepCalls`: `true` if conversations keep tool calls with their results. They do not count as turns. Default `true`.
     pub keep_calls: bool,
-    /// `ShowCalls`: `true` if the model sees the kept calls and results of earlier turns. Default `true`.
+    /// `ShowCalls`: `true` if the model sees the kept calls and results of earlier turns. Default `false`.
     pub show_calls: bool,
 }
 
@@ -34,7 +34,7 @@ impl ConversationMemorySettings {
             max_turns_per_session: section.get_or("MaxTurnsPerSession", max_turns)?,
             session_idle_timeout: section.interval("SessionIdleTimeout", Duration::from_secs(3600))?,
             keep_calls: section.get_or("KeepCalls", true)?,
-            show_calls: section.get_or("ShowCalls", true)?,
+            show_calls: section.get_or("ShowCalls", false)?,
         })
     }
 

@@ -20,7 +20,7 @@ pub(super) use window::{ENTRIES, HistoryWindow};
 ///
 /// let host = AgentHost::in_memory()
 ///     .chat(ScriptedModel::new())
-///     .history(HistoryOptions::new().with_shown_calls(false))
+///     .history(HistoryOptions::new().with_shown_calls(true))
 ///     .build()?;
 /// # Ok::<_, rockbot_host::BuildError>(())
 /// ```
@@ -29,7 +29,7 @@ pub(super) use window::{ENTRIES, HistoryWindow};
 pub struct HistoryOptions {
     /// `true` if conversations keep calls and results. Default `true`.
     pub keep_calls: bool,
-    /// `true` if the model sees the calls and results of earlier turns that the conversation kept. Default `true`.
+    /// `true` if the model sees the calls and results of earlier turns that the conversation kept. Default `false`.
     pub show_calls: bool,
 }
 
@@ -38,7 +38,7 @@ impl HistoryOptions {
     pub fn new() -> Self {
         Self {
             keep_calls: true,
-            show_calls: true,
+            show_calls: false,
         }
     }
 
@@ -52,7 +52,8 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets whether the model sees the calls and results of earlier turns. Default `true`.
+    /// Sets whether the model sees the calls and results of earlier turns. Default `false`: shown results of other programs
+    /// count as untrusted text of the turn, and whether they pay has not been measured.
     #[must_use]
     pub fn with_shown_calls(mut self, shows: bool) -> Self {
         self.show_calls = shows;

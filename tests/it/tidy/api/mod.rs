@@ -25,6 +25,7 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 #[test]
+#[ignore = "takes minutes; run it when a public item changes"]
 fn the_public_api_is_the_listed_one() {
     let crates = Crates::read(root(), &LIBRARIES);
     let folder = root().join("tests/it/tidy/public_api");

@@ -54,7 +54,7 @@
 //! | `ParallelToolCalls` | `false` for at most one tool call with each answer |
 //! | `Images` | `false` for a model that takes no images and files: it reads their descriptions instead |
 //! | `ExtraBody` | a section of members that are added to the body, or the same as JSON text |
-//! | `StructuredOutput` | how the model is made to answer in a schema: `native`, `tool` or `prompt`, see [`OutputMode`](rockbot_core::chat::OutputMode); default `auto` |
+//! | `StructuredOutput` | how the model is made to answer in a schema: `native`, `tool` or `prompt`, see `OutputMode`; default `auto` |
 //! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
 //!
 //! A dialect leaves out what it has no name for: the Responses API has neither a seed nor stop sequences, Anthropic's has no

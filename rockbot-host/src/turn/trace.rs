@@ -17,7 +17,7 @@ use super::step::{Purpose, TurnStep};
 /// A host returns it by [`AgentHost::trace`](crate::AgentHost::trace). It is for people and tests, and it is read-only:
 /// the records themselves may change their form between versions.
 ///
-/// ```
+/// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rockbot_core::BoxError> {
 /// use rockbot_core::testing::ScriptedModel;

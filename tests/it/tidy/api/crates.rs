@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use syn::{Attribute, Item, UseTree, Visibility};
+use syn::{Attribute, Item, Meta, UseTree, Visibility};
 
 use super::tokens::text;
 
@@ -33,9 +33,25 @@ pub(super) struct Import {
 #[derive(Default)]
 pub(super) struct Module {
     pub(super) items: Vec<Item>,
+    /// The places of the named items.
+    names: BTreeMap<String, usize>,
     pub(super) imports: Vec<Import>,
     /// The child modules, and `true` for public ones.
     pub(super) children: BTreeMap<String, bool>,
+}
+
+impl Module {
+    fn add(&mut self, item: Item) {
+        if let Some(name) = name_of(&item) {
+            self.names.entry(name).or_insert(self.items.len());
+        }
+        self.items.push(item);
+    }
+
+    /// Returns the item that is defined under `name`.
+    pub(super) fn item(&self, name: &str) -> Option<&Item> {
+        self.names.get(name).map(|place| &self.items[*place])
+    }
 }
 
 /// The modules of all crates, without tests.
@@ -84,7 +100,7 @@ impl Crates {
                     is_public(&import.vis),
                     &mut module.imports,
                 ),
-                item => module.items.push(item),
+                item => module.add(item),
             }
         }
         self.modules.insert(path, module);
@@ -104,9 +120,11 @@ impl Crates {
             "crate" => Resolved::Module(module[..1].to_vec()),
             "self" => Resolved::Module(module.to_vec()),
             "super" => Resolved::Module(module[..module.len() - 1].to_vec()),
+            // Before the names of the module: each glob import in it would be searched for the name of a crate, by way
+            // of that same name.
+            _ if self.modules.contains_key(&path[..1]) => Resolved::Module(path[..1].to_vec()),
             name => match self.find(module, name, depth) {
                 Some(found) => found,
-                None if self.modules.contains_key(&path[..1]) => Resolved::Module(path[..1].to_vec()),
                 None => return foreign(),
             },
         };
@@ -128,14 +146,18 @@ impl Crates {
     /// Finds a name in a module: defined there, a child, or imported.
     fn find(&self, at: &[String], name: &str, depth: usize) -> Option<Resolved> {
         let module = self.modules.get(at).filter(|_| depth < 16)?;
-        if module.items.iter().any(|item| name_of(item).as_deref() == Some(name)) {
+        if module.item(name).is_some() {
             return Some(Resolved::Item((at.to_vec(), name.to_owned())));
         }
         if module.children.contains_key(name) {
             return Some(Resolved::Module([at, &[name.to_owned()]].concat()));
         }
         if let Some(import) = module.imports.iter().find(|import| import.name == name) {
-            return Some(self.resolve_within(at, &import.path, depth + 1));
+            // `use name::name` means the crate, which is not ours.
+            return Some(match import.path.first() {
+                Some(first) if first == name => Resolved::Foreign(name.to_owned()),
+                _ => self.resolve_within(at, &import.path, depth + 1),
+            });
         }
         let globs = module.imports.iter().filter(|import| import.name == "*");
         globs
@@ -169,7 +191,9 @@ pub(super) fn is_public(visibility: &Visibility) -> bool {
 
 /// Returns `false` for tests and hidden items.
 pub(super) fn is_listed(attributes: &[Attribute]) -> bool {
-    let unlisted = |attribute: &Attribute| matches!(&*text(attribute), "#[cfg(test)]" | "#[doc(hidden)]");
+    let unlisted = |attribute: &Attribute| {
+        !matches!(attribute.meta, Meta::NameValue(_)) && matches!(&*text(attribute), "#[cfg(test)]" | "#[doc(hidden)]")
+    };
     !attributes.iter().any(unlisted)
 }
 

@@ -3,35 +3,104 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quote::ToTokens;
-use syn::{Attribute, Fields, Generics, ImplItem, Item, ItemImpl, TraitItem, Type};
+use syn::{Attribute, Fields, Generics, ImplItem, Item, ItemImpl, Signature, TraitItem, Type};
 
 use super::crates::{Crates, Definition, ModulePath, Resolved, is_listed, is_public, name_of};
 use super::tokens::{text, without_docs};
 
-/// Returns the listing of a crate: an entry for each public item, sorted by path.
-pub(super) fn listing(crates: &Crates, name: &str) -> String {
-    let own = Exports::of(crates, name);
-    let members = members(crates);
-    let mut entries: BTreeSet<String> = own.others.iter().cloned().chain(macro_calls(crates, name)).collect();
-    for (definition, paths) in &own.paths {
-        let canonical = match definition.0[0] == name {
-            true => shortest(paths).clone(),
-            false => canonical(crates, definition),
-        };
-        if definition.0[0] == name {
-            entries.insert(entry(crates, definition, &canonical, &members));
-        }
-        let others = paths.iter().filter(|path| **path != canonical);
-        entries.extend(others.map(|path| format!("use {path} = {canonical}\n")));
-    }
-    entries.into_iter().collect::<Vec<_>>().join("\n")
+/// What all crates export and implement, resolved once.
+pub(super) struct Api<'a> {
+    crates: &'a Crates,
+    exports: BTreeMap<&'a str, Exports>,
+    members: BTreeMap<Definition, BTreeSet<String>>,
 }
 
-/// Returns the path of an item of another crate of ours.
-fn canonical(crates: &Crates, definition: &Definition) -> String {
-    let exports = Exports::of(crates, &definition.0[0]);
-    let paths = exports.paths.get(definition);
-    paths.map_or_else(|| format!("{definition:?}"), |paths| shortest(paths).clone())
+impl<'a> Api<'a> {
+    pub(super) fn of(crates: &'a Crates) -> Self {
+        let roots = crates.modules.keys().filter(|path| path.len() == 1);
+        let names = roots.map(|path| &*path[0]);
+        Self {
+            crates,
+            exports: names.map(|name| (name, Exports::of(crates, name))).collect(),
+            members: members(crates),
+        }
+    }
+
+    /// Returns the listing of a crate: an entry for each public item, sorted by path.
+    pub(super) fn listing(&self, name: &str) -> String {
+        let own = &self.exports[name];
+        let calls = macro_calls(self.crates, name);
+        let mut entries: BTreeSet<String> = own.others.iter().cloned().chain(calls).collect();
+        for (definition, paths) in &own.paths {
+            let canonical = self.canonical(definition);
+            if definition.0[0] == name {
+                entries.insert(self.entry(definition, &canonical));
+            }
+            let others = paths.iter().filter(|path| **path != canonical);
+            entries.extend(others.map(|path| format!("use {path} = {canonical}\n")));
+        }
+        spaced(&entries)
+    }
+
+    /// Returns the path of an item in its own crate.
+    fn canonical(&self, definition: &Definition) -> String {
+        let paths = self.exports[&*definition.0[0]].paths.get(definition);
+        paths.map_or_else(|| format!("{definition:?}"), |paths| shortest(paths).clone())
+    }
+
+    fn is_exported(&self, definition: &Definition) -> bool {
+        self.exports[&*definition.0[0]].paths.contains_key(definition)
+    }
+
+    /// Returns an item with what is implemented for it. An alias of a type that is not exported has that one's methods.
+    fn entry(&self, definition: &Definition, path: &str) -> String {
+        let item = self.crates.modules[&definition.0].item(&definition.1);
+        let item = item.expect("a definition is in its module");
+        let (head, lines) = described(item, path);
+        let unexported = aliased(self.crates, definition, item).filter(|of| !self.is_exported(of));
+        let implemented = [Some(definition.clone()), unexported].into_iter().flatten();
+        let implemented: BTreeSet<_> = implemented
+            .filter_map(|of| self.members.get(&of))
+            .flatten()
+            .cloned()
+            .collect();
+        let lines = lines.into_iter().chain(implemented).map(|line| format!("  {line}\n"));
+        format!("{head}\n{}", lines.collect::<String>())
+    }
+}
+
+/// Joins entries, with an empty line around those of several lines.
+fn spaced(entries: &BTreeSet<String>) -> String {
+    let mut text = String::new();
+    let mut was_long = false;
+    for entry in entries {
+        let is_long = entry.lines().count() > 1;
+        if (is_long || was_long) && !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(entry);
+        was_long = is_long;
+    }
+    text
+}
+
+/// Returns the type of ours that `item` is another name for.
+fn aliased(crates: &Crates, (module, _): &Definition, item: &Item) -> Option<Definition> {
+    match item {
+        Item::Type(alias) => match &*alias.ty {
+            Type::Path(path) => resolved(crates, module, &path.path),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn resolved(crates: &Crates, module: &[String], path: &syn::Path) -> Option<Definition> {
+    let names: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    match crates.resolve(module, &names) {
+        Resolved::Item(definition) => Some(definition),
+        Resolved::Module(_) | Resolved::Foreign(_) => None,
+    }
 }
 
 fn shortest(paths: &BTreeSet<String>) -> &String {
@@ -115,13 +184,19 @@ fn macro_calls(crates: &Crates, name: &str) -> impl Iterator<Item = String> {
         });
         let ours = calls.filter(|call| !text(&call.path).ends_with("_local"));
         ours.map(|call| {
-            format!(
-                "macro {}: {}\n",
-                path.join("::"),
-                text(without_docs(call.to_token_stream()))
-            )
+            let module = path.join("::");
+            match shared_trait(call) {
+                Some(name) => format!("impl {module}::{name} for Arc<T>\n"),
+                None => format!("macro {module}: {}\n", text(without_docs(call.to_token_stream()))),
+            }
         })
     })
+}
+
+/// Returns the trait that a call of `share!` implements for `Arc<T>`.
+fn shared_trait(call: &syn::Macro) -> Option<String> {
+    let first = call.tokens.clone().into_iter().next()?;
+    call.path.is_ident("share").then(|| first.to_string())
 }
 
 /// Returns the methods that each implementation for `Arc<T>` forwards, and those of its trait.
@@ -148,13 +223,13 @@ pub(super) fn forwarded(crates: &Crates) -> Vec<(String, BTreeSet<String>, BTree
 /// Returns the methods of the implementation of `name` for `Arc<T>`, if `item` is that.
 fn shared_methods(item: &Item, name: &str) -> Option<BTreeSet<String>> {
     match item {
-        Item::Macro(call) if text(&call.mac.path) == "share" => {
+        Item::Macro(call) => {
             let tokens: Vec<_> = text(&call.mac.tokens)
                 .split([' ', '<', '('])
                 .map(str::to_owned)
                 .collect();
             let methods = tokens.windows(2).filter(|pair| matches!(&*pair[0], "async" | "fn"));
-            (tokens[0] == name).then(|| methods.map(|pair| pair[1].clone()).collect())
+            (shared_trait(&call.mac)? == name).then(|| methods.map(|pair| pair[1].clone()).collect())
         }
         Item::Impl(item) => {
             let (_, of, _) = item.trait_.as_ref()?;
@@ -194,13 +269,8 @@ fn owner(crates: &Crates, module: &[String], implementation: &ItemImpl) -> Optio
         _ => None,
     };
     let of_trait = implementation.trait_.as_ref().map(|(_, path, _)| path);
-    [of_type, of_trait].into_iter().flatten().find_map(|path| {
-        let names: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        match crates.resolve(module, &names) {
-            Resolved::Item(definition) => Some(definition),
-            Resolved::Module(_) | Resolved::Foreign(_) => None,
-        }
-    })
+    let mut paths = [of_type, of_trait].into_iter().flatten();
+    paths.find_map(|path| resolved(crates, module, path))
 }
 
 fn implemented(implementation: &ItemImpl) -> Vec<String> {
@@ -219,27 +289,11 @@ fn implemented(implementation: &ItemImpl) -> Vec<String> {
         bounds => format!(" ({bounds})"),
     };
     let public = implementation.items.iter().filter_map(|item| match item {
-        ImplItem::Fn(item) if is_public(&item.vis) && is_listed(&item.attrs) => Some(text(&item.sig)),
+        ImplItem::Fn(item) if is_public(&item.vis) && is_listed(&item.attrs) => Some(signature(&item.sig)),
         ImplItem::Const(item) if is_public(&item.vis) => Some(format!("const {}: {}", item.ident, text(&item.ty))),
         _ => None,
     });
     public.map(|line| format!("{line}{own}")).collect()
-}
-
-fn entry(
-    crates: &Crates,
-    definition: &Definition,
-    path: &str,
-    members: &BTreeMap<Definition, BTreeSet<String>>,
-) -> String {
-    let items = crates.modules[&definition.0].items.iter();
-    let item = items
-        .into_iter()
-        .find(|item| name_of(item).as_ref() == Some(&definition.1));
-    let (head, lines) = described(item.expect("a definition is in its module"), path);
-    let implemented = members.get(definition).into_iter().flatten().cloned();
-    let lines = lines.into_iter().chain(implemented).map(|line| format!("  {line}\n"));
-    format!("{head}\n{}", lines.collect::<String>())
 }
 
 /// Returns the first line of an item, and its own members.
@@ -278,6 +332,11 @@ fn described(item: &Item, path: &str) -> (String, Vec<String>) {
         ),
         other => (format!("item {path}"), vec![text(other)]),
     }
+}
+
+/// Returns a signature without the `mut` of its receiver, which is no part of the API.
+fn signature(signature: &Signature) -> String {
+    text(signature).replacen("(mut self", "(self", 1)
 }
 
 fn bounds(generics: &Generics) -> String {
@@ -329,8 +388,8 @@ fn variant_fields(fields: &Fields) -> String {
 fn trait_item(item: &TraitItem) -> String {
     match item {
         TraitItem::Fn(item) => match item.default {
-            Some(_) => format!("{} (provided)", text(&item.sig)),
-            None => text(&item.sig),
+            Some(_) => format!("{} (provided)", signature(&item.sig)),
+            None => signature(&item.sig),
         },
         TraitItem::Const(item) => format!("const {}: {}", item.ident, text(&item.ty)),
         TraitItem::Type(item) => format!("type {}", item.ident),

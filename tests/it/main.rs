@@ -40,6 +40,7 @@ mod memory_folder;
 mod memory_tools;
 mod model_settings;
 mod nudges;
+mod output_modes;
 mod output_validators;
 mod parallel;
 mod pipeline;

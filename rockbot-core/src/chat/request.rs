@@ -75,6 +75,12 @@ impl OutputSchema {
         self.schema["type"] == "object" && !["anyOf", "oneOf", "allOf"].iter().any(has)
     }
 
+    /// Returns the schema as models read it in words: without the keywords that only validate, and the properties in
+    /// the order of `required`.
+    pub fn text_for_models(&self) -> String {
+        crate::tool::schema_text(&self.schema)
+    }
+
     /// Creates a schema. The name has 1 to 64 characters of `A-Z a-z 0-9 _ -`.
     pub fn new(name: impl Into<String>, schema: Value) -> Self {
         Self {

@@ -51,6 +51,7 @@ pub use guide::{StaticGuide, ToolGuide};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use message::ToolErrorMessage;
+pub(crate) use model_schema::schema_text;
 pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};
 pub use remote::{RemoteToolExecutor, remote_tool};

@@ -124,7 +124,7 @@ fn shape(output: &OutputSchema, mode: OutputMode) -> ChatMessage {
         ),
         _ => format!(
             "Give the answer to the next message as JSON that fits this schema, and nothing else: {}",
-            output.schema
+            output.text_for_models()
         ),
     };
     ChatMessage::new(Role::User, text, Provenance::HOST).because(ContextReason::Shape)

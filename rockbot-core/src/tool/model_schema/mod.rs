@@ -25,3 +25,8 @@ pub(super) fn model_schema(schema: &Value) -> String {
     members.entry("properties").or_insert_with(|| Map::new().into());
     write::text(&members.into())
 }
+
+/// Returns the JSON text of `schema`, of any type, for models that read it in words.
+pub(crate) fn schema_text(schema: &Value) -> String {
+    write::text(&references::normalized(schema).into())
+}

@@ -23,6 +23,9 @@
 //! # fn main() {}
 //! ```
 
+#[cfg(all(feature = "llm", feature = "memory"))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "llm", feature = "memory"))))]
+pub use crate::configured::FromConfig;
 #[doc(inline)]
 pub use rockbot_core::subsystem::*;
 #[doc(inline)]

@@ -6,6 +6,8 @@
 pub mod agent;
 pub mod chat;
 pub mod config;
+#[cfg(all(feature = "llm", feature = "memory"))]
+mod configured;
 pub mod content;
 pub mod layer;
 #[cfg(feature = "memory")]

@@ -15,6 +15,9 @@
 //! assert_eq!(add.registration.name.as_str(), "add");
 //! ```
 
+#[cfg(all(feature = "llm", feature = "memory"))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "llm", feature = "memory"))))]
+pub use crate::configured::FromConfig;
 /// The attribute under which traits like [`MessageHandler`] and [`ChatClient`] are implemented.
 pub use async_trait::async_trait;
 pub use rockbot_core::chat::{ChatClient, ChatRequest, ChatResponse, ModelTier};

@@ -16,13 +16,11 @@ use std::time::Duration;
 
 use arguments::{Arguments, HELP, Trace};
 use futures_util::StreamExt;
-use rockbot::TurnId;
-use rockbot::agent::{Conversation, SafeLinks};
-use rockbot::chat::{OpenAiEmbeddings, PriceTable};
+use rockbot::agent::Conversation;
 use rockbot::config::{Config, HostSettings};
-use rockbot::memory::Memory;
 use rockbot::prelude::*;
 use rockbot::turn::ApprovalRequest;
+use rockbot::{AgentIdentity, TurnId};
 use terminal::Terminal;
 use tokio::task::JoinHandle;
 
@@ -102,28 +100,16 @@ const MAX_TURN_TOKENS: u64 = 200_000;
 fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
     let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
-    let models = ModelGateway::from_config_or_offline(&config)?;
-    let prices = PriceTable::from_config(&config)?;
-    // Memories are found by words, and by meaning when an embedding model is configured.
-    let memory = match OpenAiEmbeddings::from_config(&config)? {
-        Some(client) => Memory::default().embeddings(client),
-        None => Memory::default(),
-    };
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
     let budget = settings.budget();
     let max_tokens = budget.max_tokens.unwrap_or(MAX_TURN_TOKENS);
-    let builder = AgentHost::builder("chat")
+    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
+    let builder = AgentHost::configured(&config, Path::new(DATA_FOLDER))?
+        .identity(AgentIdentity::new("chat"))
         .instructions(INSTRUCTIONS)
-        .chat(models)
-        .prices(prices)
-        .settings(&settings)
         .budget(budget.with_max_tokens(max_tokens))
-        // A file must not be able to put a link to an arbitrary server into an answer (data exfiltration).
-        .answer_filter(SafeLinks::new())
-        .data_dir(data)
-        // Facts from one conversation are recalled in the next.
-        .add(memory);
+        .data_dir(data);
     let host = tools
         .into_iter()
         .fold(builder, |builder, tool| builder.tool(tool))

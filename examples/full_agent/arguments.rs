@@ -13,11 +13,13 @@ It runs until Ctrl-C or SIGTERM. At a terminal you can talk to it meanwhile, lin
 Options:
     --ask TEXT       ask this, print the answer on standard output, and end
     --review TEXT    let the second agent review this, print its verdict, and end
+    --config FILE    read settings from this JSON or TOML file; the environment goes before it
     --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
     --help           print this
 
 Lines that begin with a slash:
+    /show FILE       show this image or file with the next message
     /good, /bad      tell the agent what you think of its last reply
     /quit            end; so does Ctrl-D
 
@@ -28,6 +30,7 @@ What happens is logged as JSON lines on standard error, as much as RUST_LOG says
 pub(crate) struct Arguments {
     pub(crate) ask: Option<String>,
     pub(crate) review: Option<String>,
+    pub(crate) config: Option<PathBuf>,
     pub(crate) data: PathBuf,
     pub(crate) port: u16,
     pub(crate) help: bool,
@@ -39,6 +42,7 @@ impl Arguments {
         let mut arguments = Self {
             ask: None,
             review: None,
+            config: None,
             data: PathBuf::from("data/full_agent"),
             port: 9464,
             help: false,
@@ -52,6 +56,7 @@ impl Arguments {
             match word.as_str() {
                 "--ask" => arguments.ask = Some(value()?),
                 "--review" => arguments.review = Some(value()?),
+                "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = value()?.into(),
                 "--port" => arguments.port = port(&value()?)?,
                 "--help" | "-h" => arguments.help = true,

@@ -1,5 +1,6 @@
-//! Everything in one host, as a service: a profile in files, tools with a guide, users and other programs on a bus, a
-//! subsystem, metrics, probes, logs, and a graceful shutdown.
+//! Everything in one host, as a service: a profile in files, memory, skills, rules, feedback, tiers of models behind a
+//! gateway, tools with a guide, users and other programs on a bus, a subsystem, metrics, probes, logs, and a graceful
+//! shutdown.
 //!
 //! `cargo run --example full_agent`, or `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""`. Works
 //! without a key. The bus is in this process, so a small terminal interface comes with it.
@@ -22,13 +23,15 @@ use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
 use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
-use rockbot::agent::{SafeLinks, Stores};
-use rockbot::chat::{KeywordTierSelector, PriceTable};
+use rockbot::chat::KeywordTierSelector;
 use rockbot::config::Config;
 use rockbot::layer::RateLimitLayer;
 use rockbot::prelude::*;
-use rockbot::store::InMemoryFeedbackStore;
+use rockbot::turn::Briefing;
 use terminal::Terminal;
+
+/// The settings that the example comes with.
+const SETTINGS: &str = include_str!("agent.toml");
 
 /// Time that running turns have at shutdown; the next process resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -52,7 +55,7 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
     telemetry::log_to_stderr()?;
     let bus = InProcessBus::new();
-    let config = Config::from_env();
+    let config = settings(&arguments)?;
     // Its host has to live as long as its tool is to work.
     let reviewer = reviewer::host(&config)?;
     if let Some(text) = &arguments.review {
@@ -74,14 +77,14 @@ fn build(
     let folder = arguments.data.join("agent");
     profile::seed(&folder)?;
     let [take_note, read_notes] = notes::tools(&arguments.data);
-    let host = AgentHost::builder("full-agent")
-        // The models behind the gateway: permits, retries, fallback models, time limits.
-        .chat(ModelGateway::from_config_or_offline(config)?)
-        .prices(PriceTable::from_config(config)?)
+    // What the settings describe: models behind the gateway, prices, long-term and working memory, skills, rules, the
+    // conversation log, feedback, evaluation of sessions, behaviors of models, and links that are safe to show.
+    let host = AgentHost::configured(config, &arguments.data)?
+        .data_dir(&arguments.data)
+        .profile(AgentProfileOptions::new(&folder), DefaultSystemPromptBuilder)
+        .briefing(Briefing::full())
         // The tier that a message deserves; decisions are logged in `tier-routing-log.jsonl`.
         .tier_selector(KeywordTierSelector::from_file(folder.join("tier-selector.json")))
-        .data_dir(&arguments.data)
-        .profile(AgentProfileOptions::new(folder), DefaultSystemPromptBuilder)
         .tool(take_note)
         .tool(read_notes)
         // Another agent as a tool: its turns are parts of this agent's turns.
@@ -89,21 +92,32 @@ fn build(
         .guide(notes::guide())
         // At most 60 messages a minute from all users together; the others wait, up to a minute.
         .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))
-        // Interfaces render answers as Markdown: only links that the user named may lead anywhere.
-        .answer_filter(SafeLinks::new())
         // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of each answer.
         .input_guardrail(hooks::readable())
         .loop_policy(hooks::come_to_an_end())
         .history_processor(hooks::short_past())
         .output_validator(hooks::no_secrets())
         .add(Heartbeat::new(Duration::from_secs(5)))
-        .stores(Stores::new().with_feedback(InMemoryFeedbackStore::new()))
         // Users write to the agent, and other programs call its tools, over the bus.
         .bus(bus.clone())
         .serve_users()
         .serve_tools()
         .build()?;
+    // All parts have read their settings by now, so what is left is unknown.
+    for unknown in config.check_unknown()? {
+        tracing::warn!("{unknown}");
+    }
     Ok(host)
+}
+
+/// Reads the settings: those of the example, then the file's, then the environment's.
+fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
+    let config = Config::new().with_text("agent.toml", SETTINGS)?;
+    let config = match &arguments.config {
+        Some(file) => config.with_file(file)?,
+        None => config,
+    };
+    Ok(config.with_env())
 }
 
 /// Asks once, without the bus, as a program that embeds an agent does.

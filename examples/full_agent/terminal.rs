@@ -1,6 +1,7 @@
 //! A small user interface of the agent: messages go over the bus, as they would from any other program.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use rockbot::message::{AgentReply, RequestError, UserFeedback, UserMessage, headers};
@@ -17,6 +18,8 @@ pub(crate) struct Terminal {
     is_interactive: bool,
     /// The id of the last answered message.
     answered: Option<MessageId>,
+    /// Files that the next message shows.
+    shown: Vec<MediaPart>,
 }
 
 impl Terminal {
@@ -25,6 +28,7 @@ impl Terminal {
             proxy: UserProxy::new(Arc::new(bus.clone()), "terminal"),
             is_interactive: io::stdin().is_terminal(),
             answered: None,
+            shown: Vec::new(),
         }
     }
 
@@ -42,7 +46,10 @@ impl Terminal {
                 Some("") => {}
                 Some("/good") => self.rate(true).await,
                 Some("/bad") => self.rate(false).await,
-                Some(text) => self.answer(text).await,
+                Some(line) => match line.strip_prefix("/show ") {
+                    Some(file) => self.show_file(Path::new(file.trim())),
+                    None => self.answer(line).await,
+                },
             }
         }
     }
@@ -58,17 +65,31 @@ impl Terminal {
     }
 
     /// Sends a message, shows the agent's progress, and waits for the reply.
-    async fn send(&self, text: &str) -> Result<(MessageId, AgentReply), RequestError> {
+    async fn send(&mut self, text: &str) -> Result<(MessageId, AgentReply), RequestError> {
         // A trace begins here; the agent's log lines about this message carry it.
         let (trace, span) = (RandomIds.next_id(), RandomIds.next_id());
         let traceparent = format!("00-{trace}-{}-01", &span[..16]);
-        let message = MessageEnvelope::of(&UserMessage::new(SESSION, text))?;
+        let shown = std::mem::take(&mut self.shown);
+        let content = shown.into_iter().fold(Content::from(text), Content::with_media);
+        let message = MessageEnvelope::of(&UserMessage::new(SESSION, content))?;
         let message = message.with_header(headers::TRACEPARENT, traceparent);
         let id = message.message_id.clone();
         let reply = self
             .proxy
             .send_envelope(message, |report| eprintln!("… {}", report.content));
         Ok((id, reply.await?))
+    }
+
+    /// Keeps a file for the next message.
+    fn show_file(&mut self, file: &Path) {
+        match std::fs::read(file) {
+            Ok(bytes) => {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                self.shown.push(MediaPart::of_file(name, bytes));
+                self.note("it is shown with your next message");
+            }
+            Err(error) => self.note(&format!("`{}` cannot be read: {error}", file.display())),
+        }
     }
 
     async fn rate(&self, is_positive: bool) {

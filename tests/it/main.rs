@@ -19,6 +19,7 @@ mod example_programs;
 mod examples;
 mod faults;
 mod feedback;
+mod from_config;
 mod golden;
 mod guides;
 mod history;

@@ -13,6 +13,8 @@ use crate::media::MEDIA_RETENTION;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentHostSettings {
+    /// `Name`: the name of an agent that is built from its configuration alone. Default `agent`.
+    pub name: String,
     /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is
     /// asked for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
@@ -44,11 +46,15 @@ pub struct AgentHostSettings {
     /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it was offered native
     /// ones, see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: bool,
+    /// `SafeLinks`: whether an agent that is built from its configuration alone removes links that the user did not
+    /// name from its answers, see [`SafeLinks`](crate::answer::SafeLinks). Default `true`.
+    pub safe_links: bool,
 }
 
 impl Default for AgentHostSettings {
     fn default() -> Self {
         Self {
+            name: "agent".to_owned(),
             max_tool_iterations: NonZeroU32::new(50).expect("50 is not zero"),
             max_completion_reprompts: 2,
             max_follow_up_passes: 1,
@@ -61,6 +67,7 @@ impl Default for AgentHostSettings {
             max_turn_cost: None,
             media_retention: MEDIA_RETENTION,
             text_call_fallback: true,
+            safe_links: true,
         }
     }
 }
@@ -69,6 +76,7 @@ impl AgentHostSettings {
     pub(super) fn read(config: &Config) -> Result<Self, ConfigError> {
         let (section, default) = (config.section("AgentHost")?, Self::default());
         Ok(Self {
+            name: section.get_or("Name", default.name)?,
             max_tool_iterations: section.get_or("MaxToolIterations", default.max_tool_iterations)?,
             max_completion_reprompts: section.get_or("MaxCompletionReprompts", default.max_completion_reprompts)?,
             max_follow_up_passes: section.get_or("MaxFollowUpPasses", default.max_follow_up_passes)?,
@@ -86,6 +94,7 @@ impl AgentHostSettings {
             max_turn_cost: cost(&section, "MaxTurnCost")?,
             media_retention: section.interval("MediaRetention", default.media_retention)?,
             text_call_fallback: section.get_or("TextCallFallback", default.text_call_fallback)?,
+            safe_links: section.get_or("SafeLinks", default.safe_links)?,
         })
     }
 

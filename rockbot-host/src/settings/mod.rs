@@ -83,6 +83,7 @@
 //! | `ConversationMemory` | all settings: the window of a session, its time in memory, its folder, and the part of [tool calls](crate::HistoryOptions) |
 //! | `Memory`, `Skills` | all settings, in a host with `Memory` of `rockbot-memory` |
 //! | `Feedback` | `BasePath` and `Retention` in a host with `Memory`, the other times in one with `SessionEvaluation` of `rockbot-memory` |
+//! | `ConversationLog` | `Enabled`, in an agent that is built from its configuration alone |
 //! | `RabbitMq`, `Dream` | validated, without an effect yet |
 //!
 //! Sections of parts that a host does not have are ignored.
@@ -150,7 +151,7 @@ pub const WAITING_SECTIONS: [&str; 2] = ["RabbitMq", "Dream"];
 
 /// The sections of the reference that subsystems read. They are registered here, so a host without these subsystems
 /// does not report them as unknown.
-const SECTIONS_OF_PARTS: [&str; 3] = ["Memory", "Skills", "Feedback"];
+const SECTIONS_OF_PARTS: [&str; 4] = ["Memory", "Skills", "Feedback", "ConversationLog"];
 
 /// The settings of a host. The table in [`settings`](self) lists those that have an effect.
 #[derive(Debug, Clone)]

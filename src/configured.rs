@@ -1,0 +1,134 @@
+//! A whole agent from a configuration, in one call: [`FromConfig`].
+
+use std::path::Path;
+
+use rockbot_core::BoxError;
+use rockbot_core::config::{Config, ConfigError};
+use rockbot_host::answer::SafeLinks;
+use rockbot_host::settings::HostSettings;
+use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_llm::{KeywordTierSelector, LlmConfigError, LlmSettings, ModelGateway, OpenAiEmbeddings, PriceTable};
+use rockbot_memory::{FeedbackSignals, Memory, SessionEvaluation};
+
+/// The data folder of [`FromConfig::from_config`], unless `AgentProfile.BasePath` names one.
+const DATA_FOLDER: &str = "data";
+
+/// The file with the rules of the tier selector, below the data folder.
+const TIER_RULES: &str = "tier-selector.json";
+
+/// Building [`AgentHost`]s from a configuration: every part that it names, with its store, tools, recall and background
+/// work.
+///
+/// | part | is there |
+/// |---|---|
+/// | models, behind the [gateway](ModelGateway), and their prices | always: `LLM`; without such a section the [offline model](rockbot_llm::OfflineModel) |
+/// | the choice of a tier for each message, with its log; rules in `tier-selector.json` | with `LLM.Low` or `LLM.High` |
+/// | profile, journal, conversations, limits, [behaviors](rockbot_host::behavior) | always: [`HostSettings`] |
+/// | long-term memory, working memory, skills and rules | always: `Memory`, `Skills` |
+/// | recall by meaning | with `LLM.Embeddings` |
+/// | the log of conversations | with `ConversationLog.Enabled` |
+/// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
+/// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
+///
+/// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
+///
+/// # Examples
+///
+/// ```
+/// use rockbot::config::Config;
+/// use rockbot::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let folder = tempfile::tempdir()?;
+/// # let data = folder.path();
+/// // With a file: `AgentHost::from_config("agent.toml")?`.
+/// let config = Config::new().with_text("agent.toml", r#"
+///     [AgentHost]
+///     Name = "butler"
+///     MaxToolIterations = 20
+///     [ConversationLog]
+///     Enabled = true
+/// "#)?;
+/// let host = AgentHost::configured(&config, data)?.build()?;
+/// assert_eq!(host.parts().identity().name().as_ref(), "butler");
+/// # Ok(())
+/// # }
+/// ```
+pub trait FromConfig: sealed::Sealed {
+    /// Returns a builder of the agent that a file (TOML or JSON) and the environment describe.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, and for the first invalid setting, with its name and its source.
+    fn from_config(file: impl AsRef<Path>) -> Result<AgentHostBuilder, BoxError> {
+        Self::configured(&Config::load(Some(file.as_ref()))?, Path::new(DATA_FOLDER))
+    }
+
+    /// Returns a builder of the agent that `config` describes, with its data in `data_folder` unless
+    /// `AgentProfile.BasePath` names a folder.
+    ///
+    /// Settings that no part knows are listed by [`Config::check_unknown`] once the host is built.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for the first invalid setting, with its name and its source.
+    fn configured(config: &Config, data_folder: &Path) -> Result<AgentHostBuilder, BoxError>;
+}
+
+impl FromConfig for AgentHost {
+    fn configured(config: &Config, data_folder: &Path) -> Result<AgentHostBuilder, BoxError> {
+        let settings = HostSettings::read(config, data_folder)?;
+        let builder = Self::builder(&settings.agent_host.name)
+            .settings(&settings)
+            .chat(ModelGateway::from_config_or_offline(config)?)
+            .prices(PriceTable::from_config(config)?)
+            .add(memory(config)?);
+        let builder = match has_tiers(config)? {
+            true => {
+                let rules = settings.agent_profile.base_path().join(TIER_RULES);
+                builder.tier_selector(KeywordTierSelector::from_file(rules))
+            }
+            false => builder,
+        };
+        let builder = match is_enabled(config, "Feedback")? {
+            true => builder.add(FeedbackSignals::new()).add(SessionEvaluation::default()),
+            false => builder,
+        };
+        Ok(match settings.agent_host.safe_links {
+            true => builder.answer_filter(SafeLinks::new()),
+            false => builder,
+        })
+    }
+}
+
+fn memory(config: &Config) -> Result<Memory, BoxError> {
+    let memory = match OpenAiEmbeddings::from_config(config)? {
+        Some(client) => Memory::default().embeddings(client),
+        None => Memory::default(),
+    };
+    Ok(match is_enabled(config, "ConversationLog")? {
+        true => memory.with_conversation_log(),
+        false => memory,
+    })
+}
+
+/// Returns whether the part of a section is wanted: `Enabled` says so, else anything that is set there.
+fn is_enabled(config: &Config, name: &str) -> Result<bool, ConfigError> {
+    let section = config.section(name)?;
+    section.get_or("Enabled", section.is_set())
+}
+
+fn has_tiers(config: &Config) -> Result<bool, LlmConfigError> {
+    match LlmSettings::from_config(config) {
+        Ok(settings) => Ok(settings.low.is_some() || settings.high.is_some()),
+        Err(LlmConfigError::NothingConfigured) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for rockbot_host::AgentHost {}
+}

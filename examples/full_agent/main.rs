@@ -9,9 +9,11 @@ mod arguments;
 mod endpoint;
 mod heartbeat;
 mod hooks;
+mod layers;
 mod notes;
 mod profile;
 mod reviewer;
+mod status;
 mod telemetry;
 mod terminal;
 
@@ -25,10 +27,14 @@ use heartbeat::Heartbeat;
 use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
 use rockbot::chat::KeywordTierSelector;
 use rockbot::config::Config;
-use rockbot::layer::RateLimitLayer;
+use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::prelude::*;
-use rockbot::turn::Briefing;
+use rockbot::turn::{Briefing, TurnPolicies};
+use status::StatusHandler;
 use terminal::Terminal;
+
+/// Time that a tool call waits for an approval.
+const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The settings that the example comes with.
 const SETTINGS: &str = include_str!("agent.toml");
@@ -90,8 +96,14 @@ fn build(
         // Another agent as a tool: its turns are parts of this agent's turns.
         .tool(reviewer::tool(reviewer))
         .guide(notes::guide())
+        .context_source(notes::NoteCount::new(&arguments.data))
         // At most 60 messages a minute from all users together; the others wait, up to a minute.
         .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))
+        .layer(message_fn(layers::report_refusals))
+        .chat_layer(chat_fn(layers::report_slow))
+        .tool_layer(tool_fn(layers::audit))
+        // What the settings leave open: calls wait a day for an approval.
+        .policies(TurnPolicies::new().with_approval_expiry(APPROVAL_EXPIRY))
         // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of each answer.
         .input_guardrail(hooks::readable())
         .loop_policy(hooks::come_to_an_end())
@@ -102,6 +114,7 @@ fn build(
         .bus(bus.clone())
         .serve_users()
         .serve_tools()
+        .handle(StatusHandler::new())
         .build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {

@@ -4,8 +4,13 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use rockbot::chat::Provenance;
+use rockbot::memory::{ContextItem, ContextQuery, ContextSource};
 use rockbot::prelude::*;
 use rockbot::tool::StaticGuide;
+
+/// The file, below the data folder.
+const FILE: &str = "notes.txt";
 
 /// Maximum length of a note, in bytes.
 const MAX_NOTE: usize = 1000;
@@ -23,7 +28,7 @@ struct ReadNotes {}
 
 /// Returns the tools; notes are kept in `folder`.
 pub(crate) fn tools(folder: &Path) -> [Tool; 2] {
-    let file = folder.join("notes.txt");
+    let file = folder.join(FILE);
     [
         stateful_tool("take_note", file.clone(), take_note),
         stateful_tool("read_notes", file, read_notes).pure(),
@@ -33,6 +38,35 @@ pub(crate) fn tools(folder: &Path) -> [Tool; 2] {
 /// Returns the guide that the model reads before it uses the tools.
 pub(crate) fn guide() -> StaticGuide {
     StaticGuide::new("notes", "Taking and reading notes.", include_str!("notes.md"))
+}
+
+/// Tells the model before each turn how many notes there are, so that it knows without a call.
+#[derive(Debug)]
+pub(crate) struct NoteCount {
+    file: PathBuf,
+}
+
+impl NoteCount {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self {
+            file: folder.join(FILE),
+        }
+    }
+}
+
+#[async_trait]
+impl ContextSource for NoteCount {
+    fn name(&self) -> &str {
+        "notes"
+    }
+
+    async fn gather(&self, _: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let count = std::fs::read_to_string(&self.file).map_or(0, |notes| notes.lines().count());
+        let text = format!("{count}; `read_notes` reads them.");
+        let item =
+            (count > 0).then(|| ContextItem::new("Notes taken so far", text, "there are notes", Provenance::HOST));
+        Ok(item.into_iter().collect())
+    }
 }
 
 // Any error may leave a tool with `?`: the model reads it. A `ToolError` also carries the kind of error.

@@ -9,12 +9,15 @@ use rockbot::prelude::*;
 use rockbot::{IdSource, MessageId, RandomIds};
 use tokio::sync::mpsc;
 
+use crate::status;
+
 /// The session of this terminal.
 pub(crate) const SESSION: &str = "terminal";
 
 /// The person at the terminal.
 pub(crate) struct Terminal {
     proxy: UserProxy,
+    bus: InProcessBus,
     is_interactive: bool,
     /// The id of the last answered message.
     answered: Option<MessageId>,
@@ -26,6 +29,7 @@ impl Terminal {
     pub(crate) fn new(bus: &InProcessBus) -> Self {
         Self {
             proxy: UserProxy::new(Arc::new(bus.clone()), "terminal"),
+            bus: bus.clone(),
             is_interactive: io::stdin().is_terminal(),
             answered: None,
             shown: Vec::new(),
@@ -46,6 +50,7 @@ impl Terminal {
                 Some("") => {}
                 Some("/good") => self.rate(true).await,
                 Some("/bad") => self.rate(false).await,
+                Some("/status") => self.status().await,
                 Some(line) => match line.strip_prefix("/show ") {
                     Some(file) => self.show_file(Path::new(file.trim())),
                     None => self.answer(line).await,
@@ -89,6 +94,13 @@ impl Terminal {
                 self.note("it is shown with your next message");
             }
             Err(error) => self.note(&format!("`{}` cannot be read: {error}", file.display())),
+        }
+    }
+
+    async fn status(&self) {
+        match status::ask(&self.bus).await {
+            Ok(status) => self.note(&format!("{} runs for {} s", status.agent, status.uptime_seconds)),
+            Err(error) => self.note(&format!("the agent does not answer: {error}")),
         }
     }
 

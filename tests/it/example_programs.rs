@@ -343,6 +343,17 @@ async fn the_full_agent_serves_until_it_is_told_to_stop() {
     service.type_line("/good").await;
     assert_eq!(service.line().await, "thank you");
 
+    service.type_line("/status").await;
+    let told = service.line().await;
+    assert!(told.starts_with("full-agent runs for "), "{told}");
+    std::fs::write(folder.path().join("cat.png"), "a picture").unwrap();
+    let file = folder.path().join("cat.png");
+    service.type_line(&format!("/show {}", file.display())).await;
+    assert_eq!(service.line().await, "it is shown with your next message");
+    service.type_line("/show nothing.png").await;
+    let told = service.line().await;
+    assert!(told.starts_with("`nothing.png` cannot be read: "), "{told}");
+
     let (status, metrics) = service.page("/metrics").await;
     assert_eq!(status, "HTTP/1.1 200 OK");
     let counted = r#"rockbot_tool_invocations{tool_name="take_note",status="success"} 1"#;

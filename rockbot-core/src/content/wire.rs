@@ -40,6 +40,23 @@ struct WirePart<'a> {
     provenance: Cow<'a, Provenance>,
 }
 
+/// A text among texts, which is nearly all that a journal holds.
+#[derive(Serialize)]
+struct WireText<'a> {
+    text: &'a str,
+    #[serde(skip_serializing_if = "is_unknown")]
+    provenance: &'a Provenance,
+}
+
+impl<'a> WireText<'a> {
+    fn of(part: &'a ContentPart) -> Self {
+        Self {
+            text: part.as_text().unwrap_or_default(),
+            provenance: part.provenance(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -146,10 +163,7 @@ impl Serialize for Content {
             [ContentPart::Text(part)] if is_unknown(&part.provenance) => serializer.serialize_str(&part.text),
             parts if self.has_media() => serializer.collect_seq(parts),
             // Texts alone need no types, and have none in journals of older versions.
-            texts => serializer.collect_seq(texts.iter().map(|part| WirePart {
-                kind: None,
-                ..WirePart::of(part)
-            })),
+            texts => serializer.collect_seq(texts.iter().map(WireText::of)),
         }
     }
 }

@@ -111,6 +111,8 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
 /// Returns `false` for a text that cannot hold a call, without a look at the tools: it has neither brackets nor names
 /// of several words.
 fn may_hold_call(text: &str) -> bool {
-    text.bytes()
-        .any(|byte| matches!(byte, b'{' | b'[' | b'<' | b'(' | b'>' | b'_'))
+    let is_mark = |byte: &u8| matches!(byte, b'{' | b'[' | b'<' | b'(' | b'>' | b'_');
+    // Without an early end the compiler looks at many bytes at once.
+    let has_mark = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | is_mark(byte));
+    text.as_bytes().chunks(64).any(has_mark)
 }

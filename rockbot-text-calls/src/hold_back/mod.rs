@@ -3,6 +3,7 @@
 mod object;
 mod opens;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::answer::TextAnswer;
@@ -97,23 +98,54 @@ impl HoldBack {
 
     /// Takes the next piece of the answer and returns the text that can be shown now; empty if all of it is
     /// held back.
-    pub fn push(&mut self, piece: &str) -> String {
-        self.held.push_str(piece);
+    pub fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if self.may_be_call {
-            return String::new();
+            self.held.push_str(piece);
+            return Cow::Borrowed("");
         }
-        let held = std::mem::take(&mut self.held);
+        if self.held.is_empty() {
+            let shown = self.scan(piece);
+            self.held.push_str(&piece[shown..]);
+            return Cow::Borrowed(&piece[..shown]);
+        }
+        let mut text = std::mem::take(&mut self.held);
+        text.push_str(piece);
+        let shown = self.scan(&text);
+        self.held.push_str(&text[shown..]);
+        text.truncate(shown);
+        Cow::Owned(text)
+    }
+
+    /// Returns the length of the text, from its beginning, that can be shown.
+    fn scan(&mut self, text: &str) -> usize {
         let mut shown = 0;
-        while !self.may_be_call && shown < held.len() {
-            match self.opens(&held[shown..]) {
-                Opens::Yes => self.may_be_call = true,
+        loop {
+            shown += self.plain(&text[shown..]);
+            let rest = &text[shown..];
+            if rest.is_empty() {
+                break;
+            }
+            match self.opens(rest) {
+                Opens::Yes => {
+                    self.may_be_call = true;
+                    break;
+                }
                 Opens::Unclear => break,
-                Opens::No => shown += self.pass(&held[shown..]),
+                Opens::No => shown += self.pass(rest),
             }
         }
-        self.held.push_str(&held[shown..]);
-        self.count(&held[..shown]);
-        held[..shown].into()
+        self.count(&text[..shown]);
+        shown
+    }
+
+    /// Returns the length of the beginning in which nothing can open or close: in the middle of a line only the marks
+    /// below do.
+    fn plain(&self, text: &str) -> usize {
+        let is_mark = |byte| matches!(byte, b'\n' | b'`' | b'<' | b'>' | b'[' | b']' | b'{');
+        match self.may_begin() {
+            true => 0,
+            false => text.bytes().position(is_mark).unwrap_or(text.len()),
+        }
     }
 
     /// Returns the text that is held back.

@@ -4,12 +4,14 @@
 //! Calls are the same if their arguments are nearly equal: white space, the order of keys, the form of numbers and
 //! punctuation at the end of texts do not count. A loop may have up to [`MAX_PERIOD`] calls that alternate.
 
+mod canonical;
+
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rockbot_core::CallId;
 use rockbot_core::chat::ToolCall;
-use serde_json::Value;
+
+use canonical::{Canonical, digest, digest_of_result};
 
 /// Number of equal rounds from which on the result carries the note. Twice is common: models check a result once more
 /// before they rely on it.
@@ -27,9 +29,6 @@ const MAX_PERIOD: usize = 3;
 
 /// Number of calls that are remembered: enough to see the end of the longest loop of calls that succeed.
 const MAX_CALLS: usize = PATIENCE * END_FROM * MAX_PERIOD;
-
-/// Number of bytes of a result that are compared. Results that differ do so early.
-const COMPARED_BYTES: usize = 500;
 
 /// Number of bytes of the earlier result that a refused call returns.
 const MAX_REFUSAL_BYTES: usize = 4_000;
@@ -72,7 +71,7 @@ impl Repeats {
         let past = PastCall {
             id: call.id.clone(),
             call: digest_of(call),
-            result: digest(&normalized(refused.unwrap_or(content))),
+            result: digest_of_result(refused.unwrap_or(content)),
             failed: failed || refused.is_some(),
         };
         if self.calls.len() == MAX_CALLS {
@@ -132,70 +131,10 @@ pub(in crate::turn) fn refusal(content: &str) -> String {
 }
 
 fn digest_of(call: &ToolCall) -> u64 {
+    let arguments: Result<Canonical, _> = serde_json::from_str(&call.arguments);
     // Arguments that are no JSON count as they are.
-    let arguments = serde_json::from_str::<Value>(&call.arguments);
-    let arguments = arguments.map_or_else(
-        |_| call.arguments.trim().to_owned(),
-        |value| canonical(value).to_string(),
-    );
+    let arguments = arguments.map_or_else(|_| digest(call.arguments.trim()), |canonical| canonical.0);
     digest(&(call.name.as_str(), arguments))
-}
-
-/// Returns a value without the differences that do not count. The map of `serde_json` sorts its keys.
-fn canonical(value: Value) -> Value {
-    match value {
-        Value::String(text) => {
-            let words: Vec<_> = text.split_whitespace().collect();
-            let text = words.join(" ");
-            let text = text.trim_end_matches(['.', ',', ';', ':', '!', '?', ' ']);
-            // Models write numbers as text and as numbers in turn.
-            match text.parse::<f64>().ok().filter(|float| float.abs() < 9e15) {
-                Some(float) => number(float),
-                None => text.into(),
-            }
-        }
-        // Above 2^53 different numbers would be one.
-        Value::Number(given) => match given.as_f64().filter(|given| given.abs() < 9e15) {
-            Some(float) => number(float),
-            None => Value::Number(given),
-        },
-        Value::Array(items) => items.into_iter().map(canonical).collect(),
-        Value::Object(members) => members
-            .into_iter()
-            .map(|(key, value)| (key, canonical(value)))
-            .collect(),
-        other => other,
-    }
-}
-
-fn number(number: f64) -> Value {
-    Value::String(number.to_string())
-}
-
-fn digest(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// Returns the beginning of a result without the parts that differ in each call: runs of digits (times, counters) and
-/// long hexadecimal ids become `#`.
-fn normalized(content: &str) -> String {
-    let beginning = &content[..content.floor_char_boundary(COMPARED_BYTES)];
-    let is_word = |character: char| character.is_ascii_alphanumeric();
-    let mut text = String::with_capacity(beginning.len());
-    let mut rest = beginning;
-    while let Some(first) = rest.chars().next() {
-        let end = rest
-            .find(|character| is_word(character) != is_word(first))
-            .unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        let is_id = word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_number = word.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
-        text.push_str(if is_id || is_number { "#" } else { word });
-        rest = after;
-    }
-    text
 }
 
 #[cfg(test)]

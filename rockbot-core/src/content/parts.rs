@@ -124,6 +124,7 @@ impl Content {
 
 impl Content {
     /// Returns the parts, in order.
+    #[inline]
     pub fn parts(&self) -> &[ContentPart] {
         match &self.0 {
             Parts::One(part) => slice::from_ref(part),
@@ -190,8 +191,13 @@ impl Content {
     }
 
     /// Returns the length of all texts together, in bytes.
+    #[inline]
     pub fn text_len(&self) -> usize {
-        self.texts().map(str::len).sum()
+        match &self.0 {
+            Parts::One(ContentPart::Text(part)) => part.text.len(),
+            Parts::One(_) => 0,
+            Parts::Several(_) => self.texts().map(str::len).sum(),
+        }
     }
 
     /// Returns `true` if there is neither a text that is not empty, nor an image or file.
@@ -261,6 +267,7 @@ impl fmt::Display for Content {
 }
 
 impl From<String> for Content {
+    #[inline]
     fn from(text: String) -> Self {
         match text.is_empty() {
             true => Self::EMPTY,

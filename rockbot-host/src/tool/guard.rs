@@ -322,31 +322,28 @@ async fn isolate(
     }
 }
 
-/// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted.
+/// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted, and
+/// content with too many parts, or with one that is too large, is refused.
 fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, ToolError>) -> ToolInvokeResponse {
-    match ended.and_then(bounded) {
-        Ok(response) => ToolInvokeResponse {
-            tool_call_id: call,
-            tool_name: name,
-            ..response
+    let error = match ended {
+        Ok(response) => match response.content.check_bounds() {
+            Ok(()) => {
+                return ToolInvokeResponse {
+                    tool_call_id: call,
+                    tool_name: name,
+                    ..response
+                };
+            }
+            Err(error) => ToolError::execution_failed(format!("the result cannot be used: {error}")),
         },
-        Err(error) => ToolInvokeResponse {
-            tool_call_id: call,
-            tool_name: name,
-            content: error.to_string().into(),
-            is_error: true,
-            code: Some(error.code()),
-        },
-    }
-}
-
-/// Refuses content with too many parts, or with one that is too large.
-fn bounded(response: ToolInvokeResponse) -> Result<ToolInvokeResponse, ToolError> {
-    match response.content.check_bounds() {
-        Ok(()) => Ok(response),
-        Err(error) => Err(ToolError::execution_failed(format!(
-            "the result cannot be used: {error}"
-        ))),
+        Err(error) => error,
+    };
+    ToolInvokeResponse {
+        tool_call_id: call,
+        tool_name: name,
+        content: error.to_string().into(),
+        is_error: true,
+        code: Some(error.code()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`HttpChat`]: the chat client of every dialect, which adds only how a request is written and an answer is read.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use reqwest::Url;
@@ -78,7 +79,9 @@ impl<W: ChatWire> HttpChat<W> {
     /// Asks the model within the limits of the connection and of the call.
     pub(crate) async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let (cx, deadline) = (call.cx.clone(), self.connection.deadline(&call.cx));
-        self.connection.until(&cx, deadline, self.ask(call, deadline)).await
+        // In place: moving a future copies all of it.
+        let answer = pin!(self.ask(call, deadline));
+        self.connection.until(&cx, deadline, answer).await
     }
 
     /// Writes the client for debugging, under the name of its public type.

@@ -141,11 +141,16 @@ impl HoldBack {
     /// Returns the length of the beginning in which nothing can open or close: in the middle of a line only the marks
     /// below do.
     fn plain(&self, text: &str) -> usize {
-        let is_mark = |byte| matches!(byte, b'\n' | b'`' | b'<' | b'>' | b'[' | b']' | b'{');
-        match self.may_begin() {
-            true => 0,
-            false => text.bytes().position(is_mark).unwrap_or(text.len()),
+        if self.may_begin() {
+            return 0;
         }
+        let is_mark = |byte: &u8| matches!(byte, b'\n' | b'`' | b'<' | b'>' | b'[' | b']' | b'{');
+        // Without an early end the compiler compares sixteen bytes at once.
+        let has_mark = |chunk: &[u8; 16]| chunk.iter().fold(false, |found, byte| found | is_mark(byte));
+        let (chunks, _) = text.as_bytes().as_chunks();
+        let checked = chunks.iter().take_while(|chunk| !has_mark(chunk)).count() * 16;
+        let rest = &text.as_bytes()[checked..];
+        checked + rest.iter().position(is_mark).unwrap_or(rest.len())
     }
 
     /// Returns the text that is held back.

@@ -8,7 +8,7 @@ use syn::{Attribute, Fields, Generics, ImplItem, Item, ItemImpl, Signature, Trai
 use super::crates::{Crates, Definition, ModulePath, Resolved, is_listed, is_public, name_of};
 use super::tokens::{text, without_docs};
 
-/// What all crates export and implement, resolved once.
+/// The exports and implementations of all crates, resolved once.
 pub(super) struct Api<'a> {
     crates: &'a Crates,
     exports: BTreeMap<&'a str, Exports>,

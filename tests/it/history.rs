@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rockbot::testing::ScriptedModel;
-use rockbot_core::CallContext;
+use rockbot::testing::{ManualClock, ScriptedModel};
 use rockbot_core::chat::{ChatMessage, ChatRequest, ContextReason, Provenance, Role, ToolCall};
 use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::store::{CallRound, ConversationDocument, ConversationTurn, PastCall};
 use rockbot_core::tool::{Tool, tool};
+use rockbot_core::{CallContext, Clock};
 use rockbot_host::{AgentHost, ConversationError, HistoryOptions, TurnError};
 use serde_json::json;
 
@@ -290,6 +290,26 @@ fn given() -> Vec<ChatMessage> {
         ChatMessage::tool("call_1".into(), "It costs 3."),
         ChatMessage::assistant("Bread costs 3."),
     ]
+}
+
+#[tokio::test]
+async fn the_calls_of_an_imported_conversation_are_bounded() {
+    let host = host_of(&ScriptedModel::new()).build().unwrap();
+    let call = |arguments: &str, result: &str| PastCall::new("look", arguments, result);
+    let rounds = vec![
+        CallRound::new(vec![call("{}", "left out"); 20]),
+        CallRound::new(vec![call("no JSON", "kept"), call("{}", &"long ".repeat(200_000))]),
+    ];
+    let entry =
+        ConversationTurn::new(Role::Assistant, "It is there.", ManualClock::default().now(), "1").with_rounds(rounds);
+    let conversation = host.agent().conversation("s");
+    let document = ConversationDocument::new("s", vec![entry]);
+    conversation.import(document).await.unwrap();
+    let kept = conversation.history().await.unwrap().remove(0).rounds;
+    let calls: Vec<_> = kept.iter().map(|round| round.calls.len()).collect();
+    assert_eq!(calls, [14, 2]);
+    assert_eq!(kept[1].calls[0], call("{}", "kept"));
+    assert!(kept[1].calls[1].text_len() < 2_100, "{}", kept[1].calls[1].text_len());
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use rockbot_core::store::{ConversationDocument, ConversationMemory, Conversation
 use rockbot_core::{SessionId, TurnId};
 
 use super::Agent;
+use crate::engine::bounded;
 
 /// Maximum number of entries of a document. Stores keep fewer of them: 50 by default.
 const MAX_ENTRIES: usize = 10_000;
@@ -126,7 +127,7 @@ impl Conversation {
     }
 
     /// Fills the session, which must be new, with the entries of a document. The conversation memory keeps the last of
-    /// them, as many as its window has.
+    /// them, as many as its window has, and their calls within the limits of a turn's own.
     ///
     /// The entries then are this principal's conversation, and the model reads them as such: import what the user may
     /// say and what the model may have said.
@@ -142,6 +143,7 @@ impl Conversation {
             return Err(ConversationError::NotEmpty(self.session.clone()));
         }
         for entry in &mut document.entries {
+            entry.rounds = bounded(&entry.rounds);
             self.agent
                 .shared
                 .turns

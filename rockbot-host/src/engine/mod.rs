@@ -53,6 +53,7 @@ pub use briefing::Briefing;
 pub(crate) use briefing::ResolvedBriefing;
 pub use error::TurnError;
 pub use history::HistoryOptions;
+pub(crate) use history::bounded;
 pub(crate) use layers::TurnLayers;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rockbot_core::chat::{ChatMessage, ToolCall};
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::store::{CallRound, PastCall};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::turn::Turn;
@@ -46,6 +47,32 @@ pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
         }
         rounds.push(CallRound::new(round));
     }
+    rounds.reverse();
+    rounds
+}
+
+/// Returns the last ones of the calls that a document has for a turn, within the same limits. Arguments that are no JSON
+/// are left out, because servers parse them.
+pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
+    let mut room = Room {
+        calls: MAX_CALLS,
+        bytes: MAX_BYTES,
+    };
+    let kept = |call: &PastCall| {
+        let is_json = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
+        let arguments = if is_json {
+            kept_arguments(&call.arguments)
+        } else {
+            "{}".into()
+        };
+        PastCall::new(call.name.clone(), arguments, kept_result(&call.result))
+    };
+    let rounds = rounds.iter().rev();
+    let rounds = rounds.map(|round| round.calls.iter().map_while(|call| room.admit(kept(call))).collect());
+    let mut rounds: Vec<_> = rounds
+        .take_while(|round: &Vec<PastCall>| !round.is_empty())
+        .map(CallRound::new)
+        .collect();
     rounds.reverse();
     rounds
 }

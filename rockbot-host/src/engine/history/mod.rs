@@ -4,15 +4,17 @@ mod calls;
 mod messages;
 mod window;
 
+pub(crate) use calls::bounded;
 pub(super) use calls::rounds_of;
 pub(super) use messages::{ShownHistory, given, shown};
 pub(super) use window::{ENTRIES, HistoryWindow};
 
 /// The part that tool calls have in conversations, for [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
 ///
-/// By default a conversation keeps the calls of each turn with their results, shortened, and the model sees them in
-/// later turns: it can answer a follow-up without a second call. A result that the model sees counts as read, so a later
-/// turn of the conversation is as untrusted as the turn that made the call.
+/// By default a conversation keeps the calls of each turn with their results, shortened, and the model is not shown them.
+/// With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees them in later turns, and can answer a follow-up
+/// without a second call; a result that the model sees counts as read, so a later turn of the conversation is as
+/// untrusted as the turn that made the call.
 ///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;

@@ -1,14 +1,22 @@
 //! The settings of the original's configuration reference, word for word: every name in it is known.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rockbot::testing::ScriptedModel;
+use rockbot_core::chat::ChatRequest;
 use rockbot_core::config::Config;
+use rockbot_core::store::InMemoryWorkingMemory;
+use rockbot_core::tool::{Tool, tool};
+use rockbot_core::turn::{OutputVerdict, validator_fn};
 use rockbot_host::settings::HostSettings;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_llm::LlmSettings;
 use rockbot_memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 use rockbot_memory::{Memory, SessionEvaluation};
+
+use crate::support::Anything;
 
 const REFERENCE: &str = r#"{
   "AgentProfile": {
@@ -227,4 +235,76 @@ async fn names_of_parts_are_unknown_when_the_part_is_there() {
         unknown,
         ["`Memory.BassPath` in `agent.json` is not a setting; did you mean `BasePath`?"]
     );
+}
+
+/// Runs one turn of a host with these settings of `AgentHost`, in which the model calls `look` and then answers.
+async fn read_with(
+    settings: &str,
+    look: Tool,
+    hooks: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder,
+) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new()
+        .with_text("agent.toml", &format!("[AgentHost]\n{settings}"))
+        .unwrap();
+    let settings = HostSettings::read(&config, folder.path()).unwrap();
+    let model = ScriptedModel::new()
+        .calls("look", serde_json::json!({}))
+        .says("Seen.")
+        .says("Seen.");
+    let stores = Stores::new().with_working_memory(InMemoryWorkingMemory::new());
+    let builder = AgentHost::builder("agent")
+        .chat(model.clone())
+        .settings(&settings)
+        .stores(stores)
+        .tool(look);
+    let host = hooks(builder).build().unwrap();
+    host.agent().ask("s", "Look!").await.unwrap();
+    assert_eq!(config.check_unknown().unwrap(), []);
+    let requests = model.requests();
+    let last = |request: &Arc<ChatRequest>| request.messages.last().unwrap().text().into_owned();
+    requests.iter().map(last).collect()
+}
+
+fn look(text: String) -> Tool {
+    tool("look", move |_: Anything| std::future::ready(text.clone())).pure()
+}
+
+#[tokio::test]
+async fn the_length_of_results_and_the_form_of_their_keys_are_settings() {
+    let settings = "ToolResultThreshold = 1000\nToolResultKeyForm = \"colons\"\nToolResultTimeToLive = \"00:01:00\"";
+    let read = read_with(settings, look("A line of it.\n".repeat(200)), |builder| builder).await;
+    let result = &read[1];
+    assert!(result.contains("tool:look:") && result.contains(":chunk0"), "{result}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_tools_is_a_setting() {
+    let slow = tool("look", |_: Anything| async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        "late"
+    });
+    let read = read_with("ToolTimeLimit = \"00:00:05\"", slow.pure(), |builder| builder).await;
+    assert_eq!(read[1], "");
+}
+
+#[tokio::test]
+async fn the_corrections_of_output_validators_are_a_setting() {
+    let complain = validator_fn(|_, _| async { Ok(OutputVerdict::complain("Say more.")) });
+    let settings = "MaxOutputCorrections = 0\nMaxPolicyQuestions = 0\nHookTimeLimit = \"00:00:01\"";
+    let read = read_with(settings, look("all".to_owned()), |builder| {
+        builder.output_validator(complain)
+    })
+    .await;
+    assert_eq!(read.len(), 2, "{read:?}");
+}
+
+#[test]
+fn a_limit_that_is_none_says_what_is_expected() {
+    let config = Config::new()
+        .with_text("agent.toml", "[AgentHost]\nToolResultKeyForm = \"dots\"")
+        .unwrap();
+    let error = HostSettings::read(&config, Path::new("data")).unwrap_err().to_string();
+    let expected = "`AgentHost.ToolResultKeyForm` in `agent.toml`: expected `path` or `colons`, found text";
+    assert_eq!(error, expected);
 }

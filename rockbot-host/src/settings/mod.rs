@@ -77,7 +77,7 @@
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; it is the profile, too, when it has a `soul.md` |
-//! | `AgentHost` | all settings: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`] |
+//! | `AgentHost` | all settings: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`], and the limits of tools, results, recall and hooks, see [`PolicySettings`] |
 //! | `ModelBehaviors` | all settings, see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway before them |
 //! | `ConversationMemory` | all settings: the window of a session, its time in memory, its folder, and the part of [tool calls](crate::HistoryOptions) |
@@ -126,6 +126,7 @@ mod agent_profile;
 mod conversation_memory;
 mod data_dir;
 mod dream;
+mod policies;
 mod rabbit_mq;
 #[cfg(test)]
 mod tests;
@@ -144,6 +145,7 @@ pub use self::agent_profile::{AgentProfileSettings, FolderChoice, PRODUCTION_FOL
 pub use self::conversation_memory::ConversationMemorySettings;
 pub use self::data_dir::{DataDir, DataDirError};
 pub use self::dream::DreamSettings;
+pub use self::policies::PolicySettings;
 pub use self::rabbit_mq::RabbitMqSettings;
 
 /// The sections that are read and validated, and have no effect yet.
@@ -161,6 +163,8 @@ pub struct HostSettings {
     pub agent_profile: AgentProfileSettings,
     /// The section `AgentHost`: the limits of a turn.
     pub agent_host: AgentHostSettings,
+    /// Further limits of the section `AgentHost`: of tools, results, recall and hooks.
+    pub policies: PolicySettings,
     /// The section `RabbitMq`: the message broker; `None` when the configuration has no such section.
     pub rabbit_mq: Option<RabbitMqSettings>,
     /// The section `Dream`: the consolidation of memories and skills.
@@ -189,6 +193,7 @@ impl HostSettings {
         }
         Ok(Self {
             agent_host: AgentHostSettings::read(config)?,
+            policies: PolicySettings::read(config)?,
             rabbit_mq: RabbitMqSettings::read(config)?,
             dream: DreamSettings::read(config)?,
             conversation_memory: ConversationMemorySettings::read(config, base)?,

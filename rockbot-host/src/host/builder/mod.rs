@@ -357,7 +357,7 @@ impl AgentHostBuilder {
         };
         self.media_retention = settings.agent_host.media_retention;
         self.history = settings.conversation_memory.history();
-        let policies = TurnPolicies::new()
+        let policies = TurnPolicies::from(&settings.policies)
             .with_evaluation(settings.evaluation())
             .with_context_economy(settings.context_economy())
             .with_model_behaviors(settings.model_behaviors.clone())

@@ -7,6 +7,7 @@ use super::AgentHostBuilder;
 use crate::behavior::ModelBehaviors;
 use crate::driver::ContextBudget;
 use crate::large_result::LargeResultPolicy;
+use crate::settings::PolicySettings;
 use crate::tool::ToolLimits;
 use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 
@@ -61,6 +62,17 @@ pub struct TurnPolicies {
     /// `true` if calls that a model wrote into its text are executed although it was offered native ones; see
     /// [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: Option<bool>,
+}
+
+impl From<&PolicySettings> for TurnPolicies {
+    fn from(settings: &PolicySettings) -> Self {
+        Self::new()
+            .with_tool_limits(settings.tool_limits)
+            .with_large_results(settings.large_results.clone())
+            .with_context_budget(settings.context_budget)
+            .with_hook_limits(settings.hook_limits)
+            .with_approval_expiry(settings.approval_expiry)
+    }
 }
 
 impl TurnPolicies {

@@ -13,7 +13,7 @@
 //! use rockbot::turn::{Budget, TurnRequest};
 //!
 //! let budget = Budget::default().with_max_model_calls(5).with_max_wall_clock(Duration::from_secs(30));
-//! let request = TurnRequest { budget: Some(budget), ..TurnRequest::new("a session", "message 1", "What is new?") };
+//! let request = TurnRequest::new("a session", "message 1", "What is new?").with_budget(budget);
 //! assert_eq!(request.budget.unwrap().max_model_calls, 5);
 //! ```
 

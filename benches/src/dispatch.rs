@@ -41,12 +41,7 @@ pub async fn nanoseconds(tools: usize, iterations: usize) -> (f64, f64) {
         .expect("the names differ");
     let dispatcher = ToolDispatcher::new(Arc::new(registry), ToolLimits::default());
     let bare: Arc<dyn ToolExecutor> = Arc::new(Bare);
-    let request = ToolInvokeRequest {
-        tool_call_id: "call_1".into(),
-        tool_name: format!("tool_{}", tools / 2).into(),
-        arguments: ARGUMENTS.into(),
-        session_id: "s1".into(),
-    };
+    let request = ToolInvokeRequest::new("call_1", format!("tool_{}", tools / 2), ARGUMENTS).with_session_id("s1");
     let cx = CallContext::new("s1");
     let floor = measure(iterations, || {
         let (executor, request, cx) = (bare.clone(), request.clone(), cx.clone());

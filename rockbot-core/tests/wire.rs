@@ -30,12 +30,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T, json: &
 }
 
 fn request() -> ToolInvokeRequest {
-    ToolInvokeRequest {
-        tool_call_id: "call_1".into(),
-        tool_name: "book".into(),
-        arguments: r#"{"day":1}"#.into(),
-        session_id: "session-1".into(),
-    }
+    ToolInvokeRequest::new("call_1", "book", r#"{"day":1}"#).with_session_id("session-1")
 }
 
 #[test]
@@ -44,11 +39,7 @@ fn tool_call() {
         &request(),
         &json!({"toolCallId": "call_1", "toolName": "book", "arguments": "{\"day\":1}", "sessionId": "session-1"}),
     );
-    let nothing = ToolInvokeRequest {
-        arguments: "{}".into(),
-        session_id: "".into(),
-        ..request()
-    };
+    let nothing = ToolInvokeRequest::new("call_1", "book", "{}");
     for json in [
         json!({"toolCallId": "call_1", "toolName": "book"}),
         json!({"toolCallId": "call_1", "toolName": "book", "arguments": null, "sessionId": null, "more": 1}),
@@ -186,23 +177,21 @@ fn turn_request() {
 
 #[test]
 fn turn_request_with_everything() {
-    let request = TurnRequest {
-        principal: "me".into(),
-        source: "mail".to_owned(),
-        origin: Origin::Scheduled,
-        priority: Priority::Scheduled,
-        trust: Trust::Untrusted,
-        tier: Some(ModelTier::High),
-        busy: BusyPolicy::Supersede,
-        budget: Some(Budget::default()),
-        output: Some(OutputSchema::new("Answer", json!(true))),
-        model_settings: ModelSettings::new().with_temperature(0.5).shared(),
-        parent: Some(("turn-0".into(), 1)),
-        trace: Some("00-1-2-01".to_owned()),
-        reply_to: Some("replies".to_owned()),
-        correlation_id: Some("correlation-1".to_owned()),
-        ..TurnRequest::new("session-1", "message-1", "hello")
-    };
+    let request = TurnRequest::new("session-1", "message-1", "hello")
+        .with_principal("me")
+        .with_source("mail")
+        .with_origin(Origin::Scheduled)
+        .with_priority(Priority::Scheduled)
+        .with_trust(Trust::Untrusted)
+        .with_tier(ModelTier::High)
+        .with_busy(BusyPolicy::Supersede)
+        .with_budget(Budget::default())
+        .with_output(OutputSchema::new("Answer", json!(true)))
+        .with_model_settings(ModelSettings::new().with_temperature(0.5))
+        .with_parent("turn-0", 1)
+        .with_trace("00-1-2-01")
+        .with_reply_to("replies")
+        .with_correlation_id("correlation-1");
     check(
         &request,
         &json!({
@@ -238,31 +227,16 @@ fn turn_identity() {
     let request = TurnRequest::new("session-1", "message-1", "hello");
     assert_eq!(request.turn_id().as_str(), "b315616d9b28e629488d8ac4b5d2f2f8");
     let others = [
-        TurnRequest {
-            principal: "me".into(),
-            ..request.clone()
-        },
-        TurnRequest {
-            source: "mail".to_owned(),
-            ..request.clone()
-        },
-        TurnRequest {
-            session: "session-2".into(),
-            ..request.clone()
-        },
-        TurnRequest {
-            message: "message-2".into(),
-            ..request.clone()
-        },
+        request.clone().with_principal("me"),
+        request.clone().with_source("mail"),
+        TurnRequest::new("session-2", "message-1", "hello"),
+        TurnRequest::new("session-1", "message-2", "hello"),
     ];
     for other in others {
         assert_ne!(other.turn_id(), request.turn_id(), "{other:?}");
         assert_eq!(other.body_digest(), request.body_digest());
     }
-    let edited = TurnRequest {
-        content: "bye".into(),
-        ..request.clone()
-    };
+    let edited = TurnRequest::new("session-1", "message-1", "bye");
     assert_eq!(edited.turn_id(), request.turn_id());
     assert_ne!(edited.body_digest(), request.body_digest());
 }

@@ -1,5 +1,6 @@
 //! Errors of settings. No message repeats a value: it might be a key in the wrong place.
 
+use rockbot_core::BoxError;
 use rockbot_core::chat::ModelSettingsError;
 use rockbot_core::config::ConfigError;
 use std::fmt;
@@ -80,7 +81,7 @@ pub enum LlmConfigError {
     #[error("the HTTP client cannot be set up: {source}")]
     NoHttpClient {
         /// Cause.
-        source: reqwest::Error,
+        source: BoxError,
     },
 }
 

@@ -60,10 +60,7 @@ pub(crate) fn call() -> ChatCall {
 
 /// Returns a call for `tier` with `priority`.
 pub(crate) fn call_of(tier: ModelTier, priority: Priority) -> ChatCall {
-    let request = ChatRequest {
-        tier: Some(tier),
-        ..ChatRequest::default()
-    };
+    let request = ChatRequest::default().with_tier(tier);
     ChatCall::new(request, CallContext::new("s").with_priority(priority))
 }
 

@@ -191,10 +191,7 @@ mod tests {
         async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
             match self.0 {
                 "" => Err(ChatError::new(ChatErrorKind::Overloaded, "busy")),
-                name => Ok(ChatResponse {
-                    model: Some(name.into()),
-                    ..ChatResponse::text(name)
-                }),
+                name => Ok(ChatResponse::text(name).with_model(name)),
             }
         }
 
@@ -204,10 +201,7 @@ mod tests {
     }
 
     fn call(tier: Option<ModelTier>) -> ChatCall {
-        let request = ChatRequest {
-            tier,
-            ..ChatRequest::new([ChatMessage::user("hi")])
-        };
+        let request = ChatRequest::new([ChatMessage::user("hi")]).with_tier(tier);
         ChatCall::new(request, CallContext::new("s"))
     }
 

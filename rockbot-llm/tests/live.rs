@@ -81,10 +81,9 @@ async fn a_streamed_answer_is_the_whole_one() {
 #[tokio::test]
 async fn a_tool_is_called_and_its_result_accepted() {
     let Some(client) = client() else { return };
-    let mut request = ChatRequest {
-        tools: tools(),
-        ..question("What is the weather in Paris?").with_settings(settings().with_tool_choice(ToolChoice::Required))
-    };
+    let mut request = question("What is the weather in Paris?")
+        .with_settings(settings().with_tool_choice(ToolChoice::Required))
+        .with_tools(tools());
     for is_streamed in [false, true] {
         let (answer, _) = ask(&client, &request, is_streamed).await;
         assert_eq!(answer.finish, FinishReason::ToolCalls);

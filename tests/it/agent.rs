@@ -434,10 +434,7 @@ async fn an_answer_without_text_says_why() {
         ),
     ];
     for (finish, text) in finishes {
-        let empty = ChatResponse {
-            finish,
-            ..ChatResponse::text(" \n")
-        };
+        let empty = ChatResponse::text(" \n").with_finish(finish);
         // An empty answer that was not cut is asked for once more.
         let model = ScriptedModel::new().answers(empty.clone()).answers(empty);
         let host = host_of(&model).build().unwrap();
@@ -449,11 +446,9 @@ async fn an_answer_without_text_says_why() {
 #[tokio::test]
 async fn tool_calls_of_an_answer_that_did_not_finish_are_not_executed() {
     for finish in [FinishReason::Length, FinishReason::ContentFilter] {
-        let cut = ChatResponse {
-            text: "I will look".to_owned(),
-            finish,
-            ..calls([("1", "look", "{}")])
-        };
+        let cut = calls([("1", "look", "{}")])
+            .with_text("I will look")
+            .with_finish(finish);
         let model = ScriptedModel::new().answers(cut).says("next");
         let (look, notes) = noting_tool("look");
         let host = host_of(&model).tool(look).build().unwrap();
@@ -727,10 +722,7 @@ async fn limits_of_a_request_go_before_those_of_the_host() {
     let (look, _) = noting_tool("look");
     let host = host_of(&model).tool(look).build().unwrap();
     let budget = Budget::default().with_max_model_calls(1);
-    let request = TurnRequest {
-        budget: Some(budget),
-        ..host.agent().request("s", "go")
-    };
+    let request = host.agent().request("s", "go").with_budget(budget);
     let outcome = host.agent().run(request).await.unwrap();
     assert_eq!(
         ending(&outcome),

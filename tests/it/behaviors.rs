@@ -134,10 +134,7 @@ async fn told_besides(mode: &str, origin: Origin) -> Vec<String> {
         .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
         .unwrap();
-    let request = TurnRequest {
-        origin,
-        ..TurnRequest::new("patrol/mail", "m", "Look at the mail.")
-    };
+    let request = TurnRequest::new("patrol/mail", "m", "Look at the mail.").with_origin(origin);
     host.agent().run(request).await.unwrap();
     let asked = transcript(&model.requests()[0]);
     assert_eq!(asked.first().unwrap(), "system: You are agent.");

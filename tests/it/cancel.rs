@@ -185,10 +185,8 @@ async fn a_mutating_call_that_waits_in_line_does_not_run_once_the_time_is_up() {
     let agent = host.agent().clone();
     let _first = agent.stream("a", "work");
     let _running = handle.next_call().await;
-    let request = TurnRequest {
-        budget: Some(Budget::default().with_max_wall_clock(Duration::from_secs(60))),
-        ..TurnRequest::new("b", "m", "work")
-    };
+    let request =
+        TurnRequest::new("b", "m", "work").with_budget(Budget::default().with_max_wall_clock(Duration::from_secs(60)));
     let outcome = agent.run(request).await.unwrap();
     assert_eq!(
         ending(&outcome),
@@ -212,10 +210,7 @@ async fn a_superseding_message_ends_a_turn_of_its_session_that_waits_for_a_perso
     let other = agent.run(TurnRequest::new("other", "m", "pay")).await.unwrap();
     let parked = agent.run(TurnRequest::new("s", "one", "pay")).await.unwrap();
     assert_eq!(agent.approvals().len(), 2);
-    let newer = TurnRequest {
-        busy: BusyPolicy::Supersede,
-        ..TurnRequest::new("s", "two", "no, forget it")
-    };
+    let newer = TurnRequest::new("s", "two", "no, forget it").with_busy(BusyPolicy::Supersede);
     assert_eq!(agent.run(newer).await.unwrap().text, "forgotten");
     let left: Vec<_> = agent.approvals().into_iter().map(|ask| ask.turn).collect();
     assert_eq!(left, [other.turn]);

@@ -536,10 +536,7 @@ impl ChatClient for Attentive {
 #[tokio::test]
 async fn a_message_that_joined_another_one_is_answered_once_after_a_cut_after_any_record() {
     let first = TurnRequest::new("s", "one", "one");
-    let second = TurnRequest {
-        busy: BusyPolicy::Steer,
-        ..TurnRequest::new("s", "two", "two")
-    };
+    let second = TurnRequest::new("s", "two", "two").with_busy(BusyPolicy::Steer);
     let folder = tempfile::tempdir().unwrap();
     let (work, mut handle) = mock_tool("work");
     let host = AgentHost::in_memory()
@@ -606,10 +603,7 @@ async fn redeliver(
     }
     let mut replies = [None, None];
     for index in order {
-        let again = TurnRequest {
-            busy: BusyPolicy::Queue,
-            ..requests[index].clone()
-        };
+        let again = requests[index].clone().with_busy(BusyPolicy::Queue);
         replies[index] = Some(host.agent().run(again).await.unwrap());
     }
     replies.map(Option::unwrap)

@@ -41,12 +41,7 @@ fn the_tools_of_the_quickstart() {
 async fn call(root: &Path, tool: &str, arguments: serde_json::Value) -> ToolInvokeResponse {
     let arguments = arguments.to_string();
     let dispatcher = ToolDispatcher::new(registry(chat_tools::all(root.to_owned())), ToolLimits::default());
-    let request = ToolInvokeRequest {
-        tool_call_id: "1".into(),
-        tool_name: tool.into(),
-        arguments: arguments.as_str().into(),
-        session_id: "s".into(),
-    };
+    let request = ToolInvokeRequest::new("1", tool, arguments.as_str()).with_session_id("s");
     let grant = rockbot_core::context::Grant::new("1", rockbot_core::context::Grant::args_hash(tool, &arguments));
     dispatcher
         .call(request, &CallContext::new("s").with_grants([grant]))

@@ -83,11 +83,11 @@ impl ChatClient for Loops {
         if call.request.tools.is_empty() {
             return Ok(ChatResponse::text("I could not find it."));
         }
-        Ok(ChatResponse::calls([ToolCall {
-            id: format!("call_{round}").into(),
-            name: self.plan[round % self.plan.len()].into(),
-            arguments: r#"{"n": 1}"#.into(),
-        }]))
+        Ok(ChatResponse::calls([ToolCall::new(
+            format!("call_{round}"),
+            self.plan[round % self.plan.len()],
+            r#"{"n": 1}"#,
+        )]))
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -305,11 +305,11 @@ impl ChatClient for ReadsAndSends {
         let Some(tool) = ["page", "send"].get(rounds) else {
             return Ok(ChatResponse::text("Done."));
         };
-        Ok(ChatResponse::calls([ToolCall {
-            id: format!("call_{rounds}").into(),
-            name: (*tool).into(),
-            arguments: "{}".into(),
-        }]))
+        Ok(ChatResponse::calls([ToolCall::new(
+            format!("call_{rounds}"),
+            *tool,
+            "{}",
+        )]))
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -371,10 +371,7 @@ async fn r_19_through_a_tool_that_starts_a_turn_of_its_own() {
         let run = move |_: Anything, cx: CallContext| {
             let agent = agent.lock().unwrap().clone().unwrap();
             async move {
-                let request = TurnRequest {
-                    trust: cx.content_trust(),
-                    ..TurnRequest::new("inner", "m", "Send it.")
-                };
+                let request = TurnRequest::new("inner", "m", "Send it.").with_trust(cx.content_trust());
                 Ok::<_, BoxError>(agent.run(request).await?.text)
             }
         };

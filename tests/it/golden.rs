@@ -74,13 +74,7 @@ async fn play(model: ScriptedModel, answers: impl IntoIterator<Item = ToolInvoke
 }
 
 fn answer(content: &str, is_error: bool) -> ToolInvokeResponse {
-    ToolInvokeResponse {
-        tool_call_id: "".into(),
-        tool_name: "".into(),
-        content: content.into(),
-        is_error,
-        code: None,
-    }
+    ToolInvokeResponse::new("", "", content).with_error(is_error)
 }
 
 #[tokio::test]

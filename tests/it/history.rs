@@ -279,11 +279,7 @@ async fn a_conversation_is_exported_imported_and_forked() {
 }
 
 fn given() -> Vec<ChatMessage> {
-    let call = ToolCall {
-        id: "call_1".into(),
-        name: "price".into(),
-        arguments: "{}".into(),
-    };
+    let call = ToolCall::new("call_1", "price", "{}");
     vec![
         ChatMessage::user("What does bread cost?"),
         ChatMessage::calls("", vec![call]),

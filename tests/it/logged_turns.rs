@@ -12,7 +12,7 @@ use rockbot_core::store::{
     ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, StoreError,
     StoreErrorKind,
 };
-use rockbot_core::turn::{BusyPolicy, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, TurnOutcome};
 use rockbot_core::user::{UserMessage, UserProxy};
 use rockbot_core::{Principal, SessionId};
 use rockbot_host::bus::InProcessBus;
@@ -47,10 +47,7 @@ async fn everything_that_is_said_is_logged_whatever_its_origin() {
     let host = builder.build().unwrap();
     host.start().await.unwrap();
     host.agent().ask("a", "first").await.unwrap();
-    let scheduled = TurnRequest {
-        origin: Origin::Scheduled,
-        ..host.agent().request("b", "second")
-    };
+    let scheduled = host.agent().request("b", "second").with_origin(Origin::Scheduled);
     host.agent().run(scheduled).await.unwrap();
     let shared: Arc<dyn Bus> = Arc::new(bus.clone());
     let mut message = UserMessage::new("c", "third");
@@ -91,10 +88,7 @@ async fn a_reader_loses_nothing_that_is_said_while_it_reads() {
 
 async fn send(host: &AgentHost, text: &str, busy: BusyPolicy) -> JoinHandle<Result<TurnOutcome, TurnError>> {
     let agent = host.agent().clone();
-    let request = TurnRequest {
-        busy,
-        ..agent.request("s", text)
-    };
+    let request = agent.request("s", text).with_busy(busy);
     let running = tokio::spawn(async move { agent.run(request).await });
     settle().await;
     running

@@ -391,6 +391,10 @@ async fn a_layer_decides_and_never_ends_the_host() {
     let failed = [exhausted("1", "a message layer failed: no guard on duty")];
     check_layer(|host| host.layer(layer(fails)), 0, &failed).await;
 
+    let refuses = |_, _| async { Err::<Disposition, BoxError>(HandlerError::dead_letter("no badge").into()) };
+    let refused = [rejected("1", "a message layer failed: no badge")];
+    check_layer(|host| host.layer(layer(refuses)), 0, &refused).await;
+
     let panics = |_, cx: MessageContext| async move {
         assert!(cx.envelope().source.is_empty(), "asleep");
         Ok(Disposition::Ack)

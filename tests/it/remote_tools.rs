@@ -253,10 +253,7 @@ async fn an_error_reply_is_the_error_it_names() {
 #[tokio::test]
 async fn a_response_that_failed_is_passed_on() {
     let failed = request("1", "book", "{}").fail(&ToolError::execution_failed("full"));
-    let without_code = ToolInvokeResponse {
-        code: None,
-        ..failed.clone()
-    };
+    let without_code = failed.clone().with_code(None);
     let line = Line::new();
     let answer = of(&without_code);
     let _service = line.answer(move |_| vec![answer.clone()]).await;

@@ -63,10 +63,7 @@ async fn every_setting_of_a_request_reaches_its_turn() {
         .with_outcome()
         .await
         .unwrap();
-    let same = TurnRequest {
-        principal: "ann".into(),
-        ..TurnRequest::new("s", "m1", "")
-    };
+    let same = TurnRequest::new("s", "m1", "").with_principal("ann");
     assert_eq!((seven, &outcome.turn), (7, &same.turn_id()));
     let asked = model.requests();
     assert_eq!(results(&asked[1]), ["call_1: shop of ann"]);

@@ -20,10 +20,7 @@ use crate::support::{Anything, calls, end_of, ending, host_of, settle, transcrip
 
 /// Sends a message and lets it get as far as it can.
 async fn send(agent: &Agent, message: &str, busy: BusyPolicy) -> JoinHandle<Result<TurnOutcome, TurnError>> {
-    let request = TurnRequest {
-        busy,
-        ..TurnRequest::new("s", message, message)
-    };
+    let request = TurnRequest::new("s", message, message).with_busy(busy);
     let agent = agent.clone();
     let running = tokio::spawn(async move { agent.run(request).await });
     settle().await;
@@ -199,30 +196,15 @@ async fn a_message_that_joined_a_turn_without_an_answer_has_none_either() {
 
 #[tokio::test]
 async fn a_steering_message_with_settings_of_its_own_waits_and_keeps_them() {
-    let two = || TurnRequest {
-        busy: BusyPolicy::Steer,
-        ..TurnRequest::new("s", "two", "two")
-    };
+    let two = || TurnRequest::new("s", "two", "two").with_busy(BusyPolicy::Steer);
     let mut extensions = Extensions::new();
     extensions.insert(1_u8);
     let requests = [
-        TurnRequest {
-            tier: Some(ModelTier::High),
-            ..two()
-        },
-        TurnRequest {
-            output: Some(OutputSchema::of::<Anything>()),
-            ..two()
-        },
-        TurnRequest {
-            budget: Some(Budget::default()),
-            ..two()
-        },
-        TurnRequest {
-            instructions: Some("Be brief.".into()),
-            ..two()
-        },
-        TurnRequest { extensions, ..two() },
+        two().with_tier(ModelTier::High),
+        two().with_output(OutputSchema::of::<Anything>()),
+        two().with_budget(Budget::default()),
+        two().with_instructions("Be brief."),
+        two().with_extensions(extensions),
     ];
     for request in requests {
         let model = working().says("1").says("{}");
@@ -333,10 +315,7 @@ async fn sessions_and_principals_do_not_wait_for_each_other() {
     let requests = [
         TurnRequest::new("a", "1", "hi"),
         TurnRequest::new("b", "1", "hi"),
-        TurnRequest {
-            principal: "somebody".into(),
-            ..TurnRequest::new("a", "1", "hi")
-        },
+        TurnRequest::new("a", "1", "hi").with_principal("somebody"),
     ];
     let running: Vec<_> = requests
         .into_iter()
@@ -447,10 +426,7 @@ async fn whatever_the_policies_and_delays_each_message_gets_exactly_one_final_re
             let busy = [BusyPolicy::Queue, BusyPolicy::Steer, BusyPolicy::Supersede][random.below(3) as usize];
             let session = ["a", "b"][random.below(2) as usize];
             let text = format!("message {message}");
-            let request = TurnRequest {
-                busy,
-                ..TurnRequest::new(session, text.as_str(), text.as_str())
-            };
+            let request = TurnRequest::new(session, text.as_str(), text.as_str()).with_busy(busy);
             let cancels = random.below(8) == 0;
             let turn = request.turn_id();
             let stream = agent.stream_turn(request);

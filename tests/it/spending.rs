@@ -16,11 +16,7 @@ fn prices() -> PriceTable {
 }
 
 fn answer(model: &str, text: &str) -> ChatResponse {
-    ChatResponse {
-        model: Some(model.into()),
-        usage: Some(Usage::new(2, 1)),
-        ..ChatResponse::text(text)
-    }
+    ChatResponse::text(text).with_model(model).with_usage(Usage::new(2, 1))
 }
 
 fn spent(calls: u64, cost: u64, unpriced: u64) -> Spent {
@@ -68,10 +64,7 @@ async fn out_of_band_questions_count_on_their_own_tier() {
         .prices(prices())
         .build()
         .unwrap();
-    let request = TurnRequest {
-        tier: Some(ModelTier::High),
-        ..TurnRequest::new("s", "m", "What is new?")
-    };
+    let request = TurnRequest::new("s", "m", "What is new?").with_tier(ModelTier::High);
     let outcome = host.agent().run(request).await.unwrap();
     let each = spent(1, 3_000, 0);
     assert_eq!(outcome.tiers, [(ModelTier::Low, each), (ModelTier::High, each)].into());
@@ -103,10 +96,7 @@ async fn a_judge_is_not_asked_with_money_that_is_spent() {
 
 #[tokio::test]
 async fn a_limit_in_money_reckons_with_the_prices_of_the_host() {
-    let looks = ChatResponse {
-        tool_calls: calls([("call_1", "look", "{}")]).tool_calls,
-        ..answer("known", "")
-    };
+    let looks = answer("known", "").with_tool_calls(calls([("call_1", "look", "{}")]).tool_calls);
     let model = ScriptedModel::new().answers(looks).answers(answer("known", "this far"));
     let (look, _) = noting_tool("look");
     let host = host_of(&model)
@@ -141,10 +131,7 @@ async fn an_answer_without_a_price_in_a_turn_with_a_limit_is_told() {
     let _guard = tracing::subscriber::set_default(log.clone());
     let model = ScriptedModel::new().answers(answer("unknown", "yes"));
     let host = host_of(&model).build().unwrap();
-    let request = TurnRequest {
-        budget: Some(Budget::default().with_max_cost(MicroUsd(1))),
-        ..TurnRequest::new("s", "m", "go")
-    };
+    let request = TurnRequest::new("s", "m", "go").with_budget(Budget::default().with_max_cost(MicroUsd(1)));
     let outcome = host.agent().run(request).await.unwrap();
     assert_eq!(
         (outcome.status, outcome.tiers[&ModelTier::Balanced].unpriced),

@@ -115,10 +115,7 @@ async fn by_tool_an_answer_in_words_is_read_all_the_same() {
 
 #[tokio::test]
 async fn by_tool_a_cut_answer_is_none() {
-    let cut = ChatResponse {
-        finish: FinishReason::Length,
-        ..calls([("1", "final_answer", OSLO)])
-    };
+    let cut = calls([("1", "final_answer", OSLO)]).with_finish(FinishReason::Length);
     let host = host_of(&ScriptedModel::new().answers(cut)).build().unwrap();
     let asked = host.agent().ask("s", "Oslo?").output::<Weather>();
     let ended = asked.output_mode(OutputMode::Tool).await.unwrap_err();

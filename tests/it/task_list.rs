@@ -185,10 +185,8 @@ impl ChatClient for Planner {
             2 => &[update(1, "completed"), update(2, "in_progress")],
             _ => return Ok(ChatResponse::text("Nothing there.")),
         };
-        let call = |(index, (tool, arguments)): (usize, &(&str, Value))| ToolCall {
-            id: format!("{rounds}{index}").into(),
-            name: (*tool).into(),
-            arguments: arguments.to_string().into(),
+        let call = |(index, (tool, arguments)): (usize, &(&str, Value))| {
+            ToolCall::new(format!("{rounds}{index}"), *tool, arguments.to_string())
         };
         Ok(ChatResponse::calls(next.iter().enumerate().map(call)))
     }

@@ -54,12 +54,10 @@ fn look() -> Tool {
 /// A model that looks for the book, and knows where it is then.
 fn librarian() -> ScriptedModel {
     let usage = Usage::new(200, 30).with_cached(150).with_reasoning(20);
-    let answer = ChatResponse {
-        model: Some("big-1-2026".into()),
-        provider: Some("library".into()),
-        id: Some("answer-2".into()),
-        ..ChatResponse::text("The book is on the shelf.")
-    };
+    let answer = ChatResponse::text("The book is on the shelf.")
+        .with_model("big-1-2026")
+        .with_provider("library")
+        .with_id("answer-2");
     ScriptedModel::new()
         .with_id("big-1")
         .calls("look", json!({ "what": "book" }))
@@ -151,11 +149,7 @@ impl ChatClient for Slow {
                 deltas.send(ChatDelta::Text(word));
             }
         }
-        Ok(ChatResponse {
-            provider: Some(self.0.into()),
-            model: Some(self.0.into()),
-            ..ChatResponse::text("one two")
-        })
+        Ok(ChatResponse::text("one two").with_provider(self.0).with_model(self.0))
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -330,10 +324,10 @@ async fn names_from_outside_make_a_bounded_number_of_series() {
             .call(request("1", &format!("tool_{n}"), "{}"), &CallContext::new("s"))
             .await;
     }
-    let answer = |n: usize| ChatResponse {
-        model: Some(format!("model-{n}").into()),
-        usage: Some(Usage::default()),
-        ..ChatResponse::text("Hello.")
+    let answer = |n: usize| {
+        ChatResponse::text("Hello.")
+            .with_model(format!("model-{n}"))
+            .with_usage(Usage::default())
     };
     let model = (0..100).fold(ScriptedModel::new(), |model, n| model.answers(answer(n)));
     let host = host_of(&model).build().unwrap();
@@ -414,11 +408,11 @@ async fn everything() {
     proxy.send("s", "Send the report to Ada.").await.unwrap();
     host.add_tool(look()).unwrap();
     host.agent().ask("s", "Send the report to Ada.").await.unwrap();
-    let short = TurnRequest {
-        budget: Some(Budget::default().with_max_model_calls(1)),
-        origin: Origin::Scheduled,
-        ..host.agent().request("s", "Send the report to Ada.")
-    };
+    let short = host
+        .agent()
+        .request("s", "Send the report to Ada.")
+        .with_budget(Budget::default().with_max_model_calls(1))
+        .with_origin(Origin::Scheduled);
     host.agent().run(short).await.unwrap();
     model.assert_complete();
     // The same message again.

@@ -81,10 +81,7 @@ async fn texts_about_calls_are_answers() {
         });
         assert_eq!(shown.collect::<String>(), text);
     }
-    let cut = ChatResponse {
-        finish: FinishReason::Length,
-        ..ChatResponse::text(CALL)
-    };
+    let cut = ChatResponse::text(CALL).with_finish(FinishReason::Length);
     let model = ScriptedModel::new().answers(cut);
     let (host, notes) = hosted(&model);
     assert_eq!(host.agent().ask("s", "Note milk.").await.unwrap().text, CALL);

@@ -41,10 +41,7 @@ async fn a_message_that_names_no_tier_goes_where_the_selector_says() {
         tier(KeywordTierSelector::default(), simple.clone()).await,
         Some(ModelTier::Low)
     );
-    let named = TurnRequest {
-        tier: Some(ModelTier::High),
-        ..simple
-    };
+    let named = simple.with_tier(ModelTier::High);
     assert_eq!(tier(KeywordTierSelector::default(), named).await, Some(ModelTier::High));
 }
 
@@ -117,10 +114,7 @@ async fn a_turn_that_turns_out_hard_goes_on_with_balanced() {
 async fn a_tier_that_the_message_names_is_kept() {
     let model = calling(&["send", "fail", "fail"]);
     let host = host(&model).tier_selector(Always(ModelTier::Low)).build().unwrap();
-    let named = TurnRequest {
-        tier: LOW,
-        ..request("go")
-    };
+    let named = request("go").with_tier(LOW);
     host.agent().run(named).await.unwrap();
     assert_eq!(tiers(&model), [LOW; 4]);
     assert_eq!(host.routing_log().unwrap().entries().unwrap(), []);

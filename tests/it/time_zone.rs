@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::tool::tool;
-use rockbot_core::turn::TurnRequest;
 use rockbot_core::{Principal, Timestamp};
 use rockbot_host::{AgentHost, Briefing};
 use rockbot_memory::Memory;
@@ -27,10 +26,10 @@ fn host(model: &ScriptedModel, folder: &Path) -> AgentHost {
 /// The time that the model of `principal` is told, just before the message.
 async fn time(host: &AgentHost, model: &ScriptedModel, principal: &str) -> String {
     let _ = model.clone().says("hello");
-    let request = TurnRequest {
-        principal: Principal::from(principal),
-        ..host.agent().request("s", "hi")
-    };
+    let request = host
+        .agent()
+        .request("s", "hi")
+        .with_principal(Principal::from(principal));
     host.agent().run(request).await.unwrap();
     let requests = model.requests();
     let [.., time, _] = &*requests.last().unwrap().messages else {

@@ -417,12 +417,12 @@ async fn a_thousand_calls_with_equal_ids_in_two_sessions_never_mix() {
     let call = |index: usize| {
         let dispatcher = dispatcher.clone();
         let session = SessionId::from(if index.is_multiple_of(2) { "even" } else { "odd" });
-        let call = ToolInvokeRequest {
-            tool_call_id: CallId::from(format!("call_{}", index / 2 % 10)),
-            tool_name: "echo".into(),
-            arguments: format!(r#"{{"n":{}}}"#, "1".repeat(index % 13 + 1)).into(),
-            session_id: session.clone(),
-        };
+        let call = ToolInvokeRequest::new(
+            CallId::from(format!("call_{}", index / 2 % 10)),
+            "echo",
+            format!(r#"{{"n":{}}}"#, "1".repeat(index % 13 + 1)),
+        )
+        .with_session_id(session.clone());
         tokio::spawn(async move {
             let expected = call.clone().succeed(format!("{session} {session} {}", call.arguments));
             let response = dispatcher.call(call, &CallContext::new(session)).await;

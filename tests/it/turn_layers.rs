@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rockbot_core::messaging::{Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
-use rockbot_core::turn::{BusyPolicy, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{BusyPolicy, ProgressSink, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::user::{AgentReply, UserMessage};
 use rockbot_core::{BoxError, TurnId};
 use rockbot_host::bus::InProcessBus;
@@ -322,11 +322,9 @@ async fn the_work_of_a_turn_is_for_its_own_message_alone() {
     });
     let host = host_of(&model).turn_layer(rerouting).build().unwrap();
     let request = host.agent().request("s", "Hi");
-    let other = TurnRequest {
-        session: "another".into(),
-        ..request.clone()
-    }
-    .turn_id();
+    let mut other = request.clone();
+    other.session = "another".into();
+    let other = other.turn_id();
     let refused = host.agent().run(request).await.unwrap_err();
     assert!(
         matches!(&refused, TurnError::OtherTurn(turn) if *turn == other),
@@ -374,10 +372,7 @@ async fn a_message_that_joins_a_turn_gets_what_the_layers_made_of_that_turn() {
         .turn_layer(words("", ", sir"))
         .build()
         .unwrap();
-    let steering = |text| TurnRequest {
-        busy: BusyPolicy::Steer,
-        ..host.agent().request("s", text)
-    };
+    let steering = |text| host.agent().request("s", text).with_busy(BusyPolicy::Steer);
     let run = |request| {
         let agent = host.agent().clone();
         tokio::spawn(async move { agent.run(request).await.unwrap().text })

@@ -55,14 +55,7 @@ fn proxy(bus: &InProcessBus, id: &str) -> UserProxy {
 }
 
 fn says(content: &str) -> AgentReply {
-    AgentReply {
-        content: content.into(),
-        session_id: "s".into(),
-        agent_name: "clerk".to_owned(),
-        is_final: true,
-        structured_data: None,
-        content_type: None,
-    }
+    AgentReply::new("s", "clerk", content)
 }
 
 fn message(id: &str, text: &str) -> MessageEnvelope {
@@ -304,10 +297,7 @@ async fn a_message_that_cannot_be_a_turn_is_refused_in_words() {
     inbox
         .send(message("1", "Something else.").with_correlation_id("other words"))
         .await;
-    let elsewhere = UserMessage {
-        target_agent: Some("another".to_owned()),
-        ..UserMessage::new("s", "Hi!")
-    };
+    let elsewhere = UserMessage::new("s", "Hi!").with_target_agent("another");
     inbox
         .send(MessageEnvelope::of(&elsewhere).unwrap().with_reply_to("desk"))
         .await;
@@ -332,10 +322,7 @@ async fn a_message_that_cannot_be_a_turn_is_refused_in_words() {
 async fn the_agent_that_is_meant_is_found_without_case() {
     let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
     let _host = started(serving(&model, &bus)).await;
-    let meant = UserMessage {
-        target_agent: Some("CLERK".to_owned()),
-        ..UserMessage::new("s", "Hi!")
-    };
+    let meant = UserMessage::new("s", "Hi!").with_target_agent("CLERK");
     assert_eq!(
         proxy(&bus, "test").send_message(&meant, |_| {}).await.unwrap(),
         says("Hello.")
@@ -561,10 +548,7 @@ async fn what_was_said_can_be_read_by_who_said_it_alone() {
     let _host = started(serving(&model, &bus).clock(clock.clone())).await;
     let proxy = proxy(&bus, "test");
     for user in ["ann", "bob"] {
-        let message = UserMessage {
-            user_id: user.to_owned(),
-            ..UserMessage::new("s", format!("I am {user}."))
-        };
+        let message = UserMessage::new("s", format!("I am {user}.")).with_user_id(user);
         proxy.send_message(&message, |_| {}).await.unwrap();
     }
     let history = async |user: &str| {

@@ -23,7 +23,7 @@ const MAX_KEPT: usize = 10_000;
 ///
 /// // Without prices only reported costs are known.
 /// let ledger = Ledger::new(());
-/// let answer = ChatResponse { cost: Some(MicroUsd(1_200)), ..ChatResponse::text("Hello.") };
+/// let answer = ChatResponse::text("Hello.").with_cost(MicroUsd(1_200));
 /// ledger.enter(&CallContext::new("session"), ModelTier::Low, &answer);
 /// assert_eq!(ledger.of_session(&"session".into()).price(), Some(MicroUsd(1_200)));
 ///

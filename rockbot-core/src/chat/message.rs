@@ -27,6 +27,7 @@ pub enum Role {
 
 /// A message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChatMessage {
     /// The role of a message's author.
     pub role: Role,
@@ -54,6 +55,7 @@ pub struct ChatMessage {
 
 /// A tool call as the model requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The model's name for this call.
     pub id: CallId,
@@ -65,6 +67,7 @@ pub struct ToolCall {
 
 /// The reasoning of a model before its answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Reasoning {
     /// The thoughts as text; empty when the provider hides them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -72,6 +75,34 @@ pub struct Reasoning {
     /// The provider's own form, to be sent back unchanged (OpenRouter's `reasoning_details`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Arc<RawValue>>,
+}
+
+impl ToolCall {
+    /// Creates a call with the JSON text of its arguments.
+    pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: impl Into<Arc<str>>) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        }
+    }
+}
+
+impl Reasoning {
+    /// Creates a reasoning from its text, without the provider's own form.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            details: None,
+        }
+    }
+
+    /// Sets the provider's own form.
+    #[must_use]
+    pub fn with_details(mut self, details: impl Into<Option<Arc<RawValue>>>) -> Self {
+        self.details = details.into();
+        self
+    }
 }
 
 impl PartialEq for Reasoning {
@@ -135,6 +166,13 @@ impl ChatMessage {
         }
     }
 
+    /// Sets the tool calls of a model's message.
+    #[must_use]
+    pub fn with_tool_calls(mut self, tool_calls: Vec<ToolCall>) -> Self {
+        self.tool_calls = tool_calls;
+        self
+    }
+
     /// Sets whether the call that this message answers failed. Default `false`.
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
@@ -144,8 +182,8 @@ impl ChatMessage {
 
     /// Sets the reasoning of the model.
     #[must_use]
-    pub fn with_reasoning(mut self, reasoning: Option<Reasoning>) -> Self {
-        self.reasoning = reasoning;
+    pub fn with_reasoning(mut self, reasoning: impl Into<Option<Reasoning>>) -> Self {
+        self.reasoning = reasoning.into();
         self
     }
 

@@ -101,6 +101,7 @@ impl OutputSchema {
 /// assert_eq!(request.messages.len(), 1);
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct ChatRequest {
     /// The conversation so far.
     pub messages: Vec<Arc<ChatMessage>>,
@@ -116,11 +117,32 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     /// Creates a request with these messages and without tools.
-    pub fn new(messages: impl IntoIterator<Item = ChatMessage>) -> Self {
+    pub fn new<M: Into<Arc<ChatMessage>>>(messages: impl IntoIterator<Item = M>) -> Self {
         Self {
-            messages: messages.into_iter().map(Arc::new).collect(),
+            messages: messages.into_iter().map(Into::into).collect(),
             ..Self::default()
         }
+    }
+
+    /// Sets the tools that the model may call. Default none.
+    #[must_use]
+    pub fn with_tools(mut self, tools: ToolView) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Sets the tier of the model. Default `None`: [`ModelTier::Balanced`].
+    #[must_use]
+    pub fn with_tier(mut self, tier: impl Into<Option<ModelTier>>) -> Self {
+        self.tier = tier.into();
+        self
+    }
+
+    /// Sets the schema that the answer must match. Default none.
+    #[must_use]
+    pub fn with_output(mut self, output: impl Into<Option<OutputSchema>>) -> Self {
+        self.output = output.into();
+        self
     }
 
     /// Sets the settings of the model for this request.

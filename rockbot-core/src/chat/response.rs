@@ -39,6 +39,7 @@ impl FinishReason {
 
 /// A complete answer of a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChatResponse {
     /// The text; empty when there are only tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -87,6 +88,76 @@ impl ChatResponse {
             finish: FinishReason::ToolCalls,
             ..Self::default()
         }
+    }
+
+    /// Sets the text.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = text.into();
+        self
+    }
+
+    /// Sets the images and files that the model made.
+    #[must_use]
+    pub fn with_media(mut self, media: Vec<ContentPart>) -> Self {
+        self.media = media;
+        self
+    }
+
+    /// Sets the tool calls. Unlike [`ChatResponse::calls`], it leaves the reason why the model stopped.
+    #[must_use]
+    pub fn with_tool_calls(mut self, tool_calls: Vec<ToolCall>) -> Self {
+        self.tool_calls = tool_calls;
+        self
+    }
+
+    /// Sets the reasoning of the model.
+    #[must_use]
+    pub fn with_reasoning(mut self, reasoning: impl Into<Option<Reasoning>>) -> Self {
+        self.reasoning = reasoning.into();
+        self
+    }
+
+    /// Sets the reason why the model stopped. Default [`FinishReason::Stop`].
+    #[must_use]
+    pub fn with_finish(mut self, finish: FinishReason) -> Self {
+        self.finish = finish;
+        self
+    }
+
+    /// Sets the token counts.
+    #[must_use]
+    pub fn with_usage(mut self, usage: impl Into<Option<Usage>>) -> Self {
+        self.usage = usage.into();
+        self
+    }
+
+    /// Sets the cost.
+    #[must_use]
+    pub fn with_cost(mut self, cost: impl Into<Option<MicroUsd>>) -> Self {
+        self.cost = cost.into();
+        self
+    }
+
+    /// Sets the model that answered, as the provider names it.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<Arc<str>>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the provider that answered, as OpenTelemetry names it.
+    #[must_use]
+    pub fn with_provider(mut self, provider: impl Into<Arc<str>>) -> Self {
+        self.provider = Some(provider.into());
+        self
+    }
+
+    /// Sets the provider's name for this answer.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.id = Some(id.into());
+        self
     }
 
     /// Returns the text with the images and files behind it.

@@ -23,12 +23,7 @@ use crate::tool::{Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, To
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let (tool, mut handle) = mock_tool("look_up");
-/// let request = ToolInvokeRequest {
-///     tool_call_id: "call_1".into(),
-///     tool_name: "look_up".into(),
-///     arguments: "{}".into(),
-///     session_id: "session".into(),
-/// };
+/// let request = ToolInvokeRequest::new("call_1", "look_up", "{}").with_session_id("session");
 /// let cx = CallContext::new("session");
 ///
 /// let (response, ()) = tokio::join!(tool.executor.execute(request, &cx), async {

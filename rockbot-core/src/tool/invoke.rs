@@ -11,6 +11,7 @@ use crate::{CallContext, CallId, SessionId, ToolName};
 /// One call of a tool, as the model asked for it. Its members are camelCase on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "LooseRequest")]
+#[non_exhaustive]
 pub struct ToolInvokeRequest {
     /// The id that the model gave to the call; the response carries it back.
     pub tool_call_id: CallId,
@@ -26,6 +27,7 @@ pub struct ToolInvokeRequest {
 /// The response to a tool call. A failure that the model can act on is a response too, with `is_error`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolInvokeResponse {
     /// The id of the call that this answers.
     pub tool_call_id: CallId,
@@ -43,6 +45,27 @@ pub struct ToolInvokeResponse {
 }
 
 impl ToolInvokeRequest {
+    /// Creates a call in no conversation. `arguments` is the text of a JSON object.
+    pub fn new(
+        tool_call_id: impl Into<CallId>,
+        tool_name: impl Into<ToolName>,
+        arguments: impl Into<Arc<str>>,
+    ) -> Self {
+        Self {
+            tool_call_id: tool_call_id.into(),
+            tool_name: tool_name.into(),
+            arguments: arguments.into(),
+            session_id: "".into(),
+        }
+    }
+
+    /// Sets the conversation that the call belongs to. Default empty.
+    #[must_use]
+    pub fn with_session_id(mut self, session_id: impl Into<SessionId>) -> Self {
+        self.session_id = session_id.into();
+        self
+    }
+
     /// Converts the call into its successful response.
     pub fn succeed(self, content: impl Into<Content>) -> ToolInvokeResponse {
         ToolInvokeResponse {
@@ -66,13 +89,48 @@ impl ToolInvokeRequest {
     }
 }
 
+impl ToolInvokeResponse {
+    /// Creates a successful response.
+    pub fn new(tool_call_id: impl Into<CallId>, tool_name: impl Into<ToolName>, content: impl Into<Content>) -> Self {
+        Self {
+            tool_call_id: tool_call_id.into(),
+            tool_name: tool_name.into(),
+            content: content.into(),
+            is_error: false,
+            code: None,
+        }
+    }
+
+    /// Sets whether the call failed. Default `false`.
+    #[must_use]
+    pub fn with_error(mut self, is_error: bool) -> Self {
+        self.is_error = is_error;
+        self
+    }
+
+    /// Sets the kind of failure. Default `None`: unknown.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<Option<ToolErrorCode>>) -> Self {
+        self.code = code.into();
+        self
+    }
+}
+
 /// A tool call with its context: the request type of tower layers around tools.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolInvocation {
     /// The call.
     pub request: ToolInvokeRequest,
     /// The context: session and principal, deadline, grants, cancellation.
     pub cx: CallContext,
+}
+
+impl ToolInvocation {
+    /// Creates a call with its context.
+    pub fn new(request: ToolInvokeRequest, cx: CallContext) -> Self {
+        Self { request, cx }
+    }
 }
 
 /// A call as other programs write it: they leave out members that they do not have, or write `null`.

@@ -34,6 +34,7 @@ pub enum BusyPolicy {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TurnRequest {
     /// Session that the message belongs to.
     pub session: SessionId,
@@ -124,6 +125,118 @@ impl TurnRequest {
             reply_to: None,
             correlation_id: None,
         }
+    }
+
+    /// Sets the principal on whose behalf the turn runs. Default `local`.
+    #[must_use]
+    pub fn with_principal(mut self, principal: impl Into<Principal>) -> Self {
+        self.principal = principal.into();
+        self
+    }
+
+    /// Sets the program that sent the message; part of the message's identity. Default empty.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
+        self
+    }
+
+    /// Sets the entry point that the message came through. Default [`Origin::User`].
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Sets the priority in queues. Default [`Priority::User`].
+    #[must_use]
+    pub fn with_priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets the trust in the sender. Default [`Trust::User`].
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Sets the tier of the model. Default `None`: the balanced one.
+    #[must_use]
+    pub fn with_tier(mut self, tier: impl Into<Option<ModelTier>>) -> Self {
+        self.tier = tier.into();
+        self
+    }
+
+    /// Sets the policy while the session is busy. Default [`BusyPolicy::Queue`].
+    #[must_use]
+    pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
+        self.busy = busy;
+        self
+    }
+
+    /// Sets the budget of the turn. Default `None`: the host's.
+    #[must_use]
+    pub fn with_budget(mut self, budget: impl Into<Option<Budget>>) -> Self {
+        self.budget = budget.into();
+        self
+    }
+
+    /// Sets the schema that the answer must match. Default none.
+    #[must_use]
+    pub fn with_output(mut self, output: impl Into<Option<OutputSchema>>) -> Self {
+        self.output = output.into();
+        self
+    }
+
+    /// Sets the way in which the model is made to match the schema. Default [`OutputMode::Auto`].
+    #[must_use]
+    pub fn with_output_mode(mut self, output_mode: OutputMode) -> Self {
+        self.output_mode = output_mode;
+        self
+    }
+
+    /// Sets instructions for this turn alone. Default none.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets values for the tools of this turn. The journal does not keep them.
+    #[must_use]
+    pub fn with_extensions(mut self, extensions: Extensions) -> Self {
+        self.extensions = extensions;
+        self
+    }
+
+    /// Sets the turn that asks, and its depth. Default none.
+    #[must_use]
+    pub fn with_parent(mut self, turn: impl Into<TurnId>, depth: u32) -> Self {
+        self.parent = Some((turn.into(), depth));
+        self
+    }
+
+    /// Sets the caller's W3C `traceparent`. Default none.
+    #[must_use]
+    pub fn with_trace(mut self, trace: impl Into<String>) -> Self {
+        self.trace = Some(trace.into());
+        self
+    }
+
+    /// Sets the topic of the final reply. Default none.
+    #[must_use]
+    pub fn with_reply_to(mut self, reply_to: impl Into<String>) -> Self {
+        self.reply_to = Some(reply_to.into());
+        self
+    }
+
+    /// Sets the correlation id of the final reply. Default none.
+    #[must_use]
+    pub fn with_correlation_id(mut self, correlation_id: impl Into<String>) -> Self {
+        self.correlation_id = Some(correlation_id.into());
+        self
     }
 
     /// Sets the settings of the model in this turn. They are in the journal, so a resumed turn has the same.

@@ -13,6 +13,7 @@ use crate::{MessageId, SessionId, Timestamp};
 /// A message of a user to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UserMessage {
     /// The content of the message: a text, or parts.
     pub content: Content,
@@ -37,6 +38,20 @@ impl UserMessage {
             target_agent: None,
         }
     }
+
+    /// Sets the user, as the interface identifies them. Default empty.
+    #[must_use]
+    pub fn with_user_id(mut self, user_id: impl Into<String>) -> Self {
+        self.user_id = user_id.into();
+        self
+    }
+
+    /// Sets the name of the agent that is meant. Default `None`: any agent that listens.
+    #[must_use]
+    pub fn with_target_agent(mut self, target_agent: impl Into<String>) -> Self {
+        self.target_agent = Some(target_agent.into());
+        self
+    }
 }
 
 impl Message for UserMessage {
@@ -47,6 +62,7 @@ impl Message for UserMessage {
 /// A message of an agent to a user: the one final reply, or before it a progress report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AgentReply {
     /// The text, or parts. It is never empty in a final reply.
     pub content: Content,
@@ -77,6 +93,39 @@ impl AgentReply {
     /// The [`AgentReply::content_type`] of a final reply that is not an answer: the member `status` of
     /// `structured_data` is the [`TurnStatus`](crate::turn::TurnStatus), such as failed or superseded.
     pub const STATUS: &str = "application/vnd.rockbot.turn-status+json";
+
+    /// Creates a final reply of the agent `agent_name` in the conversation `session_id`.
+    pub fn new(session_id: impl Into<SessionId>, agent_name: impl Into<String>, content: impl Into<Content>) -> Self {
+        Self {
+            content: content.into(),
+            session_id: session_id.into(),
+            agent_name: agent_name.into(),
+            is_final: true,
+            structured_data: None,
+            content_type: None,
+        }
+    }
+
+    /// Sets whether this is the final reply. Default `true`.
+    #[must_use]
+    pub fn with_final(mut self, is_final: bool) -> Self {
+        self.is_final = is_final;
+        self
+    }
+
+    /// Sets the same content for programs. Default none.
+    #[must_use]
+    pub fn with_structured_data(mut self, structured_data: impl Into<Option<Value>>) -> Self {
+        self.structured_data = structured_data.into();
+        self
+    }
+
+    /// Sets the media type of `structured_data`. Default none.
+    #[must_use]
+    pub fn with_content_type(mut self, content_type: impl Into<String>) -> Self {
+        self.content_type = Some(content_type.into());
+        self
+    }
 }
 
 impl Message for AgentReply {
@@ -142,6 +191,7 @@ impl Message for ConversationHistoryResponse {
 /// One message of a conversation's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct HistoryTurn {
     /// The role of the author.
     pub role: Role,
@@ -150,6 +200,17 @@ pub struct HistoryTurn {
     /// The time of the message.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
+}
+
+impl HistoryTurn {
+    /// Creates a message of the history.
+    pub fn new(role: Role, content: impl Into<Content>, timestamp: Timestamp) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            timestamp,
+        }
+    }
 }
 
 /// The feedback of a user on a reply.

@@ -149,16 +149,15 @@ impl AgentExecutor {
         let session = SessionId::from(format!("{}/{scope}/{id}", call.tool_name));
         let delegation = cx.extension::<Delegation>();
         let budget = [delegation.map(Delegation::budget), self.budget];
-        Ok(TurnRequest {
-            principal: cx.principal().clone(),
-            origin: Origin::Subagent,
-            priority: cx.priority().max(Priority::Subagent),
-            trust: cx.content_trust(),
-            budget: budget.into_iter().flatten().reduce(least),
-            parent: caller.map(|turn| (turn.clone(), cx.depth() + 1)),
-            trace: cx.trace().map(str::to_owned),
-            ..TurnRequest::new(session, id.as_str(), task)
-        })
+        let mut request = TurnRequest::new(session, id.as_str(), task)
+            .with_principal(cx.principal().clone())
+            .with_origin(Origin::Subagent)
+            .with_priority(cx.priority().max(Priority::Subagent))
+            .with_trust(cx.content_trust())
+            .with_budget(budget.into_iter().flatten().reduce(least));
+        request.parent = caller.map(|turn| (turn.clone(), cx.depth() + 1));
+        request.trace = cx.trace().map(str::to_owned);
+        Ok(request)
     }
 
     fn check_depth(&self, cx: &CallContext) -> Result<(), ToolError> {

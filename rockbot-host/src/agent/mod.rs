@@ -203,10 +203,8 @@ impl Agent {
 
     /// Creates a message of this handle's principal with a new id, for [`Agent::run`].
     pub fn request(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> TurnRequest {
-        TurnRequest {
-            principal: self.principal.clone(),
-            ..TurnRequest::new(session, MessageId::from(self.shared.ids.next_id()), content)
-        }
+        TurnRequest::new(session, MessageId::from(self.shared.ids.next_id()), content)
+            .with_principal(self.principal.clone())
     }
 
     /// Returns the tool calls that wait for a person's decision.

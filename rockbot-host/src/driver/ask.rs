@@ -137,11 +137,9 @@ impl Drive<'_> {
             let tier = self.turn.tier_of(true);
             // The question states the shape in words, too, for models that take no schema.
             let takes_schema = self.driver.chat.describe(tier).output_mode.allows_native();
-            let request = ChatRequest {
-                tier: Some(tier),
-                output: takes_schema.then_some(question.shape),
-                ..ChatRequest::new(question.messages)
-            };
+            let request = ChatRequest::new(question.messages)
+                .with_tier(tier)
+                .with_output(takes_schema.then_some(question.shape));
             return ChatCall::new(request, self.cx.clone());
         }
         self.view = self.view.extended(&self.driver.tools.registry().snapshot());
@@ -153,13 +151,11 @@ impl Drive<'_> {
         // Some servers never call a tool once the answer's schema is fixed, so it is fixed only without tools.
         let is_fixed = tools.is_empty() && self.turn.policy().output_mode.allows_native();
         let output = request.output.as_ref().filter(|_| is_fixed).cloned();
-        let mut request = ChatRequest {
-            messages: self.turn.messages_for(purpose),
-            tools,
-            tier: self.turn.tier(),
-            output,
-            settings: self.turn.model_settings(),
-        };
+        let mut request = ChatRequest::new(self.turn.messages_for(purpose))
+            .with_tools(tools)
+            .with_tier(self.turn.tier())
+            .with_output(output);
+        request.settings = self.turn.model_settings();
         if let Some(answer) = &self.answer_tool {
             answer.require(&mut request);
         }
@@ -223,12 +219,8 @@ impl Drive<'_> {
     /// Asks the tool for the facts about a call. This is the only time: the turn records them, decides by them, and
     /// carries them to the dispatcher and to the handling of the result.
     fn facts(&self, call: &ToolCall) -> CallFacts {
-        let request = ToolInvokeRequest {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            session_id: self.turn.request().session.clone(),
-        };
+        let request = ToolInvokeRequest::new(call.id.clone(), call.name.clone(), call.arguments.clone())
+            .with_session_id(self.turn.request().session.clone());
         match self.turn.tasks_before(call) {
             Some(tasks) => self
                 .driver

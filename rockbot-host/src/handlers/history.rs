@@ -24,9 +24,5 @@ impl MessageHandler<ConversationHistoryRequest> for Histories {
 }
 
 fn history_turn(turn: ConversationTurn) -> HistoryTurn {
-    HistoryTurn {
-        role: turn.role,
-        content: turn.content,
-        timestamp: turn.timestamp,
-    }
+    HistoryTurn::new(turn.role, turn.content, turn.timestamp)
 }

@@ -70,30 +70,22 @@ impl UserMessages {
         let envelope = cx.envelope();
         let reply_to = envelope.reply_to.as_deref().unwrap_or(UserProxyTopics::USER_RESPONSE);
         let correlation = envelope.correlation_id.as_deref();
-        TurnRequest {
-            principal: cx.principal(Some(&message.user_id)),
-            source: envelope.source.to_string(),
-            origin: Origin::Bus,
-            trust: cx.delivery().trust.min(Trust::User),
-            busy: self.options.busy,
-            trace: headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),
-            reply_to: Some(reply_to.to_owned()),
-            correlation_id: Some(correlation.unwrap_or(envelope.message_id.as_str()).to_owned()),
-            ..TurnRequest::new(&message.session_id, &envelope.message_id, message.content.clone())
-        }
+        let mut request = TurnRequest::new(&message.session_id, &envelope.message_id, message.content.clone())
+            .with_principal(cx.principal(Some(&message.user_id)))
+            .with_source(&*envelope.source)
+            .with_origin(Origin::Bus)
+            .with_trust(cx.delivery().trust.min(Trust::User))
+            .with_busy(self.options.busy)
+            .with_reply_to(reply_to)
+            .with_correlation_id(correlation.unwrap_or(envelope.message_id.as_str()));
+        request.trace = headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned());
+        request
     }
 }
 
 /// Sends the final reply to a message that does not become a turn.
 async fn refuse(message: &UserMessage, cx: &MessageContext, reason: &str) -> Result<(), BoxError> {
-    let reply = AgentReply {
-        content: reason.into(),
-        session_id: message.session_id.clone(),
-        agent_name: cx.identity().name().to_string(),
-        is_final: true,
-        structured_data: None,
-        content_type: None,
-    };
+    let reply = AgentReply::new(message.session_id.clone(), &**cx.identity().name(), reason);
     let envelope = MessageEnvelope::of(&reply)?.with_source(Arc::clone(cx.identity().name()));
     let topic = cx
         .envelope()

@@ -32,14 +32,10 @@ pub(super) fn progress_of(
         let _is_out = is_out;
         while let Some(progress) = receiver.recv().await {
             let Some(content) = text_of(&progress) else { continue };
-            let report = AgentReply {
-                content: content.into(),
-                session_id: session.clone(),
-                agent_name: cx.identity().name().to_string(),
-                is_final: false,
-                structured_data: serde_json::to_value(&progress).ok(),
-                content_type: Some(AgentReply::PROGRESS.to_owned()),
-            };
+            let report = AgentReply::new(session.clone(), &**cx.identity().name(), content)
+                .with_final(false)
+                .with_structured_data(serde_json::to_value(&progress).ok())
+                .with_content_type(AgentReply::PROGRESS);
             if let Err(error) = send(&report, &cx).await {
                 tracing::debug!(%error, "progress report not sent; the turn continues");
             }

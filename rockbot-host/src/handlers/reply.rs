@@ -64,14 +64,12 @@ impl BusReplySender {
     fn envelope(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Arc<MessageEnvelope>, BusError> {
         // Programs need the status of a reply that is no answer; an answer needs none.
         let status = (!outcome.is_answer()).then_some(&outcome.status);
-        let reply = AgentReply {
-            content: outcome.content(),
-            session_id: request.session.clone(),
-            agent_name: self.identity.name().to_string(),
-            is_final: true,
-            structured_data: status.map(|status| json!({ "status": status })),
-            content_type: status.map(|_| AgentReply::STATUS.to_owned()),
-        };
+        let mut reply = AgentReply::new(request.session.clone(), &**self.identity.name(), outcome.content());
+        if let Some(status) = status {
+            reply = reply
+                .with_structured_data(json!({ "status": status }))
+                .with_content_type(AgentReply::STATUS);
+        }
         let mut envelope = MessageEnvelope::of(&reply)?
             .with_id(format!("{}.reply", outcome.turn))
             .with_source(Arc::clone(self.identity.name()));

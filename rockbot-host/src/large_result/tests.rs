@@ -206,12 +206,8 @@ impl Conversation {
 
     async fn call(&self, tool: usize, arguments: serde_json::Value) -> Result<String, ToolError> {
         let tool = &result_readers(self.memory.clone())[tool];
-        let request = ToolInvokeRequest {
-            tool_call_id: "call-1".into(),
-            tool_name: tool.registration.name.clone(),
-            session_id: self.cx.session().clone(),
-            arguments: arguments.to_string().into(),
-        };
+        let request = ToolInvokeRequest::new("call-1", tool.registration.name.clone(), arguments.to_string())
+            .with_session_id(self.cx.session().clone());
         Ok(tool.executor.execute(request, &self.cx).await?.content.into_words())
     }
 

@@ -24,7 +24,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use rockbot_core::BoxError;
-use rockbot_core::messaging::{Delivery, DeliveryHandler, Disposition, MessageContext, MessageContexts, headers};
+use rockbot_core::messaging::{
+    Delivery, DeliveryHandler, Disposition, HandlerError, MessageContext, MessageContexts, headers,
+};
 use rockbot_core::support::loggable;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
@@ -104,9 +106,19 @@ impl Pipeline {
         // Layers are user code as handlers are. The route isolates the handler; this isolates the layers around it.
         match AssertUnwindSafe(call(stack, cx.clone())).catch_unwind().await {
             Ok(Ok(verdict)) => verdict,
-            Ok(Err(error)) => Disposition::retry(format_args!("a message layer failed: {error}")),
+            Ok(Err(error)) => after_layer(error),
             Err(panic) => Disposition::retry(format_args!("a message layer panicked: {}", panic_message(&*panic))),
         }
+    }
+}
+
+/// Converts the error of a layer as that of a handler: a `HandlerError` says whether another delivery helps.
+fn after_layer(error: BoxError) -> Disposition {
+    let error = HandlerError::from(error);
+    let reason = format!("a message layer failed: {error}");
+    match error.retry_helps() {
+        true => Disposition::retry(reason),
+        false => Disposition::dead_letter(reason),
     }
 }
 

@@ -112,21 +112,22 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
 pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
     let calls = answer.calls.into_iter().zip(1..);
     let tool_calls: Vec<_> = calls
-        .map(|(call, number)| ToolCall {
-            id: CallId::from(format!("text_{number}")),
-            name: ToolName::from(&*call.name),
-            arguments: call.arguments.into(),
+        .map(|(call, number)| {
+            ToolCall::new(
+                CallId::from(format!("text_{number}")),
+                ToolName::from(&*call.name),
+                call.arguments,
+            )
         })
         .collect();
-    ChatResponse {
-        text: answer.text,
-        finish: match tool_calls.is_empty() {
-            true => response.finish,
-            false => FinishReason::ToolCalls,
-        },
-        tool_calls,
-        ..response
-    }
+    let finish = match tool_calls.is_empty() {
+        true => response.finish,
+        false => FinishReason::ToolCalls,
+    };
+    response
+        .with_text(answer.text)
+        .with_finish(finish)
+        .with_tool_calls(tool_calls)
 }
 
 /// Returns the request without native tools, calls and results.
@@ -145,11 +146,9 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
             .count();
         messages.insert(at, Arc::new(ChatMessage::system(instructions(offered(&request.tools)))));
     }
-    ChatRequest {
-        messages,
-        tools: ToolView::default(),
-        ..request.clone()
-    }
+    let mut request = request.clone();
+    (request.messages, request.tools) = (messages, ToolView::default());
+    request
 }
 
 /// Returns a message without native calls and results.

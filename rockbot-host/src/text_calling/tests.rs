@@ -10,11 +10,7 @@ use super::{TextCallFallback, TextCallingClient};
 #[tokio::test]
 async fn a_result_has_the_name_of_the_call_before_it() {
     let called = |tool: &str| {
-        let call = ToolCall {
-            id: "text_1".into(),
-            name: tool.into(),
-            arguments: "{}".into(),
-        };
+        let call = ToolCall::new("text_1", tool, "{}");
         ChatResponse::calls([call]).to_message()
     };
     let request = ChatRequest::new([

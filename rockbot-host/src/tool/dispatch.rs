@@ -36,12 +36,7 @@ use crate::turn::CallFacts;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let tools = ToolDispatcher::new(Arc::new(InMemoryToolRegistry::new()), ToolLimits::default());
-/// let request = ToolInvokeRequest {
-///     tool_call_id: "call-1".into(),
-///     tool_name: "weather".into(),
-///     arguments: "{}".into(),
-///     session_id: "session-1".into(),
-/// };
+/// let request = ToolInvokeRequest::new("call-1", "weather", "{}").with_session_id("session-1");
 /// let response = tools.call(request, &CallContext::new("session-1")).await;
 /// assert_eq!(response.code, Some(ToolErrorCode::ToolNotFound));
 /// # }
@@ -141,10 +136,7 @@ impl ToolDispatcher {
         };
         // Asked before the call: the tool may be gone from the registry when a layer ends the call.
         let effect = facts.unwrap_or_else(|| self.facts(&request, cx)).effect;
-        let invocation = ToolInvocation {
-            request: request.clone(),
-            cx: cx.clone(),
-        };
+        let invocation = ToolInvocation::new(request.clone(), cx.clone());
         // A layer is the user's code, as a tool is: its panic is a response.
         let error = match AssertUnwindSafe(call(stack, invocation)).catch_unwind().await {
             Ok(Ok(response)) => return response,

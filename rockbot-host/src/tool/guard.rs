@@ -326,25 +326,18 @@ async fn isolate(
 /// content with too many parts, or with one that is too large, is refused.
 fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, ToolError>) -> ToolInvokeResponse {
     let error = match ended {
-        Ok(response) => match response.content.check_bounds() {
+        Ok(mut response) => match response.content.check_bounds() {
             Ok(()) => {
-                return ToolInvokeResponse {
-                    tool_call_id: call,
-                    tool_name: name,
-                    ..response
-                };
+                (response.tool_call_id, response.tool_name) = (call, name);
+                return response;
             }
             Err(error) => ToolError::execution_failed(format!("the result cannot be used: {error}")),
         },
         Err(error) => error,
     };
-    ToolInvokeResponse {
-        tool_call_id: call,
-        tool_name: name,
-        content: error.to_string().into(),
-        is_error: true,
-        code: Some(error.code()),
-    }
+    ToolInvokeResponse::new(call, name, error.to_string())
+        .with_error(true)
+        .with_code(error.code())
 }
 
 /// Returns the response with at most `limit` bytes of text. The note about a truncation comes first, where the

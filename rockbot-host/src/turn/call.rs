@@ -102,12 +102,12 @@ impl CallState {
 
     /// Returns the request to the tool.
     pub(crate) fn request(&self, session: &SessionId) -> ToolInvokeRequest {
-        ToolInvokeRequest {
-            tool_call_id: self.call.id.clone(),
-            tool_name: self.call.name.clone(),
-            arguments: self.call.arguments.clone(),
-            session_id: session.clone(),
-        }
+        ToolInvokeRequest::new(
+            self.call.id.clone(),
+            self.call.name.clone(),
+            self.call.arguments.clone(),
+        )
+        .with_session_id(session.clone())
     }
 
     /// Returns the request for a user's approval.

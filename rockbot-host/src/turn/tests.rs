@@ -250,11 +250,7 @@ impl Life {
 
     fn ask(&mut self) -> Vec<TurnEvent> {
         let text = |text: &str, finish| TurnEvent::ModelAnswered {
-            response: ChatResponse {
-                finish,
-                cost: Some(MicroUsd(1)),
-                ..ChatResponse::text(text)
-            },
+            response: ChatResponse::text(text).with_finish(finish).with_cost(MicroUsd(1)),
             facts: Vec::new(),
         };
         match self.chances.pop_front().unwrap_or(Chance::Answer) {
@@ -333,11 +329,7 @@ fn said() -> TurnEvent {
 
 /// An answer with calls that all have the same id, as some servers send them.
 fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
-    let call = |_: &(Effect, bool)| ToolCall {
-        id: "0".into(),
-        name: "act".into(),
-        arguments: "{}".into(),
-    };
+    let call = |_: &(Effect, bool)| ToolCall::new("0", "act", "{}");
     let facts = |(effect, needs_approval): &(Effect, bool)| CallFacts {
         effect: *effect,
         needs_approval: *needs_approval,
@@ -346,11 +338,9 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
         runs_turn: false,
     };
     TurnEvent::ModelAnswered {
-        response: ChatResponse {
-            finish,
-            cost: Some(MicroUsd(1)),
-            ..ChatResponse::calls(calls.iter().map(call))
-        },
+        response: ChatResponse::calls(calls.iter().map(call))
+            .with_finish(finish)
+            .with_cost(MicroUsd(1)),
         facts: calls.iter().map(facts).collect(),
     }
 }
@@ -359,13 +349,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
 fn response(call: &CallId) -> ToolInvokeResponse {
     let digits = call.as_str().bytes().map(usize::from).sum::<usize>();
     let times = if digits.is_multiple_of(3) { 4_000 } else { 1 };
-    ToolInvokeResponse {
-        tool_call_id: call.clone(),
-        tool_name: "act".into(),
-        content: "ok".repeat(times).into(),
-        is_error: false,
-        code: None,
-    }
+    ToolInvokeResponse::new(call.clone(), "act", "ok".repeat(times))
 }
 
 fn started() -> TurnEvent {

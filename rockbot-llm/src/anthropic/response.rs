@@ -257,23 +257,19 @@ impl AnswerReader for Assembler<'_> {
         if finish == FinishReason::ContentFilter && self.text.is_empty() {
             return Err(Fault::Filtered);
         }
-        Ok(ChatResponse {
-            media: Vec::new(),
-            finish: match (finish, tool_calls.is_empty()) {
+        let mut answer = ChatResponse::default()
+            .with_finish(match (finish, tool_calls.is_empty()) {
                 (FinishReason::ToolCalls, true) if is_shaped => FinishReason::Stop,
                 (FinishReason::ToolCalls, true) => FinishReason::Other,
                 (_, false) => FinishReason::ToolCalls,
                 (finish, true) => finish,
-            },
-            text: self.text,
-            tool_calls,
-            reasoning: self.thoughts.finish(),
-            usage: self.tokens.usage(),
-            cost: None,
-            model: self.model,
-            provider: None,
-            id: self.id,
-        })
+            })
+            .with_text(self.text)
+            .with_tool_calls(tool_calls)
+            .with_reasoning(self.thoughts.finish())
+            .with_usage(self.tokens.usage());
+        (answer.model, answer.id) = (self.model, self.id);
+        Ok(answer)
     }
 }
 

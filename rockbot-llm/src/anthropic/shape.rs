@@ -99,10 +99,7 @@ mod tests {
 
     fn shape(schema: Value) -> ShapeTool {
         let output = OutputSchema::new("Answer", schema);
-        let request = ChatRequest {
-            output: Some(output),
-            ..ChatRequest::new([])
-        };
+        let request = ChatRequest::default().with_output(output);
         ShapeTool::of(&request, &ModelSettings::new()).unwrap()
     }
 

@@ -88,11 +88,7 @@ fn tools() -> ToolView {
 }
 
 fn tool_call(id: &str, arguments: &str) -> ToolCall {
-    ToolCall {
-        id: id.into(),
-        name: "now".into(),
-        arguments: arguments.into(),
-    }
+    ToolCall::new(id, "now", arguments)
 }
 
 fn calls(ids: &[&str]) -> ChatMessage {
@@ -228,15 +224,13 @@ async fn every_knob_has_its_name() {
         .with_top_p(0.5)
         .with_stop_sequences(["END"])
         .with_extra_body("metadata", json!({"user_id": "u"}));
-    let request = ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([
-            ChatMessage::system("Be brief."),
-            ChatMessage::user("hi"),
-            ChatMessage::system("Be kind."),
-        ])
-        .with_settings(settings)
-    };
+    let request = ChatRequest::new([
+        ChatMessage::system("Be brief."),
+        ChatMessage::user("hi"),
+        ChatMessage::system("Be kind."),
+    ])
+    .with_settings(settings)
+    .with_tools(tools());
     let mark = json!({"type": "ephemeral"});
     let expected = json!({
         "model": "claude",
@@ -287,10 +281,9 @@ fn choosing(choice: ToolChoice) -> ModelSettings {
 #[tokio::test]
 async fn a_choice_is_sent_only_beside_tools() {
     let choice = async |tools, tool_choice| {
-        let request = ChatRequest {
-            tools,
-            ..ChatRequest::new([ChatMessage::user("hi")]).with_settings(choosing(tool_choice))
-        };
+        let request = ChatRequest::new([ChatMessage::user("hi")])
+            .with_settings(choosing(tool_choice))
+            .with_tools(tools);
         sent(request).await["tool_choice"].clone()
     };
     assert_eq!(choice(tools(), ToolChoice::Auto).await, Value::Null);
@@ -305,9 +298,8 @@ async fn a_choice_is_sent_only_beside_tools() {
 
 #[tokio::test]
 async fn roles_alternate_and_results_stand_first() {
-    let body = sent(ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([
+    let body = sent(
+        ChatRequest::new([
             ChatMessage::user("a"),
             ChatMessage::user("b"),
             ChatMessage::assistant("c"),
@@ -318,7 +310,8 @@ async fn roles_alternate_and_results_stand_first() {
             ChatMessage::assistant("d"),
             ChatMessage::user("e"),
         ])
-    })
+        .with_tools(tools()),
+    )
     .await;
     let empty = json!({"type": "tool_result", "tool_use_id": "2"});
     let expected = json!([
@@ -363,7 +356,7 @@ async fn a_shortened_conversation_is_still_accepted() {
     );
     assert_eq!(body["tool_choice"], json!({"type": "none"}));
     let opening = json!([user(&[text("[The conversation begins here.]")])]);
-    check_messages(&sent(ChatRequest::new([])).await, &opening);
+    check_messages(&sent(ChatRequest::default()).await, &opening);
     let body = sent(ChatRequest::new([
         ChatMessage::assistant("hello"),
         ChatMessage::user("hi"),
@@ -385,10 +378,7 @@ async fn the_user_has_the_last_word() {
 
 #[tokio::test]
 async fn calls_of_other_providers_are_made_acceptable() {
-    let strange = ToolCall {
-        name: "get weather()".into(),
-        ..tool_call("functions.now:0", r#"{"city": "Par"#)
-    };
+    let strange = ToolCall::new("functions.now:0", "get weather()", r#"{"city": "Par"#);
     let calls = vec![
         strange,
         tool_call("b", "[1]"),
@@ -398,11 +388,7 @@ async fn calls_of_other_providers_are_made_acceptable() {
     let ids: Vec<_> = calls.iter().map(|call| call.id.clone()).collect();
     let results = ids.into_iter().map(|id| ChatMessage::tool(id, "ok"));
     let messages = [ChatMessage::user("hi"), ChatMessage::calls("so", calls)];
-    let body = sent(ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new(messages.into_iter().chain(results))
-    })
-    .await;
+    let body = sent(ChatRequest::new(messages.into_iter().chain(results)).with_tools(tools())).await;
     let blocks = &body["messages"][1]["content"];
     assert_eq!(
         blocks[1],
@@ -419,9 +405,8 @@ async fn calls_of_other_providers_are_made_acceptable() {
 #[tokio::test]
 async fn the_stable_beginning_is_marked_for_the_cache() {
     let past = |message: ChatMessage| message.because(ContextReason::History);
-    let body = sent(ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([
+    let body = sent(
+        ChatRequest::new([
             ChatMessage::system("Be brief."),
             past(ChatMessage::user("a")),
             past(ChatMessage::assistant("b")),
@@ -430,7 +415,8 @@ async fn the_stable_beginning_is_marked_for_the_cache() {
             calls(&["1"]),
             ChatMessage::tool("1".into(), "one"),
         ])
-    })
+        .with_tools(tools()),
+    )
     .await;
     let is_marked = |block: &Value| block.get("cache_control").is_some();
     let messages = body["messages"].as_array().unwrap();
@@ -445,10 +431,7 @@ async fn the_stable_beginning_is_marked_for_the_cache() {
 }
 
 fn thought(details: &str) -> Option<Reasoning> {
-    Some(Reasoning {
-        text: "hm".into(),
-        details: Some(Arc::from(RawValue::from_string(details.into()).unwrap())),
-    })
+    Some(Reasoning::new("hm").with_details(Arc::from(RawValue::from_string(details.into()).unwrap())))
 }
 
 const SIGNED: &str = r#"{"type":"thinking","thinking":"hm","signature":"c2ln=="}"#;
@@ -458,10 +441,9 @@ const REDACTED: &str = r#"{"type":"redacted_thinking","data":"eA=="}"#;
 async fn thoughts_are_kept_and_sent_back_unchanged() {
     const ANSWER: &str = r#"{"content":[{"type":"thinking","thinking":"hm","signature":"c2ln=="},{"type":"redacted_thinking","data":"eA=="},
         {"type":"tool_use","id":"toolu_1","name":"now","input":{}}],"stop_reason":"tool_use"}"#;
-    let request = ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([ChatMessage::user("hi")]).with_settings(ModelSettings::new().with_temperature(0.5))
-    };
+    let request = ChatRequest::new([ChatMessage::user("hi")])
+        .with_settings(ModelSettings::new().with_temperature(0.5))
+        .with_tools(tools());
     let (answer, body) = ask(request, ANSWER, |builder| builder.thinking_budget(2000)).await;
     assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 2000}));
     assert_eq!((&body["max_tokens"], body.get("temperature")), (&json!(10_192), None));
@@ -473,10 +455,7 @@ async fn thoughts_are_kept_and_sent_back_unchanged() {
         answer.to_message(),
         ChatMessage::tool("toolu_1".into(), "noon"),
     ];
-    let request = ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new(next)
-    };
+    let request = ChatRequest::new(next).with_tools(tools());
     let (answer, body) = ask(request, YES, |builder| builder.thinking_budget(2000)).await;
     answer.unwrap();
     let blocks = [SIGNED, REDACTED].map(|block| serde_json::from_str(block).unwrap());
@@ -495,30 +474,18 @@ async fn a_model_thinks_only_where_the_server_lets_it() {
         answer.unwrap();
         body.get("thinking").is_some()
     };
-    let question = || ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([ChatMessage::user("hi")])
-    };
+    let question = || ChatRequest::new([ChatMessage::user("hi")]).with_tools(tools());
     assert!(thinks(question()).await);
     assert!(!thinks(question().with_settings(choosing(ToolChoice::Required))).await);
     assert!(thinks(question().with_settings(choosing(ToolChoice::None))).await);
     let mut others = calls(&["1"]);
     others.reasoning = thought(r#"[{"type":"reasoning.text","text":"hm"}]"#);
     let results = [ChatMessage::user("hi"), others, ChatMessage::tool("1".into(), "noon")];
-    assert!(
-        !thinks(ChatRequest {
-            tools: tools(),
-            ..ChatRequest::new(results)
-        })
-        .await
-    );
+    assert!(!thinks(ChatRequest::new(results).with_tools(tools())).await);
 }
 
 fn shaped(schema: Value) -> ChatRequest {
-    ChatRequest {
-        output: Some(OutputSchema::new("Answer", schema)),
-        ..ChatRequest::new([ChatMessage::user("hi")])
-    }
+    ChatRequest::new([ChatMessage::user("hi")]).with_output(OutputSchema::new("Answer", schema))
 }
 
 #[tokio::test]
@@ -549,17 +516,11 @@ async fn a_list_is_wrapped_and_unwrapped() {
 async fn tools_may_be_called_before_a_shaped_answer() {
     const BOTH: &str = r#"{"content":[{"type":"tool_use","id":"1","name":"Answer","input":{"x":1}},
         {"type":"tool_use","id":"toolu_2","name":"now","input":{}}],"stop_reason":"tool_use"}"#;
-    let request = ChatRequest {
-        tools: tools(),
-        ..shaped(json!({"type": "object"}))
-    };
+    let request = shaped(json!({"type": "object"})).with_tools(tools());
     let (answer, body) = ask(request.clone(), BOTH, |builder| builder).await;
     assert_eq!(
         answer.unwrap(),
-        ChatResponse {
-            provider: Some("anthropic".into()),
-            ..ChatResponse::calls([tool_call("toolu_2", "{}")])
-        }
+        ChatResponse::calls([tool_call("toolu_2", "{}")]).with_provider("anthropic")
     );
     assert_eq!(body["tool_choice"], json!({"type": "any"}));
     let named = request.with_settings(choosing(ToolChoice::Tool("today".into())));
@@ -570,11 +531,7 @@ async fn tools_may_be_called_before_a_shaped_answer() {
 
 #[tokio::test]
 async fn results_of_failed_calls_are_marked_unless_they_are_empty() {
-    let call = |id: &str| ToolCall {
-        id: id.into(),
-        name: "now".into(),
-        arguments: "{}".into(),
-    };
+    let call = |id: &str| ToolCall::new(id, "now", "{}");
     let result = |id: &str, text: &str| ChatMessage::tool(id.into(), text).with_error(true);
     let body = sent(ChatRequest::new([
         ChatMessage::user("hi"),
@@ -643,17 +600,12 @@ const RECORDED: &str = concat!(
 fn recorded() -> ChatResponse {
     let details =
         r#"[{"signature":"c2ln","thinking":"größer","type":"thinking"},{"data":"eA==","type":"redacted_thinking"}]"#;
-    ChatResponse {
-        text: "Grüße 😀 🙂".into(),
-        reasoning: thought(details).map(|reasoning| Reasoning {
-            text: "größer".into(),
-            ..reasoning
-        }),
-        usage: Some(Usage::new(7, 15).with_cached(4)),
-        model: Some("claude-1".into()),
-        id: Some("msg_1".into()),
-        ..ChatResponse::calls([tool_call("toolu_1", r#"{"zone":"é"}"#)])
-    }
+    ChatResponse::calls([tool_call("toolu_1", r#"{"zone":"é"}"#)])
+        .with_text("Grüße 😀 🙂")
+        .with_reasoning(thought(details).map(|reasoning| Reasoning::new("größer").with_details(reasoning.details)))
+        .with_usage(Usage::new(7, 15).with_cached(4))
+        .with_model("claude-1")
+        .with_id("msg_1")
 }
 
 #[test]

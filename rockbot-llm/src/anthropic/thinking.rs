@@ -70,10 +70,7 @@ impl ThoughtAssembler {
             Thought::Partial(members) => serde_json::value::to_raw_value(&members).ok(),
         });
         let blocks: Vec<_> = blocks.collect();
-        Some(Reasoning {
-            text: self.text,
-            details: serde_json::value::to_raw_value(&blocks).ok().map(Arc::from),
-        })
+        Some(Reasoning::new(self.text).with_details(serde_json::value::to_raw_value(&blocks).ok().map(Arc::from)))
     }
 
     fn continue_member(&mut self, at: usize, name: &str, more: &str) {
@@ -122,10 +119,7 @@ mod tests {
     use super::*;
 
     fn reasoning(details: &str) -> Reasoning {
-        Reasoning {
-            text: "hm".into(),
-            details: Some(Arc::from(RawValue::from_string(details.into()).unwrap())),
-        }
+        Reasoning::new("hm").with_details(Arc::from(RawValue::from_string(details.into()).unwrap()))
     }
 
     #[test]

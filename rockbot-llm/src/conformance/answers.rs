@@ -85,32 +85,34 @@ fn expected(script: &Script) -> ChatResponse {
             format!("call_{made}")
         });
     }
-    let calls = script.calls.iter().zip(ids).map(|(call, id)| ToolCall {
-        id: id.into(),
-        name: call.name.into(),
-        arguments: match call.arguments {
-            [] => "{}".into(),
-            pieces => pieces.concat().into(),
-        },
+    let calls = script.calls.iter().zip(ids).map(|(call, id)| {
+        ToolCall::new(
+            id,
+            call.name,
+            match call.arguments {
+                [] => "{}".to_owned(),
+                pieces => pieces.concat(),
+            },
+        )
     });
     let tool_calls: Vec<_> = if was_cut { Vec::new() } else { calls.collect() };
     let text = script.thought.concat();
-    ChatResponse {
-        text: script.text.concat(),
-        finish: match (script.finish, tool_calls.is_empty()) {
+    ChatResponse::default()
+        .with_text(script.text.concat())
+        .with_finish(match (script.finish, tool_calls.is_empty()) {
             (FinishReason::ToolCalls, true) => FinishReason::Other,
             (_, false) => FinishReason::ToolCalls,
             (finish, true) => finish,
-        },
-        tool_calls,
-        reasoning: (!text.is_empty()).then_some(Reasoning { text, details: None }),
-        usage: script
-            .usage
-            .map(|[input, cached, output]| Usage::new(input, output).with_cached(cached)),
-        model: Some("m-1".into()),
-        id: Some("answer-1".into()),
-        ..ChatResponse::default()
-    }
+        })
+        .with_tool_calls(tool_calls)
+        .with_reasoning((!text.is_empty()).then_some(Reasoning::new(text)))
+        .with_usage(
+            script
+                .usage
+                .map(|[input, cached, output]| Usage::new(input, output).with_cached(cached)),
+        )
+        .with_model("m-1")
+        .with_id("answer-1")
 }
 
 /// Checks the answer that a client makes of `reply`, but for what only its dialect has.

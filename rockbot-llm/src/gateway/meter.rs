@@ -178,11 +178,7 @@ mod tests {
         let snapshotter = recorder.snapshotter();
         let _guard = metrics::set_default_local_recorder(&recorder);
         let usage = Usage::new(1_000_000, 500_000);
-        let answer = ChatResponse {
-            model: Some("gpt-4.1".into()),
-            usage: Some(usage),
-            ..ChatResponse::text("x")
-        };
+        let answer = ChatResponse::text("x").with_model("gpt-4.1").with_usage(usage);
         let model = ScriptedModel::new()
             .fails(ChatErrorKind::Overloaded)
             .answers(answer)

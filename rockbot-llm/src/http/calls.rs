@@ -98,11 +98,7 @@ impl<'a> CallAssembler<'a> {
             "" => Arc::from("{}"),
             _ => Arc::from(call.arguments),
         };
-        Ok(ToolCall {
-            id,
-            name: call.name.into(),
-            arguments,
-        })
+        Ok(ToolCall::new(id, call.name, arguments))
     }
 
     /// Finds the call that `piece` seems to belong to; `None` if it begins one.

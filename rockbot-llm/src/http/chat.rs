@@ -107,9 +107,6 @@ impl<W: ChatWire> HttpChat<W> {
         let is_streamed = outlet.0.is_some();
         let answer = W::reader(asked, &call.request.messages, &*self.ids, &outlet);
         let read = self.connection.exchange(&self.url, outgoing, is_streamed, answer).await;
-        read.map(|answer| ChatResponse {
-            provider: Some(self.provider.clone()),
-            ..answer
-        })
+        read.map(|answer| answer.with_provider(self.provider.clone()))
     }
 }

@@ -154,5 +154,7 @@ fn http_client(base: &Url, connect_timeout: Duration) -> Result<reqwest::Client,
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("rockbot/", env!("CARGO_PKG_VERSION")));
     let client = if is_loopback(base) { client.no_proxy() } else { client };
-    client.build().map_err(|source| LlmConfigError::NoHttpClient { source })
+    client
+        .build()
+        .map_err(|source| LlmConfigError::NoHttpClient { source: source.into() })
 }

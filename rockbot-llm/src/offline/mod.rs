@@ -9,8 +9,8 @@ use std::fmt::Write;
 use async_trait::async_trait;
 use rockbot_core::CallId;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, FinishReason,
-    MicroUsd, ModelInfo, ModelTier, Role, ToolCall,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, MicroUsd,
+    ModelInfo, ModelTier, Role, ToolCall,
 };
 
 use self::choose::{Choice, choose};
@@ -49,11 +49,7 @@ impl ChatClient for OfflineModel {
             let message = format!("the offline model is not an LLM and cannot answer in a given shape; {WAY_OUT}");
             return Err(ChatError::new(ChatErrorKind::NotConfigured, message));
         }
-        let answer = ChatResponse {
-            model: Some("offline".into()),
-            cost: Some(MicroUsd(0)),
-            ..answer(&call.request)
-        };
+        let answer = answer(&call.request).with_model("offline").with_cost(MicroUsd(0));
         if let Some(sink) = &call.deltas {
             for word in answer.text.split_inclusive(' ') {
                 sink.send(ChatDelta::Text(word));
@@ -81,16 +77,9 @@ fn answer(request: &ChatRequest) -> ChatResponse {
     let settings = request.settings_over(None);
     let choice = settings.tool_choice.clone().unwrap_or_default();
     match choose(&question, &request.tools, &choice) {
-        Choice::Call { tool, arguments } => ChatResponse {
-            text: String::new(),
-            finish: FinishReason::ToolCalls,
-            tool_calls: vec![ToolCall {
-                id: next_id(request),
-                name: tool.clone(),
-                arguments: arguments.into(),
-            }],
-            ..ChatResponse::default()
-        },
+        Choice::Call { tool, arguments } => {
+            ChatResponse::calls(vec![ToolCall::new(next_id(request), tool.clone(), arguments)])
+        }
         Choice::Missing { tool, argument } => ChatResponse::text(format!(
             "{INTRODUCTION} `{tool}` seems to be meant, but I cannot find its `{argument}` in your message: write it \
              in quotes. {WAY_OUT}"

@@ -96,11 +96,9 @@ async fn ask(request: ChatRequest) -> ChatResponse {
 
 /// The calls that `question` leads to, as `tool {arguments}`.
 async fn calls(question: &str, tool_choice: ToolChoice) -> Vec<String> {
-    let request = ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([ChatMessage::user(question)])
-            .with_settings(ModelSettings::new().with_tool_choice(tool_choice))
-    };
+    let request = ChatRequest::new([ChatMessage::user(question)])
+        .with_settings(ModelSettings::new().with_tool_choice(tool_choice))
+        .with_tools(tools());
     let answer = ask(request).await;
     assert_eq!(answer.text.contains("not an LLM"), answer.tool_calls.is_empty());
     let calls = answer.tool_calls.iter();
@@ -146,10 +144,7 @@ async fn the_tool_choice_is_obeyed() {
 
 #[tokio::test]
 async fn what_is_missing_is_said() {
-    let request = ChatRequest {
-        tools: tools(),
-        ..ChatRequest::new([ChatMessage::user("Add 3 to it")])
-    };
+    let request = ChatRequest::new([ChatMessage::user("Add 3 to it")]).with_tools(tools());
     let text = ask(request).await.text;
     assert!(
         text.contains("`add` seems to be meant, but I cannot find its `b`"),
@@ -159,11 +154,7 @@ async fn what_is_missing_is_said() {
 
 #[tokio::test]
 async fn results_are_reported_word_for_word() {
-    let call = ToolCall {
-        id: "1".into(),
-        name: "current_time".into(),
-        arguments: "{}".into(),
-    };
+    let call = ToolCall::new("1", "current_time", "{}");
     let request = ChatRequest::new([
         ChatMessage::user("What time is it?"),
         ChatMessage::calls(String::new(), vec![call]),
@@ -192,10 +183,7 @@ async fn words_are_streamed_one_by_one() {
 #[tokio::test]
 async fn a_given_shape_is_refused() {
     let call = ChatCall::new(
-        ChatRequest {
-            output: Some(rockbot_core::chat::OutputSchema::of::<Unit>()),
-            ..ChatRequest::new([ChatMessage::user("hi")])
-        },
+        ChatRequest::new([ChatMessage::user("hi")]).with_output(rockbot_core::chat::OutputSchema::of::<Unit>()),
         CallContext::new("s"),
     );
     let error = OfflineModel::new().chat(call).await.unwrap_err();

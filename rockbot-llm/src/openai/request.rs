@@ -150,11 +150,7 @@ mod tests {
     const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"now","description":"Tells the time.","parameters":{"type":"object","properties":{}}}}]"#;
 
     fn call(name: &str, arguments: &str) -> ToolCall {
-        ToolCall {
-            id: "c1".into(),
-            name: name.into(),
-            arguments: arguments.into(),
-        }
+        ToolCall::new("c1", name, arguments)
     }
 
     #[test]
@@ -173,10 +169,9 @@ mod tests {
             .with_tool_choice(ToolChoice::Required)
             .with_max_output_tokens(9)
             .with_temperature(0.7);
-        let request = ChatRequest {
-            output: Some(OutputSchema::new("Answer", json!({"type": "object"}))),
-            ..ChatRequest::new([]).with_settings(settings)
-        };
+        let request = ChatRequest::default()
+            .with_settings(settings)
+            .with_output(OutputSchema::new("Answer", json!({"type": "object"})));
         check(
             &request,
             true,
@@ -198,12 +193,9 @@ mod tests {
             r#"{"model":"m","top_p":0.5,"seed":-3,"stop":["END","\n"],"reasoning_effort":"minimal",[P]"#,
             r#""chat_template_kwargs":{"enable_thinking":false},"verbosity":"low","messages":[][T]}"#,
         );
-        let request = ChatRequest::new([]).with_settings(settings);
+        let request = ChatRequest::default().with_settings(settings);
         check(&request, false, &expected.replace("[P]", "").replace("[T]", ""));
-        let with_tools = ChatRequest {
-            tools: tools(),
-            ..request
-        };
+        let with_tools = request.with_tools(tools());
         let expected = expected.replace("[P]", r#""parallel_tool_calls":false,"#);
         check(&with_tools, false, &expected.replace("[T]", &format!(",{TOOLS}")));
     }
@@ -215,22 +207,21 @@ mod tests {
             ("stream", ModelSettings::new()),
             ("temperature", ModelSettings::new().with_temperature(0.0)),
         ] {
-            let request = ChatRequest::new([]).with_settings(settings.with_extra_body(name, 1));
+            let request = ChatRequest::default().with_settings(settings.with_extra_body(name, 1));
             let error = body("m", &request, &request.settings_over(None), false, ["secret", "turn"]).unwrap_err();
             assert_eq!(error.kind(), ChatErrorKind::InvalidRequest);
             assert!(error.to_string().contains(&format!("holds `{name}`")), "{error}");
         }
-        let alone = ChatRequest::new([]).with_settings(ModelSettings::new().with_extra_body("temperature", 1));
+        let alone = ChatRequest::default().with_settings(ModelSettings::new().with_extra_body("temperature", 1));
         check(&alone, false, r#"{"model":"m","temperature":1,"messages":[]}"#);
     }
 
     #[test]
     fn tools_go_in_as_they_are_with_a_choice_only_if_there_is_one() {
         let check_choice = |tool_choice, expected: &str| {
-            let request = ChatRequest {
-                tools: tools(),
-                ..ChatRequest::new([]).with_settings(ModelSettings::new().with_tool_choice(tool_choice))
-            };
+            let request = ChatRequest::default()
+                .with_settings(ModelSettings::new().with_tool_choice(tool_choice))
+                .with_tools(tools());
             check(
                 &request,
                 false,
@@ -250,15 +241,11 @@ mod tests {
         user.content
             .push(ContentPart::text("time?").with_provenance(Provenance::USER));
         let mut calls = ChatMessage::calls(String::new(), vec![call("now", "{}")]);
-        calls.reasoning = Some(Reasoning {
-            text: "hm".into(),
-            details: None,
-        });
+        calls.reasoning = Some(Reasoning::new("hm"));
         let mut answer = ChatMessage::assistant("noon");
-        answer.reasoning = Some(Reasoning {
-            text: "hm".into(),
-            details: Some(Arc::from(RawValue::from_string(r#"[ {"b":1,"a":2} ]"#.into()).unwrap())),
-        });
+        answer.reasoning = Some(
+            Reasoning::new("hm").with_details(Arc::from(RawValue::from_string(r#"[ {"b":1,"a":2} ]"#.into()).unwrap())),
+        );
         let request = ChatRequest::new([
             ChatMessage::system("Be \"brief\"."),
             user,

@@ -162,22 +162,20 @@ impl AnswerReader for Assembler<'_> {
         if finish == FinishReason::ContentFilter && self.answer.text.is_empty() {
             return Err(Fault::Filtered);
         }
-        Ok(ChatResponse {
-            finish: match (finish, tool_calls.is_empty()) {
+        let mut answer = ChatResponse::default()
+            .with_finish(match (finish, tool_calls.is_empty()) {
                 (FinishReason::ToolCalls, true) => FinishReason::Other,
                 (_, false) => FinishReason::ToolCalls,
                 (finish, true) => finish,
-            },
-            text: self.answer.text,
-            media: self.media,
-            tool_calls,
-            reasoning: reasoning(self.answer.reasoning, self.details),
-            usage: self.usage,
-            cost: self.cost,
-            model: self.model,
-            provider: None,
-            id: self.id,
-        })
+            })
+            .with_text(self.answer.text)
+            .with_media(self.media)
+            .with_tool_calls(tool_calls)
+            .with_reasoning(reasoning(self.answer.reasoning, self.details))
+            .with_usage(self.usage)
+            .with_cost(self.cost);
+        (answer.model, answer.id) = (self.model, self.id);
+        Ok(answer)
     }
 }
 
@@ -218,5 +216,5 @@ fn finish_reason(reason: &str) -> FinishReason {
 
 fn reasoning(text: String, details: DetailAssembler) -> Option<Reasoning> {
     let details = details.finish();
-    (!text.is_empty() || details.is_some()).then_some(Reasoning { text, details })
+    (!text.is_empty() || details.is_some()).then_some(Reasoning::new(text).with_details(details))
 }

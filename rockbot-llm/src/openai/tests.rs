@@ -60,11 +60,7 @@ fn streamed() -> (ChatCall, Arc<Mutex<Vec<String>>>) {
 }
 
 fn tool_call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall {
-        id: id.into(),
-        name: name.into(),
-        arguments: arguments.into(),
-    }
+    ToolCall::new(id, name, arguments)
 }
 
 #[tokio::test]
@@ -111,7 +107,7 @@ async fn invalid_settings_are_refused_before_anything_is_sent_and_headers_are_ne
     assert!(matches!(refused, LlmConfigError::ModelSettings(_)));
     let settings = ModelSettings::new().with_extra_header("x-key", "sk-header");
     let model = client(&server).model_settings(settings).build().unwrap();
-    let request = ChatRequest::new([]).with_settings(invalid);
+    let request = ChatRequest::default().with_settings(invalid);
     let refused = model.chat(call().with_request(request)).await.unwrap_err();
     assert_eq!(refused.kind(), ChatErrorKind::InvalidRequest);
     assert!(
@@ -141,10 +137,7 @@ async fn check_whole(body: &str, expected: ChatResponse) {
 
 /// The answer as a client gives it, who knows its server.
 fn from_openai(answer: ChatResponse) -> ChatResponse {
-    ChatResponse {
-        provider: Some("openai".into()),
-        ..answer
-    }
+    answer.with_provider("openai")
 }
 
 /// The answer that `events` fold to, fed in `pieces`.
@@ -200,16 +193,7 @@ async fn a_whole_answer_is_read_with_all_that_belongs_to_it() {
            "refusal":null,"reasoning_content":"hm","reasoning":"hm","tool_calls":[]}}],
            "usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":3},
            "completion_tokens_details":{"reasoning_tokens":2}}}"#,
-        ChatResponse {
-            reasoning: Some(Reasoning {
-                text: "hm".into(),
-                details: None,
-            }),
-            usage: Some(Usage::new(9, 5).with_cached(3).with_reasoning(2)),
-            model: Some("m-1".into()),
-            id: Some("chatcmpl-1".into()),
-            ..ChatResponse::text("yes")
-        },
+        ChatResponse::text("yes").with_reasoning(Reasoning::new("hm")).with_usage(Usage::new(9, 5).with_cached(3).with_reasoning(2)).with_model("m-1").with_id("chatcmpl-1"),
     )
     .await;
 }
@@ -246,39 +230,26 @@ async fn a_call_gets_another_id_when_the_conversation_has_that_one() {
 async fn a_cut_answer_has_no_tool_calls() {
     let body = r#"{"choices":[{"finish_reason":"length","message":{"content":"so","tool_calls":[
         {"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}"#;
-    let expected = ChatResponse {
-        finish: FinishReason::Length,
-        ..ChatResponse::text("so")
-    };
+    let expected = ChatResponse::text("so").with_finish(FinishReason::Length);
     check_whole(body, expected).await;
 }
 
 #[tokio::test]
 async fn text_and_reasoning_are_found_wherever_they_stand() {
     let answer = |message: &str| format!(r#"{{"choices":[{{"finish_reason":"eos","message":{message}}}]}}"#);
-    let other = |text: &str| ChatResponse {
-        finish: FinishReason::Other,
-        ..ChatResponse::text(text)
-    };
+    let other = |text: &str| ChatResponse::text(text).with_finish(FinishReason::Other);
     let parts = r#"{"content":[{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b"}]}"#;
     check_whole(&answer(parts), other("ab")).await;
     check_whole(&answer(r#"{"content":null,"refusal":"no"}"#), other("no")).await;
     let thought = |text: &str, details: Option<&str>| {
         let details = details.map(|raw| Arc::from(serde_json::value::RawValue::from_string(raw.into()).unwrap()));
-        let text = text.into();
-        Some(Reasoning { text, details })
+        Some(Reasoning::new(text).with_details(details))
     };
     let tagged = r#"{"content":"<think>\nhm</think>\n\nyes"}"#;
-    let expected = ChatResponse {
-        reasoning: thought("\nhm", None),
-        ..other("yes")
-    };
+    let expected = other("yes").with_reasoning(thought("\nhm", None));
     check_whole(&answer(tagged), expected).await;
     let details = r#"[ {"type":"reasoning.encrypted","data":"x"} ]"#;
-    let expected = ChatResponse {
-        reasoning: thought("hm", Some(details)),
-        ..other("yes")
-    };
+    let expected = other("yes").with_reasoning(thought("hm", Some(details)));
     check_whole(
         &answer(&format!(
             r#"{{"content":"yes","reasoning":"hm","reasoning_details":{details}}}"#
@@ -461,22 +432,17 @@ const RECORDED: &str = concat!(
 
 fn recorded() -> ChatResponse {
     let details = r#"[{"index":0,"signature":"s","text":"ab","type":"reasoning.text"}]"#;
-    ChatResponse {
-        text: "Grüße 😀 🙂".into(),
-        reasoning: Some(Reasoning {
-            text: "größer".into(),
-            details: Some(Arc::from(
-                serde_json::value::RawValue::from_string(details.into()).unwrap(),
-            )),
-        }),
-        usage: Some(Usage::new(3, 4)),
-        model: Some("m-1".into()),
-        id: Some("gen-1".into()),
-        ..ChatResponse::calls([
-            tool_call("a", "add", r#"{"x":1}"#),
-            tool_call("b", "get_time", r#"{"zone":"é"}"#),
-        ])
-    }
+    ChatResponse::calls([
+        tool_call("a", "add", r#"{"x":1}"#),
+        tool_call("b", "get_time", r#"{"zone":"é"}"#),
+    ])
+    .with_text("Grüße 😀 🙂")
+    .with_reasoning(Reasoning::new("größer").with_details(Arc::from(
+        serde_json::value::RawValue::from_string(details.into()).unwrap(),
+    )))
+    .with_usage(Usage::new(3, 4))
+    .with_model("m-1")
+    .with_id("gen-1")
 }
 
 #[test]

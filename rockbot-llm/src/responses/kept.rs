@@ -88,10 +88,7 @@ impl KeptItems {
         let has_reasoning = |item: &KeptItem<'_>| matches!(item, KeptItem::Reasoning { .. });
         let details = self.items.iter().any(has_reasoning).then_some(&self.items);
         let details = details.and_then(|items| serde_json::value::to_raw_value(items).ok());
-        (!text.is_empty() || details.is_some()).then(|| Reasoning {
-            text,
-            details: details.map(Arc::from),
-        })
+        (!text.is_empty() || details.is_some()).then(|| Reasoning::new(text).with_details(details.map(Arc::from)))
     }
 }
 

@@ -288,22 +288,19 @@ impl AnswerReader for Assembler<'_> {
         if finish == FinishReason::ContentFilter && self.text.text.is_empty() {
             return Err(Fault::Filtered);
         }
-        Ok(ChatResponse {
-            media: Vec::new(),
-            finish: if tool_calls.is_empty() {
+        let mut answer = ChatResponse::default()
+            .with_finish(if tool_calls.is_empty() {
                 finish
             } else {
                 FinishReason::ToolCalls
-            },
-            text: self.text.text,
-            tool_calls,
-            reasoning: self.kept.finish(self.thoughts.text),
-            usage: self.usage,
-            cost: self.cost,
-            model: self.model,
-            provider: None,
-            id: self.id,
-        })
+            })
+            .with_text(self.text.text)
+            .with_tool_calls(tool_calls)
+            .with_reasoning(self.kept.finish(self.thoughts.text))
+            .with_usage(self.usage)
+            .with_cost(self.cost);
+        (answer.model, answer.id) = (self.model, self.id);
+        Ok(answer)
     }
 }
 

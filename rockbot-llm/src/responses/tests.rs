@@ -59,11 +59,7 @@ fn tools() -> ToolView {
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall {
-        id: id.into(),
-        name: name.into(),
-        arguments: arguments.into(),
-    }
+    ToolCall::new(id, name, arguments)
 }
 
 fn user(text: &str) -> Value {
@@ -94,16 +90,14 @@ async fn every_setting_has_its_place() {
         .with_tool_choice(ToolChoice::Tool("now".into()))
         .with_parallel_tool_calls(false)
         .with_extra_body("metadata", json!({"run": "1"}));
-    let request = ChatRequest {
-        tools: tools(),
-        output: Some(OutputSchema::new("Answer", json!({"type": "object"}))),
-        ..ChatRequest::new([
-            ChatMessage::system("Be brief."),
-            ChatMessage::user("hi"),
-            ChatMessage::system("Be kind."),
-        ])
-        .with_settings(settings)
-    };
+    let request = ChatRequest::new([
+        ChatMessage::system("Be brief."),
+        ChatMessage::user("hi"),
+        ChatMessage::system("Be kind."),
+    ])
+    .with_settings(settings)
+    .with_tools(tools())
+    .with_output(OutputSchema::new("Answer", json!({"type": "object"})));
     let expected = json!({
         "model": "gpt-5",
         "store": false,
@@ -146,11 +140,7 @@ async fn a_choice_of_tools_goes_in_only_with_tools() {
             (&without["tool_choice"], &without["parallel_tool_calls"]),
             (&Value::Null, &Value::Null)
         );
-        let with = sent(ChatRequest {
-            tools: tools(),
-            ..request
-        })
-        .await;
+        let with = sent(request.with_tools(tools())).await;
         assert_eq!(
             (&with["tool_choice"], &with["parallel_tool_calls"]),
             (&expected, &true.into())
@@ -231,7 +221,7 @@ async fn a_conversation_that_lost_parts_is_accepted() {
     assert_eq!(outputs, ["one", lost, lost]);
     assert_eq!(body["input"][0], user("Result of an earlier tool call:\nnoon"));
     assert_eq!(
-        sent(ChatRequest::new([])).await["input"],
+        sent(ChatRequest::default()).await["input"],
         json!([user("[The conversation begins here.]")])
     );
 }
@@ -255,7 +245,7 @@ async fn reasoning_goes_back_with_the_items_that_followed_it() {
         ("let me not", FinishReason::ToolCalls)
     );
     assert_eq!(answer.reasoning.as_ref().unwrap().text, "hm\n\nso");
-    let said = answer.to_message();
+    let mut said = answer.to_message();
     let talk =
         |said: ChatMessage| ChatRequest::new([ChatMessage::user("hi"), said, ChatMessage::tool("c1".into(), "noon")]);
     let whole = json!([
@@ -270,11 +260,8 @@ async fn reasoning_goes_back_with_the_items_that_followed_it() {
     ]);
     assert_eq!(sent(talk(said.clone())).await["input"], whole);
     // Without the words that followed it, the reasoning has no place.
-    let cut = sent(talk(ChatMessage {
-        content: "".into(),
-        ..said
-    }))
-    .await;
+    said.content = "".into();
+    let cut = sent(talk(said)).await;
     let call = json!({"type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}"});
     assert_eq!((cut["input"].as_array().unwrap().len(), &cut["input"][1]), (3, &call));
 }
@@ -287,12 +274,13 @@ async fn reasoning_of_other_dialects_is_left_out() {
         "{}",
     ] {
         let mut said = ChatMessage::assistant("yes");
-        said.reasoning = Some(Reasoning {
-            text: "hm".into(),
-            details: serde_json::value::RawValue::from_string(details.into())
-                .ok()
-                .map(Into::into),
-        });
+        said.reasoning = Some(
+            Reasoning::new("hm").with_details(
+                serde_json::value::RawValue::from_string(details.into())
+                    .ok()
+                    .map(std::sync::Arc::from),
+            ),
+        );
         let body = sent(ChatRequest::new([ChatMessage::user("hi"), said])).await;
         assert_eq!(
             body["input"][1],

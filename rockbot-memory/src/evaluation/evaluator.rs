@@ -89,13 +89,11 @@ impl Evaluator {
     ) -> Result<SessionSummary, BoxError> {
         let deadline = Instant::now() + TIME_LIMIT;
         let directive = directive(self.directive.clone()).await;
-        let request = ChatRequest {
-            tier: Some(self.tier),
-            ..ChatRequest::new([
-                ChatMessage::system(directive),
-                question(key, transcript(turns, signals)),
-            ])
-        };
+        let request = ChatRequest::new([
+            ChatMessage::system(directive),
+            question(key, transcript(turns, signals)),
+        ])
+        .with_tier(self.tier);
         let call = ChatCall::new(
             request,
             CallContext::new(key.session_id.clone())

@@ -120,10 +120,7 @@ impl World {
     async fn turn(&self, process: &Process, session: &str, origin: Origin) {
         let (me, now) = (Principal::default(), self.clock.now());
         let message = self.turns.fetch_add(1, Ordering::SeqCst).to_string();
-        let request = TurnRequest {
-            origin,
-            ..TurnRequest::new(session, message, "hello")
-        };
+        let request = TurnRequest::new(session, message, "hello").with_origin(origin);
         let entry = |role, content: &str| ConversationTurn::new(role, content, now, request.turn_id());
         let said = vec![entry(Role::User, "hello"), entry(Role::Assistant, "hi")];
         self.conversations.append(&me, &session.into(), said).await.unwrap();

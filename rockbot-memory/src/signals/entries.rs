@@ -98,15 +98,9 @@ mod tests {
         let request = TurnRequest::new("s", "m", "That's wrong.");
         check(&request, Some("It rains."), &[], &[wrong]);
         check(&request, None, &[], &[]);
-        let scheduled = TurnRequest {
-            origin: Origin::Scheduled,
-            ..request.clone()
-        };
+        let scheduled = request.clone().with_origin(Origin::Scheduled);
         check(&scheduled, Some("It rains."), &[], &[]);
-        let asked_by_a_turn = TurnRequest {
-            parent: Some(("other".into(), 1)),
-            ..request
-        };
+        let asked_by_a_turn = request.with_parent("other", 1);
         check(&asked_by_a_turn, Some("It rains."), &[], &[]);
     }
 

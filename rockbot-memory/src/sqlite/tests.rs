@@ -293,7 +293,7 @@ async fn a_write_that_fails_takes_back_its_own_rows_only() {
         log.append(&me, Vec::new()),
         release,
     );
-    assert!(matches!(reason(&failed.unwrap_err()), SqliteError::Sqlite(_)));
+    assert!(matches!(reason(&failed.unwrap_err()), SqliteError::Sqlite { .. }));
     saved.unwrap();
     appended.unwrap();
     assert_eq!(ids(memory).await, ["m"]);

@@ -31,21 +31,16 @@ pub(crate) async fn settle() {
 
 /// An answer that calls tools under these ids.
 pub(crate) fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> ChatResponse {
-    ChatResponse::calls(calls.into_iter().map(|(id, tool, arguments)| ToolCall {
-        id: id.into(),
-        name: tool.into(),
-        arguments: arguments.into(),
-    }))
+    ChatResponse::calls(
+        calls
+            .into_iter()
+            .map(|(id, tool, arguments)| ToolCall::new(id, tool, arguments)),
+    )
 }
 
 /// A request to a tool.
 pub(crate) fn request(call: &str, tool: &str, arguments: &str) -> ToolInvokeRequest {
-    ToolInvokeRequest {
-        tool_call_id: call.into(),
-        tool_name: tool.into(),
-        arguments: arguments.into(),
-        session_id: "session".into(),
-    }
+    ToolInvokeRequest::new(call, tool, arguments).with_session_id("session")
 }
 
 /// The messages of a request as `role: text` lines.

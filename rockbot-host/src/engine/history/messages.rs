@@ -71,11 +71,7 @@ impl ShownHistory {
                 let id = call_id(&digest, count);
                 count += 1;
                 results.push(ChatMessage::tool(id.clone(), call.result).because(ContextReason::History));
-                calls.push(ToolCall {
-                    id,
-                    name: call.name,
-                    arguments: call.arguments,
-                });
+                calls.push(ToolCall::new(id, call.name, call.arguments));
             }
             if !calls.is_empty() {
                 let calls = ChatMessage::calls("", calls).because(ContextReason::History);

@@ -123,10 +123,9 @@ impl Turn {
         if response.text.trim().is_empty() && self.calls.is_empty() && response.reasoning.is_none() {
             return;
         }
-        let message = ChatMessage {
-            tool_calls: self.calls.iter().map(|state| state.call.clone()).collect(),
-            ..response.to_message()
-        };
+        let message = response
+            .to_message()
+            .with_tool_calls(self.calls.iter().map(|state| state.call.clone()).collect());
         self.messages.push(Arc::new(message));
     }
 

@@ -150,10 +150,7 @@ mod tests {
         assert!(!is_worth_it(&request("thanks!"), true));
         assert!(!is_worth_it(&request("What is the time?"), false));
         assert!(is_worth_it(&request("What is the time?"), true));
-        let scheduled = TurnRequest {
-            origin: Origin::Scheduled,
-            ..request("What is the time?")
-        };
+        let scheduled = request("What is the time?").with_origin(Origin::Scheduled);
         assert!(!is_worth_it(&scheduled, true));
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::turn) fn unique(calls: &[ToolCall], finished: &[FinishedCall]) -> 
     calls.iter().map(move |call| {
         let id = free_id(&call.id, &taken);
         taken.insert(id.clone());
-        ToolCall { id, ..call.clone() }
+        ToolCall::new(id, call.name.clone(), call.arguments.clone())
     })
 }
 

@@ -35,11 +35,7 @@ mod tests {
     use crate::turn::CallFacts;
 
     fn call(index: usize, effect: Effect) -> CallState {
-        let call = ToolCall {
-            id: index.to_string().into(),
-            name: "act".into(),
-            arguments: "{}".into(),
-        };
+        let call = ToolCall::new(index.to_string(), "act", "{}");
         let needs_approval = false;
         CallState::new(
             call,

@@ -171,11 +171,7 @@ mod tests {
     fn after(calls: &[(&str, Value)]) -> TaskList {
         let mut tasks = TaskList::default();
         for (name, arguments) in calls {
-            tasks.apply(&ToolCall {
-                id: "1".into(),
-                name: (*name).into(),
-                arguments: arguments.to_string().into(),
-            });
+            tasks.apply(&ToolCall::new("1", *name, arguments.to_string()));
         }
         tasks
     }

@@ -22,11 +22,7 @@ fn note(text: &str) -> ChatMessage {
 }
 
 fn call(id: &str) -> ToolCall {
-    ToolCall {
-        id: id.into(),
-        name: "now".into(),
-        arguments: "{}".into(),
-    }
+    ToolCall::new(id, "now", "{}")
 }
 
 #[test]

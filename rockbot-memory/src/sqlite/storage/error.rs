@@ -63,8 +63,13 @@ pub enum SqliteError {
     #[error("it is closed: open it again, in a runtime that keeps running")]
     Closed,
     /// SQLite returned another error.
-    #[error("check the file, its permissions and the free space ({0})")]
-    Sqlite(Arc<rusqlite::Error>),
+    #[error("check the file, its permissions and the free space ({source})")]
+    Sqlite {
+        /// The kind of failure.
+        kind: StoreErrorKind,
+        /// The error of SQLite.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 impl From<&SqliteError> for StoreErrorKind {
@@ -77,20 +82,22 @@ impl From<&SqliteError> for StoreErrorKind {
             SqliteError::TooLarge { .. } | SqliteError::Json(_) => Self::Invalid,
             SqliteError::File(error) => Self::from(&**error),
             SqliteError::Closed => Self::Closed,
-            SqliteError::Sqlite(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::DiskFull) => Self::Full,
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
-                _ => Self::Io,
-            },
+            SqliteError::Sqlite { kind, .. } => *kind,
         }
     }
 }
 
 impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Self::Damaged(error.to_string()),
-            _ => Self::Sqlite(Arc::new(error)),
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => return Self::Damaged(error.to_string()),
+            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Locked,
+            _ => StoreErrorKind::Io,
+        };
+        Self::Sqlite {
+            kind,
+            source: Arc::new(error),
         }
     }
 }

@@ -92,6 +92,53 @@ use a::other = other::other
     );
 }
 
+/// Structs that will never grow: each is one value with a name.
+const CLOSED: [&str; 5] = ["MicroUsd", "UntrustedSources", "LogOffset", "Json<T>", "Fence"];
+
+/// A struct whose fields are all public can be written as a literal, which a new field would break.
+#[test]
+fn a_struct_with_public_fields_can_grow() {
+    let crates = Crates::read(root(), &LIBRARIES);
+    let api = Api::of(&crates);
+    let listings = LIBRARIES.map(|name| api.listing(&name.replace('-', "_")));
+    let closed: Vec<_> = listings.iter().flat_map(|listing| literals(listing)).collect();
+    let names = closed.iter().map(|path| path.rsplit("::").next().unwrap_or_default());
+    let names: std::collections::BTreeSet<_> = names.collect();
+    assert_eq!(
+        names,
+        CLOSED.into(),
+        "mark these structs with `#[non_exhaustive]` and give them `new` and `with_…`: {closed:?}"
+    );
+}
+
+#[test]
+fn a_literal_needs_public_fields_alone() {
+    let crates = Crates::of([(
+        "a",
+        "pub struct Open { pub of: u8 } #[non_exhaustive] pub struct Marked { pub of: u8 } \
+         pub struct Kept { pub of: u8, own: u8 } pub struct Unit;",
+    )]);
+    assert_eq!(literals(&Api::of(&crates).listing("a")), ["a::Open"]);
+}
+
+/// Returns the paths of the structs that other crates can write as literals.
+fn literals(listing: &str) -> Vec<String> {
+    let structs = listing.split("\n\n").filter_map(|entry| entry.strip_prefix("struct "));
+    let open = structs.filter(|entry| {
+        let is_field = |line: &str| line.strip_prefix("  ").is_some_and(is_field);
+        let is_closed = |line: &str| matches!(line.trim(), "#[non_exhaustive]" | "(private fields)");
+        entry.lines().skip(1).any(is_field) && !entry.lines().any(is_closed)
+    });
+    open.filter_map(|entry| entry.lines().next().map(str::to_owned))
+        .collect()
+}
+
+/// Returns `true` for a line such as `name: Type`.
+fn is_field(line: &str) -> bool {
+    line.split_once(": ")
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+}
+
 /// A provided method that is not forwarded would silently do what the trait does by default.
 #[test]
 fn an_arc_forwards_every_method() {

@@ -142,11 +142,7 @@ mod tests {
     use super::*;
 
     fn call(id: usize, tool: &str, arguments: &str) -> ToolCall {
-        ToolCall {
-            id: id.to_string().into(),
-            name: tool.into(),
-            arguments: arguments.into(),
-        }
+        ToolCall::new(id.to_string(), tool, arguments)
     }
 
     /// Makes the calls `(tool, arguments, result)` in this order, and returns for each `n` if it carried the note, `r`

@@ -259,7 +259,8 @@ async fn read_with(
         .stores(stores)
         .tool(look);
     let host = hooks(builder).build().unwrap();
-    host.agent().ask("s", "Look!").await.unwrap();
+    // It may end without an answer.
+    let _ = host.agent().ask("s", "Look!").await;
     assert_eq!(config.check_unknown().unwrap(), []);
     let requests = model.requests();
     let last = |request: &Arc<ChatRequest>| request.messages.last().unwrap().text().into_owned();
@@ -285,7 +286,7 @@ async fn the_time_of_tools_is_a_setting() {
         "late"
     });
     let read = read_with("ToolTimeLimit = \"00:00:05\"", slow.pure(), |builder| builder).await;
-    assert_eq!(read[1], "");
+    assert!(read[1].starts_with("the tool timed out after 5s"), "{read:?}");
 }
 
 #[tokio::test]

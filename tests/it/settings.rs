@@ -291,13 +291,16 @@ async fn the_time_of_tools_is_a_setting() {
 
 #[tokio::test]
 async fn the_corrections_of_output_validators_are_a_setting() {
-    let complain = validator_fn(|_, _| async { Ok(OutputVerdict::complain("Say more.")) });
-    let settings = "MaxOutputCorrections = 0\nMaxPolicyQuestions = 0\nHookTimeLimit = \"00:00:01\"";
-    let read = read_with(settings, look("all".to_owned()), |builder| {
-        builder.output_validator(complain)
-    })
-    .await;
-    assert_eq!(read.len(), 2, "{read:?}");
+    let complain = Arc::new(validator_fn(|_, _| async { Ok(OutputVerdict::complain("Say more.")) }));
+    for (settings, expected) in [("MaxOutputCorrections = 0", 0), ("MaxOutputCorrections = 1", 1)] {
+        let complain = complain.clone();
+        let read = read_with(settings, look("all".to_owned()), |builder| {
+            builder.output_validator(complain)
+        })
+        .await;
+        let sent_back = read.iter().filter(|text| text.contains("Say more.")).count();
+        assert_eq!(sent_back, expected, "{read:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Shared parts of the benches and the drivers: the work, its floor, a mock model server, and CPU time.
 
 pub mod chunking;
+pub mod dialogues;
 pub mod dispatch;
 pub mod floor;
 pub mod load;

@@ -6,6 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 use crate::chat::Provenance;
+use crate::search::is_content_word;
 use crate::shared::share;
 use crate::{BoxError, Principal, SessionId, TurnId};
 
@@ -58,9 +59,59 @@ share! {
     }
 }
 
-/// Maximum length, in characters, of messages that are not searched by: they say too little, and their matches would
-/// only distract.
+/// Length, in characters, above which a message is searched by whatever its words are.
 const MAX_SHORT_MESSAGE: usize = 30;
+
+/// Words of greetings, thanks and consent, sorted. A short message that has no others is not searched by: it says
+/// nothing, and its matches would only distract.
+const SMALL_TALK: [&str; 46] = [
+    "absolutely",
+    "afternoon",
+    "again",
+    "ahead",
+    "alright",
+    "away",
+    "bye",
+    "cheers",
+    "continue",
+    "cool",
+    "correct",
+    "do",
+    "done",
+    "evening",
+    "exactly",
+    "fine",
+    "go",
+    "good",
+    "great",
+    "hello",
+    "hey",
+    "hi",
+    "indeed",
+    "more",
+    "morning",
+    "next",
+    "nice",
+    "night",
+    "nope",
+    "oh",
+    "ok",
+    "okay",
+    "perfect",
+    "please",
+    "proceed",
+    "right",
+    "stop",
+    "sure",
+    "thank",
+    "thanks",
+    "wait",
+    "welcome",
+    "well",
+    "yeah",
+    "yep",
+    "yes",
+];
 
 /// A query for context: the message that a turn begins with and the messages before it, or, within a turn, a further
 /// task for its model.
@@ -105,7 +156,7 @@ impl ContextQuery {
     }
 
     /// Returns the texts to search by, the most important first: the message and the last ones before it, without
-    /// those of at most 30 characters ("yes, do it").
+    /// short ones of at most 30 characters that say nothing ("yes, do it", "17 * 23").
     ///
     /// Earlier messages are searched by again, so that their matches stay in the context while they matter, and a
     /// short answer does not lose the thread.
@@ -113,8 +164,18 @@ impl ContextQuery {
         let messages = std::iter::once(&self.text).chain(&self.earlier);
         messages
             .map(|text| text.trim())
-            .filter(|text| text.chars().nth(MAX_SHORT_MESSAGE).is_some())
+            .filter(|text| text.chars().nth(MAX_SHORT_MESSAGE).is_some() || says_something(text))
     }
+}
+
+/// Returns `true` if a short message has a word that a memory may be found by.
+fn says_something(text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '’'));
+    let mut words = words.map(|word| word.replace(['\'', '’'], "").to_lowercase());
+    words.any(|word| {
+        let is_word = word.chars().any(char::is_alphabetic);
+        is_word && is_content_word(&word) && SMALL_TALK.binary_search(&word.as_str()).is_err()
+    })
 }
 
 /// An item of context that may help with a message.
@@ -171,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn short_messages_are_not_searched_by() {
+    fn short_messages_are_searched_by_if_they_say_something() {
         let (long, longer) = (
             "What did we say about the garden?",
             "And the fence, who was to paint it?",
@@ -179,5 +240,10 @@ mod tests {
         check(long, &[longer], &[long, longer]);
         check("Yes, please, do it right away!", &[longer], &[longer]);
         check("Yes", &[], &[]);
+        check("Hi, what's up with you?", &["OK, thanks!", "don’t do that"], &[]);
+        check("What is 17 * 23?", &[], &[]);
+        let (cat, name) = ("What is my cat called?", "Who is Miso?");
+        check(cat, &["Good morning", name], &[cat, name]);
+        assert!(SMALL_TALK.is_sorted());
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rockbot_benches::thread_seconds;
-use rockbot_core::search::{Analyzer, Bm25Index, SeedAnalyzer, UnicodeAnalyzer};
+use rockbot_core::search::{Analyzer, Bm25Index, Bm25Weights, SeedAnalyzer, UnicodeAnalyzer};
 
 /// The number of the first text that is added to a complete index.
 const FIRST_NEW: usize = 1_000_000;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let queries: Vec<_> = queries.lines().filter_map(|line| line.split_once('\t')).collect();
 
     let memory = resident_mib();
-    let mut index = Bm25Index::new(Arc::new(SeedAnalyzer));
+    let mut index = Bm25Index::new(Arc::new(SeedAnalyzer)).with_weights(Bm25Weights::ORIGINAL);
     let start = thread_seconds();
     for (number, text) in texts.iter().enumerate() {
         index.insert(number, text);

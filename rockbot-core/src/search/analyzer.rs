@@ -1,19 +1,31 @@
 //! Analyzers: the splitting of texts into terms.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
+use super::english::{Role, role};
 use super::fold::fold;
-use super::stem::{is_stop_word, stem};
+use super::stem::stem;
 
 /// A splitter of texts into the terms by which searches find them.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
-    /// Calls `each` with the terms of `text`, in order. Texts and queries are analyzed alike.
+    /// Calls `each` with the terms of `text`, in order.
     fn words(&self, text: &str, each: &mut dyn FnMut(&str));
+
+    /// Calls `each` with the terms that `query` is searched by, in order. By default these are all its
+    /// [`words`](Self::words); an analyzer may leave out those that say little.
+    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str)) {
+        self.words(query, each);
+    }
 }
 
 impl<Shared: Analyzer + ?Sized> Analyzer for std::sync::Arc<Shared> {
     fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
         (**self).words(text, each);
+    }
+
+    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str)) {
+        (**self).query_words(query, each);
     }
 }
 
@@ -45,10 +57,14 @@ impl Analyzer for SeedAnalyzer {
 
 /// An analyzer of words of any script and length: the default.
 ///
-/// Folds case and accents, strips the commonest endings of English, German and Romance words (stemming), and
-/// drops English articles, prepositions and conjunctions (stop words). Chinese, Japanese and Korean characters
-/// and emoji are terms of their own. `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or two
-/// letters, and is dropped inside of longer ones. The first 64 bytes of a word count.
+/// Folds case and accents, strips the commonest endings of English, German and Romance words (stemming), maps irregular
+/// English forms to one word (`went` to `go`), and drops English articles, prepositions and conjunctions (stop words). A
+/// query loses its pronouns, auxiliaries and question words too if two other words are left; `Will`, `May` and `US` are
+/// kept as names where they are capitalized inside a sentence.
+///
+/// Names of code are terms as a whole and in parts: `maxRetryCount` is found by `max retry count`. Chinese, Japanese and
+/// Korean characters and emoji are terms of their own. `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or
+/// two letters, and is dropped inside of longer ones. The first 64 bytes of a word count.
 ///
 /// ```
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
@@ -56,6 +72,10 @@ impl Analyzer for SeedAnalyzer {
 /// let mut words = Vec::new();
 /// UnicodeAnalyzer.words("Don't use C# in the Cafés, 東京!", &mut |word| words.push(word.to_owned()));
 /// assert_eq!(words, ["dont", "use", "c#", "caf", "東", "京"]);
+///
+/// words.clear();
+/// UnicodeAnalyzer.query_words("Where did I set maxRetries?", &mut |word| words.push(word.to_owned()));
+/// assert_eq!(words, ["set", "maxretr", "max", "retr"]);
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnicodeAnalyzer;
@@ -63,26 +83,74 @@ pub struct UnicodeAnalyzer;
 /// Maximum length of a term, in bytes.
 const MAX_WORD: usize = 64;
 
+/// Maximum number of parts of a name: what has more, such as a hash, is a term as a whole only.
+const MAX_PARTS: usize = 6;
+
+/// Number of content words that a query must have to be searched without its function words.
+const ENOUGH: usize = 2;
+
 impl Analyzer for UnicodeAnalyzer {
     fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
-        let mut word = PendingWord::default();
-        let mut rest = text.chars();
-        while let Some(c) = rest.next() {
-            if is_whole_word(c) {
-                word.end(each);
-                each(c.encode_utf8(&mut [0; 4]));
-            } else if c.is_alphanumeric() || is_combining(c) {
-                word.push(c);
-            } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
-                // don't, but not l'eau
-            } else if is_sign_of_a_name(&word.folded, c, rest.as_str()) {
-                word.folded.push(c);
-            } else {
-                word.end(each);
-            }
-        }
-        word.end(each);
+        read(text, &mut |term, _| {
+            each(term);
+            ControlFlow::Continue(())
+        });
     }
+
+    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str)) {
+        let mut contents = 0;
+        read(query, &mut |_, is_function| {
+            contents += usize::from(!is_function);
+            match contents {
+                ENOUGH => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        read(query, &mut |term, is_function| {
+            if contents < ENOUGH || !is_function {
+                each(term);
+            }
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// A consumer of terms, each with `true` for a function word. It may end the reading.
+type EachTerm<'e> = &'e mut dyn FnMut(&str, bool) -> ControlFlow<()>;
+
+/// Calls `each` with the terms of `text`, in order.
+fn read(text: &str, each: EachTerm<'_>) {
+    let mut word = PendingWord::default();
+    let mut rest = text.chars();
+    let mut is_sentence_start = true;
+    while let Some(c) = rest.next() {
+        let step = if is_whole_word(c) {
+            match word.end(each) {
+                ControlFlow::Continue(()) => each(c.encode_utf8(&mut [0; 4]), false),
+                end @ ControlFlow::Break(()) => end,
+            }
+        } else if c.is_alphanumeric() || is_combining(c) {
+            if word.folded.is_empty() {
+                word.is_name = c.is_uppercase() && !is_sentence_start;
+                is_sentence_start = false;
+            }
+            word.push(c);
+            continue;
+        } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
+            // don't, but not l'eau
+            continue;
+        } else if is_sign_of_a_name(&word.folded, c, rest.as_str()) {
+            word.folded.push(c);
+            continue;
+        } else {
+            is_sentence_start |= matches!(c, '.' | '!' | '?' | ':' | '"' | '\n');
+            word.end(each)
+        };
+        if step.is_break() {
+            return;
+        }
+    }
+    let _ended = word.end(each);
 }
 
 /// The word that is being read.
@@ -91,6 +159,25 @@ struct PendingWord {
     /// Characters so far, in lower case and without accents.
     folded: String,
     has_accents: bool,
+    /// The word is capitalized inside a sentence.
+    is_name: bool,
+    /// Byte offsets at which the parts of a name begin, without the first; of more than [`MAX_PARTS`] the last is
+    /// overwritten.
+    cuts: [u8; MAX_PARTS],
+    /// Number of cuts.
+    parts: usize,
+    last: Letter,
+}
+
+/// The kind of a character inside a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Letter {
+    #[default]
+    Lower,
+    Upper,
+    /// An upper-case letter after another: the last of them may begin a part, as in `HTTPServer`.
+    MoreUpper,
+    Digit,
 }
 
 impl PendingWord {
@@ -99,6 +186,7 @@ impl PendingWord {
             return;
         }
         if c.is_ascii() {
+            self.cut_before(c);
             self.folded.push(c.to_ascii_lowercase());
             return;
         }
@@ -108,13 +196,64 @@ impl PendingWord {
             .for_each(|c| fold(c, &mut self.folded));
     }
 
-    /// Emits the word, unless it is a stop word. A word with accents never is one: `thé` is not `the`.
-    fn end(&mut self, each: &mut dyn FnMut(&str)) {
-        if !self.folded.is_empty() && (self.has_accents || !is_stop_word(&self.folded)) {
-            each(stem(&self.folded));
+    /// Begins a part where the kind of characters changes: `max|Retry`, `HTTP|Server`, `gpt|4`.
+    fn cut_before(&mut self, c: char) {
+        let next = match (c, self.last) {
+            ('0'..='9', _) => Letter::Digit,
+            ('A'..='Z', Letter::Upper | Letter::MoreUpper) => Letter::MoreUpper,
+            ('A'..='Z', _) => Letter::Upper,
+            _ => Letter::Lower,
+        };
+        let last = std::mem::replace(&mut self.last, next);
+        let at = match (last, next) {
+            (Letter::MoreUpper, Letter::Lower) => self.folded.len() - 1,
+            (Letter::Lower, Letter::Upper) => self.folded.len(),
+            (last, next) if (last == Letter::Digit) != (next == Letter::Digit) => self.folded.len(),
+            _ => return,
+        };
+        if at > 0 {
+            self.cuts[self.parts.min(MAX_PARTS - 1)] = at as u8;
+            self.parts += 1;
+        }
+    }
+
+    /// Emits the word and its parts, without stop words. A word with accents never is one: `thé` is not `the`.
+    fn end(&mut self, each: EachTerm<'_>) -> ControlFlow<()> {
+        if self.folded.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let mut step = match self.has_accents {
+            true => each(stem(&self.folded), false),
+            false => emit(&self.folded, self.is_name, each),
+        };
+        if !self.has_accents && (1..MAX_PARTS).contains(&self.parts) {
+            let mut from = 0;
+            for to in self.cuts[..self.parts]
+                .iter()
+                .map(|cut| usize::from(*cut))
+                .chain([self.folded.len()])
+            {
+                let part = &self.folded[from..to];
+                // A single letter is a prefix, as in `iPhone`, and says nothing.
+                if step.is_continue() && (part.len() > 1 || part.as_bytes()[0].is_ascii_digit()) {
+                    step = emit(part, false, each);
+                }
+                from = to;
+            }
         }
         self.folded.clear();
-        self.has_accents = false;
+        (self.has_accents, self.parts, self.last) = (false, 0, Letter::Lower);
+        step
+    }
+}
+
+/// Emits a word that is in lower case, unless it is a stop word.
+fn emit(word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
+    match role(word) {
+        Role::Content => each(stem(word), false),
+        Role::FormOf(base) => each(stem(base), false),
+        Role::Function => each(stem(word), !(is_name && word.len() > 1)),
+        Role::Stop => ControlFlow::Continue(()),
     }
 }
 

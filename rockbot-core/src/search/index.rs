@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::postings::{NO_TERM, Occurrence, Vocabulary};
 use super::query_terms::query_terms;
-use super::score::{BIGRAM_WEIGHT, Collection};
-use super::{Analyzer, Ranked, UnicodeAnalyzer};
+use super::score::Collection;
+use super::{Analyzer, Bm25Weights, Ranked, UnicodeAnalyzer};
 
 /// An inverted index of texts, updated incrementally: the next search sees every change.
 ///
@@ -29,6 +29,7 @@ use super::{Analyzer, Ranked, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Index<K> {
     analyzer: Arc<dyn Analyzer>,
+    weights: Bm25Weights,
     vocabulary: Vocabulary,
     /// Keys by document number; `None` for a removed text.
     keys: Vec<Option<K>>,
@@ -51,12 +52,20 @@ impl<K> Bm25Index<K> {
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
+            weights: Bm25Weights::default(),
             vocabulary: Vocabulary::default(),
             keys: Vec::new(),
             lengths: Vec::new(),
             numbers: HashMap::new(),
             total_length: 0,
         }
+    }
+
+    /// Sets the weights of the scoring function.
+    #[must_use]
+    pub fn with_weights(mut self, weights: Bm25Weights) -> Self {
+        self.weights = weights;
+        self
     }
 
     /// Returns the number of texts.
@@ -104,13 +113,16 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     }
 
     /// Returns the `limit` best texts that contain a term of `query`, best first.
+    ///
+    /// Of a query of more than 32 KiB the beginning and the end are read, and of more than 64 terms that occur in the
+    /// index the rarest are searched for, so the work has a bound whatever the length of the query.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
-        let collection = Collection::new(self.len(), self.total_length as f64);
+        let collection = Collection::new(self.len(), self.total_length as f64, self.weights);
         let mut scores = vec![0.0_f32; self.keys.len()];
         for term in query_terms(&*self.analyzer, &self.vocabulary, query) {
             self.add_scores(collection, 1.0, term.postings.texts(), &mut scores);
             for texts in term.bigrams() {
-                self.add_scores(collection, BIGRAM_WEIGHT, &texts, &mut scores);
+                self.add_scores(collection, self.weights.bigram, &texts, &mut scores);
             }
         }
         self.best(&scores, limit)

@@ -5,9 +5,10 @@
 //! case and accents, stems, and drops stop words.
 //!
 //! A text scores for each query term that it contains, more for rare terms (inverse document frequency), and
-//! twice as much again for each bigram of the query, that is, two terms that are adjacent in both.
+//! a little more for each bigram of the query, that is, two terms that are adjacent in both ([`Bm25Weights`]).
 
 mod analyzer;
+mod english;
 mod fold;
 mod index;
 mod postings;
@@ -18,9 +19,10 @@ mod stem;
 mod vectors;
 
 pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};
+pub(crate) use english::is_content_word;
 pub use index::Bm25Index;
 pub use ranker::Bm25Ranker;
-pub use score::{Ranked, normalize};
+pub use score::{Bm25Weights, Ranked, normalize};
 pub use vectors::VectorIndex;
 
 #[cfg(test)]

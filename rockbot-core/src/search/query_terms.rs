@@ -15,23 +15,76 @@ pub(super) struct QueryTerm<'a> {
     before_bits: u64,
 }
 
-/// Returns the distinct terms of `query` that the index contains, in order.
+/// Maximum number of terms that a query is searched by: the rarest in the index, which say the most.
+pub(super) const MAX_TERMS: usize = 64;
+
+/// Maximum number of bytes of a query that are read: half of them at its beginning and half at its end, where those who
+/// paste a long text write what they want of it.
+const MAX_READ: usize = 32 * 1024;
+
+/// Returns the parts of `query` that are read: all of it, or its beginning and its end.
+pub(super) fn read_parts(query: &str) -> impl Iterator<Item = &str> {
+    let parts = match query.len() <= MAX_READ {
+        true => [query, ""],
+        false => {
+            let head = query.floor_char_boundary(MAX_READ / 2);
+            let tail = query.ceil_char_boundary(query.len() - MAX_READ / 2);
+            [without_torn_end(&query[..head]), without_torn_start(&query[tail..])]
+        }
+    };
+    parts.into_iter().filter(|part| !part.is_empty())
+}
+
+/// Removes the word that a cut may have torn, if there is another.
+fn without_torn_end(text: &str) -> &str {
+    text.rfind(char::is_whitespace).map_or(text, |at| &text[..at])
+}
+
+fn without_torn_start(text: &str) -> &str {
+    text.find(char::is_whitespace).map_or(text, |at| &text[at..])
+}
+
+/// Returns the distinct terms of `query` that the index contains, in order; of more than [`MAX_TERMS`] the rarest.
 pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
     let mut terms: Vec<QueryTerm<'a>> = Vec::new();
-    let (mut places, mut last) = (HashMap::new(), None);
-    analyzer.words(query, &mut |word| {
-        let Some(word) = words.find(word) else {
-            last = None;
-            return;
-        };
-        let place = *places.entry(word.number).or_insert(terms.len());
-        if place == terms.len() {
-            terms.push(QueryTerm::new(word));
-        }
-        terms[place].before.extend(last.replace((word.number, place)));
-    });
+    let mut places = HashMap::new();
+    for part in read_parts(query) {
+        let mut last = None;
+        analyzer.query_words(part, &mut |word| {
+            let Some(word) = words.find(word) else {
+                last = None;
+                return;
+            };
+            let place = *places.entry(word.number).or_insert(terms.len());
+            if place == terms.len() {
+                terms.push(QueryTerm::new(word));
+            }
+            terms[place].before.extend(last.replace((word.number, place)));
+        });
+    }
+    keep_rarest(&mut terms);
     terms.iter_mut().for_each(QueryTerm::settle);
     terms
+}
+
+/// Removes all but the [`MAX_TERMS`] rarest terms, and their bigrams.
+fn keep_rarest(terms: &mut Vec<QueryTerm<'_>>) {
+    if terms.len() <= MAX_TERMS {
+        return;
+    }
+    let mut rarity: Vec<_> = terms.iter().map(|term| term.postings.texts().len()).zip(0..).collect();
+    let (_, last, _) = rarity.select_nth_unstable(MAX_TERMS - 1);
+    let last = *last;
+    let is_kept: Vec<_> = terms
+        .iter()
+        .zip(0..)
+        .map(|(term, place)| (term.postings.texts().len(), place) <= last)
+        .collect();
+    let mut kept = is_kept.iter();
+    terms.retain(|_| *kept.next().expect("each term has its mark"));
+    for term in terms {
+        term.before.retain(|(_, place)| is_kept[*place]);
+    }
 }
 
 impl<'a> QueryTerm<'a> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::score::{Collection, Query};
-use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
+use super::{Analyzer, Bm25Weights, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 
 /// A BM25 ranker of texts at hand: each text is read once, nothing is stored. For many texts that are searched
 /// often use [`Bm25Index`](super::Bm25Index), which ranks alike.
@@ -21,6 +21,7 @@ use super::{Analyzer, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 #[derive(Debug, Clone)]
 pub struct Bm25Ranker {
     analyzer: Arc<dyn Analyzer>,
+    weights: Bm25Weights,
     /// `true` if bigrams are matched in the raw text.
     has_raw_bigrams: bool,
 }
@@ -37,6 +38,7 @@ impl Bm25Ranker {
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
+            weights: Bm25Weights::default(),
             has_raw_bigrams: false,
         }
     }
@@ -48,8 +50,16 @@ impl Bm25Ranker {
     pub fn seed() -> Self {
         Self {
             analyzer: Arc::new(SeedAnalyzer),
+            weights: Bm25Weights::ORIGINAL,
             has_raw_bigrams: true,
         }
+    }
+
+    /// Sets the weights of the scoring function.
+    #[must_use]
+    pub fn with_weights(mut self, weights: Bm25Weights) -> Self {
+        self.weights = weights;
+        self
     }
 
     /// Returns the candidates that contain a term of `query`, best first; of equal scores the earlier
@@ -71,7 +81,7 @@ impl Bm25Ranker {
         text_of: impl Fn(&T) -> Cow<'_, str>,
         query: &str,
     ) -> Vec<Ranked<T>> {
-        let query = Query::new(&*self.analyzer, query);
+        let query = Query::new(&*self.analyzer, query, self.weights.bigram);
         let candidates: Vec<_> = candidates.into_iter().collect();
         let raw_bigrams = if self.has_raw_bigrams {
             query.written_bigrams()
@@ -86,7 +96,7 @@ impl Bm25Ranker {
             counts
         };
         let counts: Vec<_> = candidates.iter().map(|it| count(it, &mut scratch)).collect();
-        let scores = scores(&query, &counts);
+        let scores = scores(query, &counts, self.weights);
         let ranked = candidates
             .into_iter()
             .zip(scores)
@@ -142,13 +152,14 @@ fn raw_counts(pairs: &[(usize, String)], text: &str) -> Vec<(usize, f64)> {
     counts.map(|(number, count)| (number, count as f64)).collect()
 }
 
-fn scores(query: &Query, texts: &[Counts]) -> Vec<f64> {
-    let collection = Collection::new(texts.len(), texts.iter().map(|text| text.length).sum());
+fn scores(mut query: Query, texts: &[Counts], weights: Bm25Weights) -> Vec<f64> {
+    let collection = Collection::new(texts.len(), texts.iter().map(|text| text.length).sum(), weights);
     let (constant, by_length) = collection.saturation();
     let mut frequencies = vec![0; query.factors.len()];
     for (number, _) in texts.iter().flat_map(|text| &text.found) {
         frequencies[*number] += 1;
     }
+    query.keep_rarest(&frequencies);
     let weights: Vec<_> = frequencies
         .into_iter()
         .map(|frequency| collection.weight(frequency))

@@ -1,15 +1,71 @@
-//! The scoring function: Okapi BM25 with k1 = 1.5, b = 0.75, and an inverse document frequency that is always
-//! positive.
+//! The scoring function: Okapi BM25 with an inverse document frequency that is always positive.
 
 use std::collections::HashMap;
 
 use super::Analyzer;
+use super::query_terms::{MAX_TERMS, read_parts};
 
-const K1: f64 = 1.5;
-const B: f64 = 0.75;
+/// The weights of the scoring function.
+///
+/// The default suits short texts such as memories and turns of a conversation: k1 = 0.9 and b = 0.4, as TREC's baselines
+/// have them, and a quarter of a term's weight for a bigram.
+///
+/// ```
+/// use rockbot_core::search::{Bm25Index, Bm25Weights};
+///
+/// let index: Bm25Index<u32> = Bm25Index::default().with_weights(Bm25Weights::default().with_bigram(0.0));
+/// assert!(index.is_empty());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Bm25Weights {
+    /// k1, from 0: how much a repetition of a term in a text adds. Default 0.9.
+    pub k1: f64,
+    /// b, from 0 to 1: how much the length of a text counts against it. Default 0.4.
+    pub b: f64,
+    /// Weight of a bigram, relative to one term. Default 0.25.
+    pub bigram: f64,
+}
 
-/// Weight of a bigram, relative to one term.
-pub(super) const BIGRAM_WEIGHT: f64 = 2.0;
+impl Default for Bm25Weights {
+    fn default() -> Self {
+        Self {
+            k1: 0.9,
+            b: 0.4,
+            bigram: 0.25,
+        }
+    }
+}
+
+impl Bm25Weights {
+    /// The weights of the original of this framework: k1 = 1.5, b = 0.75, and 2 for a bigram.
+    pub const ORIGINAL: Self = Self {
+        k1: 1.5,
+        b: 0.75,
+        bigram: 2.0,
+    };
+
+    /// Sets k1: how much a repetition of a term in a text adds. Default 0.9.
+    #[must_use]
+    pub fn with_k1(mut self, k1: f64) -> Self {
+        self.k1 = k1;
+        self
+    }
+
+    /// Sets b: how much the length of a text counts against it. Default 0.4.
+    #[must_use]
+    pub fn with_b(mut self, b: f64) -> Self {
+        self.b = b;
+        self
+    }
+
+    /// Sets the weight of a bigram, relative to one term. Default 0.25.
+    #[must_use]
+    pub fn with_bigram(mut self, bigram: f64) -> Self {
+        self.bigram = bigram;
+        self
+    }
+}
 
 /// A search result with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,28 +107,31 @@ pub fn normalize<T>(hits: &mut [Ranked<T>]) {
 pub(super) struct Collection {
     texts: f64,
     mean_len: f64,
+    weights: Bm25Weights,
 }
 
 impl Collection {
     /// Creates the statistics of `texts` texts with `words` terms in all.
-    pub(super) fn new(texts: usize, words: f64) -> Self {
+    pub(super) fn new(texts: usize, words: f64, weights: Bm25Weights) -> Self {
         let mean_len = words / texts.max(1) as f64;
         Self {
             texts: texts as f64,
             mean_len: if mean_len > 0.0 { mean_len } else { 1.0 },
+            weights,
         }
     }
 
     /// Returns the inverse document frequency of a term that `frequency` texts contain, times k1 + 1.
     pub(super) fn weight(self, frequency: usize) -> f64 {
         let frequency = frequency as f64;
-        ((self.texts - frequency + 0.5) / (frequency + 0.5) + 1.0).ln() * (K1 + 1.0)
+        ((self.texts - frequency + 0.5) / (frequency + 0.5) + 1.0).ln() * (self.weights.k1 + 1.0)
     }
 
     /// Returns the factors `a` and `b` of the saturation `count / (count + a + b * length)` of a term
     /// frequency.
     pub(super) fn saturation(self) -> (f64, f64) {
-        (K1 * (1.0 - B), K1 * B / self.mean_len)
+        let Bm25Weights { k1, b, .. } = self.weights;
+        (k1 * (1.0 - b), k1 * b / self.mean_len)
     }
 }
 
@@ -88,24 +147,51 @@ pub(super) struct Query {
 }
 
 impl Query {
-    pub(super) fn new(analyzer: &dyn Analyzer, text: &str) -> Self {
+    /// Reads the query `text`, with the weight of `bigram` for its bigrams.
+    pub(super) fn new(analyzer: &dyn Analyzer, text: &str, bigram: f64) -> Self {
         let mut query = Self::default();
-        let mut last = None;
-        analyzer.words(text, &mut |word| {
-            let known = query.words.get(word).copied();
-            let number = known.unwrap_or_else(|| {
-                query.words.insert(word.into(), query.factors.len());
-                query.factors.push(1.0);
-                query.factors.len() - 1
-            });
-            if let Some(last) = last.replace(number) {
-                query.bigrams.entry((last, number)).or_insert_with(|| {
-                    query.factors.push(BIGRAM_WEIGHT);
-                    query.factors.len() - 1
-                });
-            }
-        });
+        for part in read_parts(text) {
+            let mut last = None;
+            analyzer.query_words(part, &mut |word| query.add(word, &mut last, bigram));
+        }
         query
+    }
+
+    /// Adds a term, which follows the term number `last`.
+    fn add(&mut self, word: &str, last: &mut Option<usize>, bigram: f64) {
+        let known = self.words.get(word).copied();
+        let number = known.unwrap_or_else(|| {
+            self.words.insert(word.into(), self.factors.len());
+            self.factors.push(1.0);
+            self.factors.len() - 1
+        });
+        if let Some(last) = last.replace(number) {
+            self.bigrams.entry((last, number)).or_insert_with(|| {
+                self.factors.push(bigram);
+                self.factors.len() - 1
+            });
+        }
+    }
+
+    /// Removes the weight of all terms but the rarest, if there are more than [`MAX_TERMS`], and of their bigrams.
+    /// `frequencies` holds the number of texts that contain a term, by number.
+    pub(super) fn keep_rarest(&mut self, frequencies: &[usize]) {
+        let mut found: Vec<_> = self
+            .words
+            .values()
+            .map(|&number| (frequencies[number], number))
+            .collect();
+        found.retain(|(frequency, _)| *frequency > 0);
+        if found.len() <= MAX_TERMS {
+            return;
+        }
+        let (_, _, common) = found.select_nth_unstable(MAX_TERMS - 1);
+        for (_, number) in common {
+            self.factors[*number] = 0.0;
+        }
+        for ((one, other), bigram) in &self.bigrams {
+            self.factors[*bigram] *= self.factors[*one] * self.factors[*other];
+        }
     }
 
     /// Returns each bigram as written text, with its number.

@@ -11,10 +11,16 @@ fn words(analyzer: &dyn Analyzer, text: &str) -> Vec<String> {
     words
 }
 
+fn query_words(analyzer: &dyn Analyzer, query: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    analyzer.query_words(query, &mut |word| words.push(word.to_owned()));
+    words
+}
+
 /// The formula written down once more, in the plainest way.
 fn plain_scores(analyzer: &dyn Analyzer, texts: &[String], query: &str) -> Vec<f64> {
     let texts: Vec<_> = texts.iter().map(|text| words(analyzer, text)).collect();
-    let query = words(analyzer, query);
+    let query = query_words(analyzer, query);
     let pairs: BTreeSet<_> = query.windows(2).map(<[String]>::to_vec).collect();
     let singles: BTreeSet<_> = query.iter().map(|word| vec![word.clone()]).collect();
     let average = texts.iter().map(Vec::len).sum::<usize>() as f64 / texts.len() as f64;
@@ -23,13 +29,13 @@ fn plain_scores(analyzer: &dyn Analyzer, texts: &[String], query: &str) -> Vec<f
         let terms = singles
             .iter()
             .map(|term| (term, 1.0))
-            .chain(pairs.iter().map(|term| (term, 2.0)));
+            .chain(pairs.iter().map(|term| (term, 0.25)));
         terms
             .map(|(term, factor)| {
                 let having = texts.iter().filter(|text| count(text, term) > 0).count() as f64;
                 let idf = ((texts.len() as f64 - having + 0.5) / (having + 0.5) + 1.0).ln();
                 let count = count(text, term) as f64;
-                factor * idf * count * 2.5 / (count + 1.5 * (0.25 + 0.75 * text.len() as f64 / average))
+                factor * idf * count * 1.9 / (count + 0.9 * (0.6 + 0.4 * text.len() as f64 / average))
             })
             .filter(|score| score.is_finite())
             .sum()
@@ -234,13 +240,129 @@ fn forms_of_one_word_are_one_word() {
         "balcón balcones",
         "sedia sedie",
         "jardin jardins",
+        "adopt adopts adopted adopting adoption adoptions",
+        "quick quickly",
+        "family families",
+        "anomaly anomalies",
+        "document documents",
+        "agree agreement",
+        "go goes going gone went",
+        "buy buys bought",
+        "child child's children",
     ] {
         let stems: BTreeSet<_> = words(&UnicodeAnalyzer, forms).into_iter().collect();
         assert_eq!(stems.len(), 1, "{forms}: {stems:?}");
     }
-    for others in ["bus bush", "this thesis", "bed bee", "car cart", "king kind", "AI a.i"] {
+    for others in [
+        "bus bush",
+        "this thesis",
+        "bed bee",
+        "car cart",
+        "king kind",
+        "AI a.i",
+        "station state",
+        "mission miss",
+    ] {
         let stems: BTreeSet<_> = words(&UnicodeAnalyzer, others).into_iter().collect();
         assert!(stems.len() > 1, "{others}: {stems:?}");
+    }
+}
+
+#[test]
+fn names_of_code_are_found_whole_and_in_parts() {
+    for (text, expected) in [
+        ("maxRetryCount", vec!["maxretrycount", "max", "retr", "count"]),
+        (
+            "HTTPServer2 getURL",
+            vec!["httpserver2", "http", "serv", "2", "geturl", "get", "url"],
+        ),
+        (
+            "ERR4021 utf8 5th x1",
+            vec![
+                "err4021", "err", "4021", "utf8", "utf", "8", "5th", "5", "th", "x1", "1",
+            ],
+        ),
+        ("max_retry-count.v2", vec!["max", "retr", "count", "v2", "2"]),
+        ("iPhone isReady OK", vec!["iphon", "phon", "isread", "is", "read", "ok"]),
+        ("a1b2c3d4e5f60718", vec!["a1b2c3d4e5f60718"]),
+    ] {
+        assert_eq!(words(&UnicodeAnalyzer, text), expected, "{text:?}");
+    }
+    let texts = ["the maximum", "let maxRetryCount = 7;", "retry the count"].map(str::to_owned);
+    let index = index_of(Arc::new(UnicodeAnalyzer), &texts);
+    for query in ["what is the max retry count", "maxRetryCount", "max_retry_count"] {
+        assert_eq!(index.search(query, 1)[0].item, 1, "{query}");
+    }
+}
+
+#[test]
+fn a_query_loses_its_function_words_if_others_are_left() {
+    for (query, expected) in [
+        ("What is my cat called?", vec!["cat", "call"]),
+        ("Who am I?", vec!["who", "am", "i"]),
+        ("who is Will", vec!["who", "is", "will"]),
+        ("When did Will and I move to the US?", vec!["will", "mov", "us"]),
+        ("Did you have tea? Will it rain on Monday", vec!["tea", "rain", "mond"]),
+        ("what didn't they've eaten for lunch", vec!["eat", "lunch"]),
+        ("où est la thé", vec!["ou", "est", "la", "the"]),
+    ] {
+        assert_eq!(query_words(&UnicodeAnalyzer, query), expected, "{query:?}");
+    }
+    assert_eq!(query_words(&SeedAnalyzer, "what is my cat"), ["what", "cat"]);
+}
+
+/// An analyzer that counts the bytes that it reads.
+#[derive(Debug, Default)]
+struct Counting(std::sync::atomic::AtomicUsize);
+
+impl Analyzer for Counting {
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
+        self.0.fetch_add(text.len(), std::sync::atomic::Ordering::Relaxed);
+        SeedAnalyzer.words(text, each);
+    }
+}
+
+#[test]
+fn the_work_of_a_long_query_has_a_bound() {
+    let mut vocabulary = postings::Vocabulary::default();
+    for word in 0..1_000 {
+        for text in 0..=word / 2 {
+            let before = postings::NO_TERM;
+            vocabulary.add(&format!("word{word}"), postings::Occurrence { text, before });
+        }
+    }
+    // Each word once, the most frequent first, with much else in between.
+    let filler = "ä".repeat(500);
+    let query: String = (0..1_000).rev().map(|word| format!("{filler} word{word} ")).collect();
+    assert!(query.len() > 1_000_000);
+    let counting = Counting::default();
+    let terms = query_terms::query_terms(&counting, &vocabulary, &query);
+    let read = counting.0.into_inner();
+    assert!((31_000..=32 * 1024).contains(&read), "{read} bytes read");
+    let frequencies: Vec<_> = terms.iter().map(|term| term.postings.texts().len()).collect();
+    assert_eq!((frequencies.len(), frequencies[0], frequencies[32]), (33, 500, 1));
+
+    let query: String = (0..1_000).rev().map(|word| format!("word{word} word999 ")).collect();
+    let terms = query_terms::query_terms(&SeedAnalyzer, &vocabulary, &query);
+    let frequencies: Vec<_> = terms.iter().map(|term| term.postings.texts().len()).collect();
+    let rarest: Vec<_> = (0..64).rev().map(|word| word / 2 + 1).collect();
+    assert_eq!(frequencies, rarest);
+    assert!(terms.iter().all(|term| term.bigrams().is_empty()));
+}
+
+#[test]
+fn ranker_and_index_choose_the_same_terms_of_a_long_query() {
+    let texts: Vec<_> = (0..300).map(|n| format!("t{n} t{} t{} common", n / 2, n / 3)).collect();
+    let query: String = (0..300).map(|n| format!("t{n} common ")).collect();
+    let index = index_of(Arc::new(UnicodeAnalyzer), &texts);
+    let hits =
+        Bm25Ranker::default().rank_with_scores(texts.iter().enumerate(), |(_, text)| text.as_str().into(), &query);
+    let found: BTreeMap<_, _> = hits.iter().map(|hit| (hit.item.0, hit.score)).collect();
+    let indexed = index.search(&query, 1_000);
+    assert_eq!(indexed.len(), found.len());
+    assert!(indexed.len() < 300, "{}", indexed.len());
+    for hit in indexed {
+        assert!((hit.score - found[&hit.item]).abs() < 1e-4, "{hit:?}");
     }
 }
 

@@ -174,6 +174,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_short_first_question_finds_its_memory() {
+        let cat = "- [cat] (family/pets, 1 day ago): The cat is called Miso.";
+        check(
+            "What is my cat called?",
+            &[],
+            &[(cat, "fits \"What is my cat called?\" (1.00)")],
+        )
+        .await;
+    }
+
+    #[tokio::test]
     async fn what_was_spoken_of_before_stays_in_sight() {
         let gate = "- [garden] (general, 9 days ago): The garden gate squeaks.";
         let earlier = "Could you oil that squeaking garden gate, please?";

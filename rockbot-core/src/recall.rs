@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::chat::Provenance;
 use crate::search::is_content_word;
 use crate::shared::share;
-use crate::{BoxError, Principal, SessionId, TurnId};
+use crate::{BoxError, Principal, SessionId, ToolName, TurnId};
 
 /// A source of knowledge that may help with a message: memories, skills, rules, notes.
 ///
@@ -192,6 +192,10 @@ pub struct ContextItem {
     pub provenance: Provenance,
     /// `true` for an instruction of the agent's operator or user, `false` for data. Default `false`.
     pub is_instruction: bool,
+    /// `true` for guidance: how to do something, which the model follows where it fits. Default `false`.
+    pub is_guidance: bool,
+    /// Group of tools that the model needs to make use of the item, which is then active; `None` by default.
+    pub activates: Option<ToolName>,
 }
 
 impl ContextItem {
@@ -208,7 +212,25 @@ impl ContextItem {
             reason: reason.into(),
             provenance,
             is_instruction: false,
+            is_guidance: false,
+            activates: None,
         }
+    }
+
+    /// Marks the item as guidance, such as a skill or a guide of a trusted author: the model follows it where it fits. It
+    /// stands just before the message, in a frame of its own for each heading.
+    #[must_use]
+    pub fn as_guidance(mut self) -> Self {
+        self.is_guidance = true;
+        self
+    }
+
+    /// Sets the [group of tools](crate::tool::ToolExposure) that the model needs to make use of the item. The group
+    /// becomes active in the conversation when the item is shown.
+    #[must_use]
+    pub fn activating(mut self, group: impl Into<ToolName>) -> Self {
+        self.activates = Some(group.into());
+        self
     }
 
     /// Marks the item as an instruction, such as a rule that the user gave. It stands with the agent's instructions,

@@ -4,10 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use rockbot_core::store::{Skill, SkillStore, SkillUsage, SkillUsageStore, StoreError, StorePath};
-use rockbot_core::{CallContext, Clock, Principal};
+use rockbot_core::tool::ToolGuides;
+use rockbot_core::{CallContext, Clock, Principal, ToolName};
 use tokio::sync::Mutex;
 
 use crate::skill_folder::{ManagedSkill, SkillFiles, SkillOutcome};
+
+/// Returns the names and summaries of the guides that are not among `skills`, by name.
+pub(crate) fn guides_beside(guides: &ToolGuides, skills: &[Arc<Skill>]) -> Vec<(ToolName, String)> {
+    let snapshot = guides.snapshot();
+    let is_skill = |name: &ToolName| skills.iter().any(|skill| skill.name.as_str() == name.as_str());
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let guides = snapshot.iter().filter(|(name, _)| !is_skill(name));
+    guides
+        .map(|(name, guide)| (name.clone(), line(guide.summary())))
+        .collect()
+}
 
 /// The skill store with serialized writes: a store replaces whole skills, so of two concurrent changes one would
 /// be lost.
@@ -18,6 +30,8 @@ pub(crate) struct SkillService {
     pub(crate) clock: Arc<dyn Clock>,
     /// The files beside skills from folders, set when the host has started. They belong to the principal `local`.
     pub(crate) files: OnceLock<BTreeMap<StorePath, SkillFiles>>,
+    /// The guides of the host, which are read as skills are.
+    guides: Option<Arc<ToolGuides>>,
     pub(crate) changing: Mutex<()>,
 }
 
@@ -32,8 +46,27 @@ impl SkillService {
             usage,
             clock,
             files: OnceLock::new(),
+            guides: None,
             changing: Mutex::default(),
         }
+    }
+
+    pub(crate) fn with_guides(mut self, guides: Option<Arc<ToolGuides>>) -> Self {
+        self.guides = guides;
+        self
+    }
+
+    /// Returns the text of a guide.
+    pub(crate) fn guide(&self, name: &StorePath) -> Option<String> {
+        let guides = self.guides.as_ref()?.snapshot();
+        guides.get(name.as_str()).map(|guide| guide.document().into_owned())
+    }
+
+    /// Returns the names and summaries of the guides that are not among `skills`.
+    pub(crate) fn guides_beside(&self, skills: &[Arc<Skill>]) -> Vec<(ToolName, String)> {
+        self.guides
+            .as_ref()
+            .map_or_else(Vec::new, |guides| guides_beside(guides, skills))
     }
 
     /// Returns the files of a skill.

@@ -74,6 +74,7 @@ mod text_fallback;
 mod tidy;
 mod tiers;
 mod time_zone;
+mod tool_groups;
 mod tool_surface;
 mod tools;
 mod turn_layers;

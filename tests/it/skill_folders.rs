@@ -283,7 +283,7 @@ async fn a_model_reads_a_skill_and_then_its_files() {
     let memory = || Memory::default().skill_folder(SkillFolder::new(folder.path()));
     let read = |file: &str| ("get_skill", json!({"name": "tea", "file": file}));
     let calls = [
-        ("list_skills", json!({})),
+        ("get_skill", json!({})),
         ("get_skill", json!({"name": "tea"})),
         read("./references/kinds.md"),
         read("logo.png"),
@@ -291,7 +291,7 @@ async fn a_model_reads_a_skill_and_then_its_files() {
         read("/etc/passwd"),
         ("save_skill", json!({"name": "milk", "content": "Pour."})),
         ("get_skill", json!({"name": "milk", "file": "x"})),
-        ("add_rule", json!({"rule": "Always pour."})),
+        ("change_rules", json!({"add": "Always pour."})),
     ];
     let told = told(memory(), data.path(), &calls).await;
     assert_eq!(told[0], "- tea (written today, never used): Makes tea.");
@@ -322,7 +322,7 @@ async fn a_model_reads_a_skill_and_then_its_files() {
 async fn an_untrusted_skill_that_was_not_shown_restricts_nothing() {
     let (folder, data) = (folder(), tempfile::tempdir().unwrap());
     let memory = Memory::default().skill_folder(SkillFolder::new(folder.path()));
-    told(memory, data.path(), &[("add_rule", json!({"rule": "Always pour."}))]).await;
+    told(memory, data.path(), &[("change_rules", json!({"add": "Always pour."}))]).await;
     let files = files(data.path());
     assert!(files.contains_key("skills/tea.json") && files.contains_key("rules.md"));
 }
@@ -337,7 +337,7 @@ async fn the_names_of_an_untrusted_skills_files_are_untrusted_text() {
     let calls = [
         ("save_skill", json!({"name": "tea", "content": "Mine."})),
         read.clone(),
-        ("add_rule", json!({"rule": "Always pour."})),
+        ("change_rules", json!({"add": "Always pour."})),
     ];
     let texts = told(memory(), data.path(), &calls).await;
     assert_eq!(

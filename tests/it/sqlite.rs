@@ -347,7 +347,7 @@ async fn a_conversation_goes_on_in_the_next_process() {
 async fn the_tools_of_a_model_write_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let rule = serde_json::json!({"rule": "Be brief."});
-    let model = ScriptedModel::new().calls("add_rule", rule).says("Noted.");
+    let model = ScriptedModel::new().calls("change_rules", rule).says("Noted.");
     let stores = open(folder.path());
     let memory = Memory::default()
         .long_term(stores.long_term)

@@ -39,6 +39,10 @@ pub struct ConversationTurn {
     /// Tool calls that the turn made before this entry, in order. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<CallRound>,
+    /// [Groups of tools](crate::tool::ToolGroup) that were active in the conversation at the end of the turn, in the
+    /// order of their activation; at the turn's last entry. Empty by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub active_tools: Vec<ToolName>,
 }
 
 /// Tool calls that a model made at once.
@@ -72,6 +76,7 @@ impl ConversationTurn {
             timestamp,
             turn: turn.into(),
             rounds: Vec::new(),
+            active_tools: Vec::new(),
         }
     }
 
@@ -79,6 +84,13 @@ impl ConversationTurn {
     #[must_use]
     pub fn with_rounds(mut self, rounds: Vec<CallRound>) -> Self {
         self.rounds = rounds;
+        self
+    }
+
+    /// Sets the groups of tools that were active at the end of the turn.
+    #[must_use]
+    pub fn with_active_tools(mut self, groups: Vec<ToolName>) -> Self {
+        self.active_tools = groups;
         self
     }
 

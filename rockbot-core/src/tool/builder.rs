@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Effect, ToolExecutor, ToolRegistration};
+use super::{Effect, ToolExecutor, ToolExposure, ToolGroup, ToolRegistration};
+use crate::ToolName;
 
 /// A tool that is ready to be added to a host or a registry.
 ///
@@ -126,6 +127,38 @@ impl Tool {
     #[must_use]
     pub fn delegates(mut self) -> Self {
         self.registration.hints.delegates = true;
+        self
+    }
+
+    /// Shows the tool only in conversations in which the model activated `group`. Default: in every request. See
+    /// [`ToolExposure`].
+    #[must_use]
+    pub fn on_demand(mut self, group: &ToolGroup) -> Self {
+        self.registration.hints.exposure = ToolExposure::OnDemand(group.clone());
+        self
+    }
+
+    /// Shows the tool only in conversations in which the group of this name became active by something that the tool is
+    /// needed for, such as a call of a tool that [activates](Self::activates) it.
+    #[must_use]
+    pub fn when_needed(mut self, group: impl Into<ToolName>) -> Self {
+        self.registration.hints.exposure = ToolExposure::WhenNeeded(group.into());
+        self
+    }
+
+    /// Activates a group of tools with each successful call: its results name something that these tools are needed
+    /// for. Call it once for each group.
+    #[must_use]
+    pub fn activates(mut self, group: impl Into<ToolName>) -> Self {
+        self.registration.hints.activates.push(group.into());
+        self
+    }
+
+    /// Marks the tool as one that reads the host's [`ToolGuides`](super::ToolGuides) to the model. The host then adds no
+    /// tools of its own for that.
+    #[must_use]
+    pub fn reads_guides(mut self) -> Self {
+        self.registration.hints.reads_guides = true;
         self
     }
 }

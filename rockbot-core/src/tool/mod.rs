@@ -23,7 +23,8 @@
 //! * A call is a [`ToolInvokeRequest`]. The host guards it (arguments by [`ArgumentSchema`], approval, time limit,
 //!   concurrency, panics) and passes it to the executor, which answers with a [`ToolInvokeResponse`] or a
 //!   [`ToolError`].
-//! * A [`ToolGuide`] explains a group of tools to the model, on demand.
+//! * A [`ToolGroup`] is shown to the model on demand, by the [`ToolExposure`] of its tools; a [`ToolGuide`] explains
+//!   tools, on demand as well.
 
 mod arguments;
 mod builder;
@@ -31,6 +32,7 @@ mod doc_text;
 mod effect;
 mod error;
 mod executor;
+mod exposure;
 mod guide;
 mod guides;
 mod invoke;
@@ -47,6 +49,7 @@ pub use builder::Tool;
 pub use effect::Effect;
 pub use error::{ToolError, ToolErrorCode};
 pub use executor::{Recovery, ToolExecutor};
+pub use exposure::{ToolExposure, ToolGroup};
 pub use guide::{StaticGuide, ToolGuide};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};

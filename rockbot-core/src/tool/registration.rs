@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::model_schema::model_schema;
-use super::{Effect, schema_of};
+use super::{Effect, ToolExposure, schema_of};
 use crate::ToolName;
 
 /// Facts about a tool, besides its effect, that guide the host.
@@ -32,6 +32,16 @@ pub struct ToolHints {
     /// turn's budget, and counts what it spends. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub runs_turn: bool,
+    /// `true` if the tool reads the host's [`ToolGuides`](super::ToolGuides) to the model: the host then adds no tool of
+    /// its own for that. Default `false`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub reads_guides: bool,
+    /// Condition under which the model sees the tool. Default [`ToolExposure::Always`].
+    #[serde(skip_serializing_if = "ToolExposure::is_always")]
+    pub exposure: ToolExposure,
+    /// Groups of tools that a successful call activates. Empty by default.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub activates: Vec<ToolName>,
 }
 
 impl ToolHints {
@@ -68,6 +78,27 @@ impl ToolHints {
     #[must_use]
     pub fn with_delegates(mut self, delegates: bool) -> Self {
         self.delegates = delegates;
+        self
+    }
+
+    /// Sets whether the tool reads the host's guides to the model. Default `false`.
+    #[must_use]
+    pub fn with_reads_guides(mut self, reads_guides: bool) -> Self {
+        self.reads_guides = reads_guides;
+        self
+    }
+
+    /// Sets the condition under which the model sees the tool. Default [`ToolExposure::Always`].
+    #[must_use]
+    pub fn with_exposure(mut self, exposure: ToolExposure) -> Self {
+        self.exposure = exposure;
+        self
+    }
+
+    /// Sets the groups of tools that a successful call activates. Empty by default.
+    #[must_use]
+    pub fn with_activates(mut self, groups: Vec<ToolName>) -> Self {
+        self.activates = groups;
         self
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use rockbot_core::Timestamp;
 use rockbot_core::chat::{Content, Role};
 use rockbot_core::store::ConversationTurn;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
@@ -29,6 +29,9 @@ impl From<ConversationTurn> for StoredEntry {
 /// Name of the member with the tool calls of an entry.
 const ROUNDS: &str = "rounds";
 
+/// Name of the member with the groups of tools that were active.
+const ACTIVE_TOOLS: &str = "activeTools";
+
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 struct Rfc3339(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
@@ -43,6 +46,9 @@ impl Serialize for StoredEntry {
         map.serialize_entry("turn", &message.turn)?;
         if !message.rounds.is_empty() {
             map.serialize_entry(ROUNDS, &message.rounds)?;
+        }
+        if !message.active_tools.is_empty() {
+            map.serialize_entry(ACTIVE_TOOLS, &message.active_tools)?;
         }
         self.other
             .iter()
@@ -81,21 +87,22 @@ impl<'de> Visitor<'de> for EntryVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredEntry, A::Error> {
         let (mut role, mut content, mut timestamp, mut turn) = (None, None, None, None);
-        let (mut rounds, mut other) = (Vec::new(), Map::new());
+        let (mut rounds, mut active, mut other) = (Vec::new(), Vec::new(), Map::new());
         while let Some(name) = map.next_key::<MemberName>()? {
             match name {
                 MemberName::Role => role = Some(map.next_value::<Role>()?),
                 MemberName::Content => content = Some(map.next_value::<Content>()?),
                 MemberName::Timestamp => timestamp = Some(map.next_value::<Rfc3339>()?.0),
                 MemberName::Turn => turn = Some(map.next_value::<String>()?),
-                // Calls that cannot be read must not cost the text, so they are kept as an unknown member.
-                MemberName::Rounds => {
-                    let value: Value = map.next_value()?;
-                    match Vec::deserialize(&value) {
-                        Ok(read) => rounds = read,
-                        Err(_) => drop(other.insert(ROUNDS.to_owned(), value)),
-                    }
-                }
+                // What cannot be read must not cost the text, so it is kept as an unknown member.
+                MemberName::Rounds => match read_list(map.next_value()?) {
+                    Ok(read) => rounds = read,
+                    Err(value) => drop(other.insert(ROUNDS.to_owned(), value)),
+                },
+                MemberName::ActiveTools => match read_list(map.next_value()?) {
+                    Ok(read) => active = read,
+                    Err(value) => drop(other.insert(ACTIVE_TOOLS.to_owned(), value)),
+                },
                 MemberName::Other(name) => {
                     other.insert(name, map.next_value()?);
                 }
@@ -106,10 +113,15 @@ impl<'de> Visitor<'de> for EntryVisitor {
         let timestamp = timestamp.ok_or_else(|| de::Error::missing_field("timestamp"))?;
         let message = ConversationTurn::new(role, content, timestamp, turn.unwrap_or_default());
         Ok(StoredEntry {
-            message: message.with_rounds(rounds),
+            message: message.with_rounds(rounds).with_active_tools(active),
             other,
         })
     }
+}
+
+/// Reads a list, or returns the value that is none.
+fn read_list<T: DeserializeOwned>(value: Value) -> Result<Vec<T>, Value> {
+    Vec::deserialize(&value).map_err(|_| value)
 }
 
 enum MemberName {
@@ -118,6 +130,7 @@ enum MemberName {
     Timestamp,
     Turn,
     Rounds,
+    ActiveTools,
     Other(String),
 }
 
@@ -139,6 +152,7 @@ impl<'de> Deserialize<'de> for MemberName {
                     "timestamp" => MemberName::Timestamp,
                     "turn" => MemberName::Turn,
                     ROUNDS => MemberName::Rounds,
+                    ACTIVE_TOOLS => MemberName::ActiveTools,
                     other => MemberName::Other(other.to_owned()),
                 })
             }

@@ -142,7 +142,7 @@ impl Drive<'_> {
                 .with_output(takes_schema.then_some(question.shape));
             return ChatCall::new(request, self.cx.clone());
         }
-        self.view = self.view.extended(&self.driver.tools.registry().snapshot());
+        self.extend_view();
         let request = self.turn.request();
         let tools = match purpose.has_tools() {
             true => self.view.clone(),
@@ -160,6 +160,17 @@ impl Drive<'_> {
             answer.require(&mut request);
         }
         ChatCall::new(request, self.cx.clone()).with_deltas(deltas)
+    }
+
+    /// Adds the tools to the view that are new in the registry, and those of groups that became active.
+    fn extend_view(&mut self) {
+        let (tools, active) = (&self.driver.tools, self.turn.active_tools());
+        // A turn is usually shown the same tools in all its requests, which costs two comparisons.
+        let is_same = tools.registry().snapshot().generation() == self.view.generation();
+        if !is_same || active.len() != self.viewed_groups {
+            self.view = tools.extended(&self.view, active);
+            self.viewed_groups = active.len();
+        }
     }
 
     /// Gives the request the bytes of the images and files that its messages refer to.

@@ -4,13 +4,14 @@ use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt};
 use rockbot_core::context::UntrustedSources;
-use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeResponse};
+use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolGroup, ToolInvokeResponse};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use rockbot_core::{CallContext, CallId};
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use super::Drive;
+use super::large_results::Shortened;
 use crate::turn::{CallState, Delegation, TurnEvent};
 
 impl Drive<'_> {
@@ -65,7 +66,7 @@ impl Drive<'_> {
     async fn collect(
         &mut self,
         calls: &[CallState],
-        mut running: impl Stream<Item = Vec<ToolInvokeResponse>> + Unpin,
+        mut running: impl Stream<Item = Vec<Shortened>> + Unpin,
         begin: Option<&CancellationToken>,
     ) -> Result<(), JournalError> {
         // Polled once without waiting: calls that end at once need no second write for their starts.
@@ -126,8 +127,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    async fn returned(&mut self, batch: Vec<ToolInvokeResponse>) -> Result<(), JournalError> {
-        for response in batch {
+    async fn returned(&mut self, batch: Vec<Shortened>) -> Result<(), JournalError> {
+        for Shortened { response, is_stored } in batch {
             if self.is_left_to_resume(&response.tool_call_id)? {
                 continue;
             }
@@ -137,6 +138,7 @@ impl Drive<'_> {
                 is_error: response.is_error,
                 content: response.content.words().into_owned(),
             });
+            self.activate(&response, is_stored)?;
             self.feed(&TurnEvent::ToolReturned(response))?;
         }
         // With a next step at hand, that step flushes before it acts, and both share one write.
@@ -144,6 +146,25 @@ impl Drive<'_> {
             self.flush().await?;
         }
         Ok(())
+    }
+
+    /// Records the groups of tools that a call activated, before its result.
+    fn activate(&mut self, response: &ToolInvokeResponse, is_stored: bool) -> Result<(), JournalError> {
+        let mut calls = self.turn.calls().iter();
+        let call = calls.find(|state| state.call.id == response.tool_call_id);
+        let arguments = call.map_or("", |state| &*state.call.arguments);
+        let mut activated = self.driver.tools.activated(response, arguments);
+        if is_stored {
+            activated.groups.push(ToolGroup::STORED_TEXTS.into());
+        }
+        let active = self.turn.active_tools();
+        activated.groups.retain(|group| !active.contains(group));
+        if !activated.is_own && activated.groups.is_empty() {
+            return Ok(());
+        }
+        let own = activated.is_own.then(|| response.tool_call_id.clone());
+        let groups = activated.groups;
+        self.note(&TurnEvent::Activated { own, groups }, false)
     }
 
     /// Opens an account for each call that runs a turn of another agent.
@@ -185,7 +206,8 @@ impl Drive<'_> {
         };
         let session = &self.turn.request().session;
         let open = calls.iter().filter(|call| is_open(&call.call.id));
-        let responses = open.map(|call| call.request(session).fail(&error)).collect();
+        let responses = open.map(|call| Shortened::unchanged(call.request(session).fail(&error)));
+        let responses = responses.collect();
         self.returned(responses).await
     }
 

@@ -18,6 +18,24 @@ pub(crate) struct LargeResults {
     pub(crate) memory: Option<Arc<dyn WorkingMemory>>,
 }
 
+/// A result as the model reads it.
+#[derive(Debug)]
+pub(crate) struct Shortened {
+    pub(crate) response: ToolInvokeResponse,
+    /// `true` if the model reads an outline, and the result is in working memory.
+    pub(crate) is_stored: bool,
+}
+
+impl Shortened {
+    /// Creates a result that the model reads as it is.
+    pub(crate) fn unchanged(response: ToolInvokeResponse) -> Self {
+        Self {
+            response,
+            is_stored: false,
+        }
+    }
+}
+
 impl LargeResults {
     /// Returns `response` as the model reads it: unchanged up to `threshold` characters, above them as an outline
     /// whose parts are in working memory. `threshold` overrides the host's own.
@@ -30,8 +48,9 @@ impl LargeResults {
         facts: CallFacts,
         cx: &CallContext,
         threshold: Option<usize>,
-    ) -> ToolInvokeResponse {
+    ) -> Shortened {
         let threshold = threshold.unwrap_or(self.policy.threshold);
+        let mut is_stored = false;
         // Bytes are compared first, because counting characters takes a pass over the text, and no text has more
         // characters than bytes.
         if response.content.text_len() > threshold && !facts.keeps_result_whole {
@@ -45,9 +64,10 @@ impl LargeResults {
             };
             if let Some(outline) = outline {
                 response.content.replace_text(outline);
+                is_stored = self.memory.is_some();
             }
         }
-        response
+        Shortened { response, is_stored }
     }
 
     async fn store(&self, large: &LargeResult<'_>, response: &ToolInvokeResponse, cx: &CallContext) -> String {

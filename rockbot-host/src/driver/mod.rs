@@ -120,6 +120,8 @@ struct Drive<'a> {
     lasting: CallContext,
     /// The tools as the model sees them. Within a drive they are only added to, which keeps prompts cached.
     view: ToolView,
+    /// Number of active groups whose tools the view has.
+    viewed_groups: usize,
     /// The tool by which the model gives its answer, in a turn whose mode of output is that.
     answer_tool: Option<AnswerTool>,
     deadline: Instant,
@@ -136,7 +138,8 @@ struct Drive<'a> {
 impl<'a> Drive<'a> {
     fn new(driver: &'a TurnDriver, turn: &'a mut Turn, claim: &'a Claim, live: &'a LiveTurn) -> Self {
         let deadline = Instant::now() + turn.time_left();
-        let view = driver.tools.view(turn.policy().task_list);
+        let view = driver.tools.view(turn.policy().task_list, turn.active_tools());
+        let viewed_groups = turn.active_tools().len();
         let lasting = context(turn, live);
         let answer_tool = AnswerTool::of(turn);
         Self {
@@ -147,6 +150,7 @@ impl<'a> Drive<'a> {
             cx: lasting.clone().with_deadline(deadline),
             lasting,
             view,
+            viewed_groups,
             answer_tool,
             deadline,
             resolved: ResolvedMessages::default(),

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use rockbot_core::tool::{Recovery, ToolInvokeResponse};
+use rockbot_core::tool::Recovery;
 
+use super::large_results::Shortened;
 use super::{TurnDriver, context};
 use crate::live::LiveTurn;
 use crate::turn::policy::outcome_unknown;
@@ -18,7 +19,7 @@ const MAX_POLLS: u32 = 60;
 impl TurnDriver {
     /// Asks the tool of an interrupted mutating call for its result. The call is never run again: when the tool cannot
     /// report it within a minute, the response to the model states that the outcome is unknown.
-    pub(crate) async fn recover(&self, turn: &Turn, live: &LiveTurn, call: &CallState) -> ToolInvokeResponse {
+    pub(crate) async fn recover(&self, turn: &Turn, live: &LiveTurn, call: &CallState) -> Shortened {
         let request = call.request(&turn.request().session);
         let cx = context(turn, live);
         for _ in 0..MAX_POLLS {
@@ -38,6 +39,6 @@ impl TurnDriver {
                 break;
             }
         }
-        outcome_unknown(request)
+        Shortened::unchanged(outcome_unknown(request))
     }
 }

@@ -19,17 +19,19 @@ impl TurnEngine {
     /// Builds the context and returns the event that starts the turn with it, which records what the layers revised.
     pub(super) async fn begin(&self, turn: &Turn, revised: Option<Box<Revision>>) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
-        let tools = self.tools.registry().snapshot();
+        let tools = self.tools.view(false, &[]);
         let behavior = self.behavior(turn.tier());
         let steps = turn.policy().budget.max_model_calls;
-        let has_tools = !tools.view().is_empty();
+        let has_tools = !tools.is_empty();
         let past = self.past(request, has_tools).await?;
         let (gathered, zone) = tokio::join!(
             self.gather(request, &past.messages),
             self.briefing.zone_of(&request.principal)
         );
+        let mut active_tools = past.active_tools;
+        active_tools.extend(gathered.needs);
         let instructions = self.prompt.current();
-        self.prefix.observe(&instructions, tools.view().json());
+        self.prefix.observe(&instructions, tools.json());
         let behavior_prompt = behavior.additional_system_prompt.as_deref();
         let behavior_prompt =
             behavior_prompt.map(|text| ChatMessage::system(text).because(ContextReason::ModelBehavior));
@@ -60,9 +62,10 @@ impl TurnEngine {
             heard: past.sources,
             recalled: gathered.recalled,
             has_tools,
-            tool_bytes: tools.view().json().len(),
+            tool_bytes: self.tools.view(false, &active_tools).json().len(),
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
             input: turn.replaced_input().cloned(),
+            active_tools,
         })
     }
 

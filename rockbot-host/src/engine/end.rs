@@ -119,6 +119,7 @@ impl TurnEngine {
             false => Vec::new(),
         };
         let reply = entry(reply_role, outcome.content()).with_rounds(rounds);
+        let reply = reply.with_active_tools(turn.active_tools().to_vec());
         let entries: Vec<_> = messages.chain([reply]).collect();
         let logged = self.log.as_ref().map(|_| entries.clone());
         let remembering = async {

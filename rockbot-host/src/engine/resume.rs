@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rockbot_core::TurnId;
+use rockbot_core::tool::ToolGroup;
 use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
 
 use super::{LEASE, TurnEngine, TurnError};
@@ -134,11 +135,18 @@ impl TurnEngine {
         if turn.outcome().is_some() {
             return Some(DriveStart::Steps(Vec::new()));
         }
-        let mut recovered = Vec::new();
+        let (mut recovered, mut active_tools) = (Vec::new(), Vec::new());
         for call in uncertain(turn.calls()) {
-            recovered.push(self.driver.recover(turn, live, call).await);
+            let result = self.driver.recover(turn, live, call).await;
+            if result.is_stored && active_tools.is_empty() {
+                active_tools.push(ToolGroup::STORED_TEXTS.into());
+            }
+            recovered.push(result.response);
         }
-        Some(DriveStart::Event(TurnEvent::Resumed { recovered }))
+        Some(DriveStart::Event(TurnEvent::Resumed {
+            recovered,
+            active_tools,
+        }))
     }
 
     /// Resumes a turn whose message had joined `running`: it ends when that one ends.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rockbot_core::store::{
     Access, ChunkKeys, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, is_result_entry,
 };
-use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{State, Tool, ToolError, ToolGroup, stateful_tool};
 use rockbot_core::{CallContext, Principal};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,8 @@ const PASSAGES: usize = 5;
 /// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
 ///
 /// Both are pure, and their results are never split again. An entry of more than 64 000 characters is read in
-/// parts; a search returns at most 5 passages of at most 1 500 characters each.
+/// parts; a search returns at most 5 passages of at most 1 500 characters each. Models see both once a conversation has
+/// a stored text ([`ToolGroup::STORED_TEXTS`]).
 pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
     [
         stateful_tool("get_from_working_memory", memory.clone(), read)
@@ -31,6 +32,7 @@ pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
             .pure()
             .keeps_results_whole(),
     ]
+    .map(|tool| tool.when_needed(ToolGroup::STORED_TEXTS))
 }
 
 /// Reads an entry of working memory, such as a chunk of a large tool result or its outline.

@@ -49,6 +49,9 @@ pub struct AgentHostSettings {
     /// `SafeLinks`: whether an agent that is built from its configuration alone removes links that the user did not
     /// name from its answers, see [`SafeLinks`](crate::answer::SafeLinks). Default `true`.
     pub safe_links: bool,
+    /// `ToolsOnDemand`: whether models see some tools only on demand, as their
+    /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` shows all in every request. Default `true`.
+    pub tools_on_demand: bool,
 }
 
 impl Default for AgentHostSettings {
@@ -68,6 +71,7 @@ impl Default for AgentHostSettings {
             media_retention: MEDIA_RETENTION,
             text_call_fallback: true,
             safe_links: true,
+            tools_on_demand: true,
         }
     }
 }
@@ -95,6 +99,7 @@ impl AgentHostSettings {
             media_retention: section.interval("MediaRetention", default.media_retention)?,
             text_call_fallback: section.get_or("TextCallFallback", default.text_call_fallback)?,
             safe_links: section.get_or("SafeLinks", default.safe_links)?,
+            tools_on_demand: section.get_or("ToolsOnDemand", default.tools_on_demand)?,
         })
     }
 

@@ -7,11 +7,12 @@ use futures_util::FutureExt;
 use rockbot_core::tool::{
     Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
 };
-use rockbot_core::{BoxError, CallContext};
+use rockbot_core::{BoxError, CallContext, ToolName};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::ToolLimits;
+use super::activation::Activated;
 use super::guard::{Guard, panicked};
 use super::span::{CallSpan, span};
 use crate::isolate::{Isolate, Isolated, panic_message};
@@ -51,16 +52,18 @@ pub struct ToolDispatcher {
 impl ToolDispatcher {
     /// Creates a dispatcher that calls the tools of `registry` within `limits`.
     pub fn new(registry: Arc<dyn ToolRegistry>, limits: ToolLimits) -> Self {
-        Self::with_layers(registry, limits, Layers::default())
+        Self::with_layers(registry, limits, Layers::default(), true)
     }
 
-    /// Creates a dispatcher whose calls pass through `layers`.
+    /// Creates a dispatcher whose calls pass through `layers`. With `on_demand` models see tools by their exposure, else
+    /// all.
     pub(crate) fn with_layers(
         registry: Arc<dyn ToolRegistry>,
         limits: ToolLimits,
         layers: Layers<ToolInvocation, ToolInvokeResponse>,
+        on_demand: bool,
     ) -> Self {
-        let guard = Arc::new(Guard::new(registry, limits));
+        let guard = Arc::new(Guard::new(registry, limits, on_demand));
         // Behind layers the facts are asked anew: a layer may have rewritten the call.
         let stack = layers.around(&guard, |guard, invocation: ToolInvocation| async move {
             Ok::<_, BoxError>(guard.call(invocation.request, None, &invocation.cx).await)
@@ -83,10 +86,21 @@ impl ToolDispatcher {
         self.guard.registry()
     }
 
-    /// Returns the tools as the model of a turn sees them. With `task_list` the tools that keep the list come last,
-    /// unless there are no others: a plan without tools to carry it out is of no use.
-    pub(crate) fn view(&self, task_list: bool) -> ToolView {
-        self.guard.view(task_list)
+    /// Returns the tools as the model of a turn sees them while the groups `active` are active. With `task_list` the
+    /// tools that keep the list come behind those that are always shown, unless there are none of these: a plan without
+    /// tools to carry it out is of no use.
+    pub(crate) fn view(&self, task_list: bool, active: &[ToolName]) -> ToolView {
+        self.guard.view(task_list, active)
+    }
+
+    /// Returns `view` followed by what it lacks of the tools of now, while the groups `active` are active.
+    pub(crate) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
+        self.guard.extended(view, active)
+    }
+
+    /// Returns what a call that ended has activated.
+    pub(crate) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
+        self.guard.activated(ended, arguments)
     }
 
     /// Calls a tool. Never fails: a failure is a response with `is_error`.

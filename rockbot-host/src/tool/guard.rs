@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::ToolLimits;
+use super::activation::{Activated, activation_tool, group_of};
 use super::meters::Meters;
 use super::tasks::task_tools;
 use crate::isolate::{Isolate, Isolated, panic_message};
@@ -37,6 +38,8 @@ pub(super) struct Guard {
     task_tools: Arc<ToolSnapshot>,
     time_limit: Duration,
     max_result_bytes: usize,
+    /// `true` if models see tools by their exposure, `false` if they see all.
+    on_demand: bool,
     permits: Semaphore,
     /// The newest snapshot of the registry that was seen, with the state of each tool. Read without a lock.
     table: ArcSwap<ToolTable>,
@@ -51,8 +54,21 @@ pub(super) struct Guard {
 struct ToolTable {
     snapshot: Arc<ToolSnapshot>,
     tools: HashMap<ToolName, Arc<GuardedTool>>,
-    /// The view of a turn with a task list, which is written once.
-    with_task_list: OnceLock<ToolView>,
+    /// The tool that activates groups of tools, where there are some; it is among `tools`, too.
+    activation: Option<Arc<GuardedTool>>,
+    /// `true` if a model does not see all tools.
+    hides: bool,
+    /// The views while no group is active, without and with a task list. Each is written once.
+    views: [OnceLock<ToolView>; 2],
+}
+
+impl ToolTable {
+    /// Returns the tools that a model sees while the groups `active` are active.
+    fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
+        let activation = self.activation.iter().map(|tool| &tool.entry);
+        let (always, of_groups) = (self.snapshot.exposed(&[]), self.snapshot.of_groups(active));
+        always.chain(activation).chain(of_groups)
+    }
 }
 
 /// A tool with the limits and meters of its calls.
@@ -91,12 +107,13 @@ impl GuardedTool {
 }
 
 impl Guard {
-    pub(super) fn new(registry: Arc<dyn ToolRegistry>, limits: ToolLimits) -> Self {
+    pub(super) fn new(registry: Arc<dyn ToolRegistry>, limits: ToolLimits, on_demand: bool) -> Self {
         Self {
             registry,
             task_tools: task_tools(),
             time_limit: limits.time_limit,
             max_result_bytes: limits.max_result_bytes,
+            on_demand,
             permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             table: ArcSwap::default(),
             rebuilding: Mutex::new(()),
@@ -108,16 +125,45 @@ impl Guard {
         &self.registry
     }
 
-    pub(super) fn view(&self, task_list: bool) -> ToolView {
+    pub(super) fn view(&self, task_list: bool, active: &[ToolName]) -> ToolView {
         let table = self.newest_table();
-        let tools = table.snapshot.view();
-        match task_list && !tools.is_empty() {
-            true => {
-                let both = || tools.followed_by(&self.task_tools);
-                table.with_task_list.get_or_init(both).clone()
+        let view = table.views[usize::from(task_list)].get_or_init(|| {
+            let tools = match table.hides {
+                true => ToolView::default().extended_by(table.snapshot.generation(), table.exposed(&[])),
+                false => table.snapshot.view().clone(),
+            };
+            match task_list && !tools.is_empty() {
+                true => tools.followed_by(&self.task_tools),
+                false => tools,
             }
-            false => tools.clone(),
+        });
+        match table.hides && !active.is_empty() {
+            true => view.extended_by(table.snapshot.generation(), table.snapshot.of_groups(active)),
+            false => view.clone(),
         }
+    }
+
+    pub(super) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
+        let table = self.newest_table();
+        match table.hides {
+            true => view.extended_by(table.snapshot.generation(), table.exposed(active)),
+            false => view.extended(&table.snapshot),
+        }
+    }
+
+    pub(super) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
+        let table = self.newest_table();
+        let tool = table.tools.get(&ended.tool_name).filter(|_| table.hides);
+        let Some(tool) = tool else {
+            return Activated::default();
+        };
+        let is_own = table.activation.as_ref().is_some_and(|own| Arc::ptr_eq(own, tool));
+        let groups = match (ended.is_error, is_own) {
+            (true, _) => Vec::new(),
+            (false, true) => group_of(arguments).into_iter().collect(),
+            (false, false) => tool.entry.registration().hints.activates.clone(),
+        };
+        Activated { is_own, groups }
     }
 
     pub(super) fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
@@ -266,11 +312,18 @@ impl Guard {
                 .cloned();
             (name.clone(), unchanged.unwrap_or_else(|| Arc::new(self.guarded(entry))))
         };
-        let tools = snapshot.entries().iter().map(guarded).collect();
+        let mut tools: HashMap<_, _> = snapshot.entries().iter().map(guarded).collect();
+        let hides = self.on_demand && snapshot.entries().iter().any(|entry| !entry.exposure().is_always());
+        let activation = hides.then(|| activation_tool(&snapshot)).flatten();
+        let activation = activation.map(|entry| Arc::new(self.guarded(&entry)));
+        let named = |tool: &Arc<GuardedTool>| (tool.entry.registration().name.clone(), tool.clone());
+        tools.extend(activation.iter().map(named));
         let table = Arc::new(ToolTable {
             snapshot,
             tools,
-            with_task_list: OnceLock::new(),
+            activation,
+            hides,
+            views: Default::default(),
         });
         self.table.store(table.clone());
         table

@@ -2,8 +2,10 @@
 //!
 //! A call goes through the user's layers (`dispatch.rs`) and then through one fused guard (`guard.rs`), which looks the
 //! tool up, checks grant and arguments, limits concurrency, time and the size of the result, and isolates panics.
-//! `tasks.rs` has the tools that exist within a turn alone; `meters.rs` and `span.rs` observe calls.
+//! `tasks.rs` has the tools that exist within a turn alone, `activation.rs` the one that activates groups of tools;
+//! `meters.rs` and `span.rs` observe calls.
 
+mod activation;
 mod dispatch;
 mod guard;
 mod limits;

@@ -6,7 +6,7 @@ use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Ov
 use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision, TurnRequest};
-use rockbot_core::{CallId, TurnId};
+use rockbot_core::{CallId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::call::CallFacts;
@@ -48,6 +48,9 @@ pub(crate) enum TurnEvent {
         /// The content by which input guardrails replaced the user's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Content>,
+        /// The groups of tools that are active in the conversation, or that shown entries need.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        active_tools: Vec<ToolName>,
     },
     /// An input guardrail did not let the user's message pass.
     InputRefused {
@@ -83,6 +86,9 @@ pub(crate) enum TurnEvent {
         /// All entries, with the reasons why they may help.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         recalled: Vec<Recalled>,
+        /// The groups of tools that the entries need.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        active_tools: Vec<ToolName>,
     },
     /// The originals of a compaction are stored, and the conversation may be shortened.
     Compacted {
@@ -127,6 +133,15 @@ pub(crate) enum TurnEvent {
     Delegated(DelegatedWork),
     /// A tool call ended.
     ToolReturned(ToolInvokeResponse),
+    /// The call whose result follows activated groups of tools.
+    Activated {
+        /// The call of the host's own tool for that; `None` if another one activated them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own: Option<CallId>,
+        /// The groups; none if the call failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<ToolName>,
+    },
     /// A user approved or denied a call.
     ApprovalDecided(Approval),
     /// The approval expired: no user decided in time.
@@ -153,6 +168,9 @@ pub(crate) enum TurnEvent {
     Resumed {
         /// The results of mutating calls that were running when the process ended.
         recovered: Vec<ToolInvokeResponse>,
+        /// The groups of tools that these results need.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        active_tools: Vec<ToolName>,
     },
 }
 

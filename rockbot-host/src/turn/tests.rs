@@ -177,6 +177,7 @@ impl Life {
             TurnStep::Gather(about) => vec![TurnEvent::Gathered {
                 message: Some(ChatMessage::user(about)),
                 recalled: Vec::new(),
+                active_tools: vec!["gathered".into()],
             }],
             TurnStep::Compact(_) => vec![TurnEvent::Compacted { kept: self.keep() }],
             TurnStep::CallTools(group) => self.call(group),
@@ -367,6 +368,7 @@ fn started() -> TurnEvent {
         recalled: Vec::new(),
         reminder: None,
         input: None,
+        active_tools: Vec::new(),
     }
 }
 
@@ -426,7 +428,7 @@ proptest! {
             let ended = |call: &&CallState| call.is_finished() || (call.is_started() && call.facts.effect == Effect::Mutating);
             let ended: Vec<_> = turn.calls().iter().filter(ended).map(|call| call.call.id.clone()).collect();
             let recovered = uncertain(turn.calls()).map(|call| outcome_unknown(call.request(&"s".into())));
-            let resumed = TurnEvent::Resumed { recovered: recovered.collect() };
+            let resumed = TurnEvent::Resumed { recovered: recovered.collect(), active_tools: Vec::new() };
             let mut later = Life::new(turn, chances.iter().rev().cloned().collect());
             later.live(&resumed);
             let cancelled = life.records[..count].iter().any(|record| record.body.get().contains("cancelled"));

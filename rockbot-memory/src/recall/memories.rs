@@ -17,8 +17,8 @@ const HEADING: &str = "Memories";
 /// Maximum length of one memory, in bytes.
 const SHOWN: usize = 1_500;
 
-/// A context source of the memories that fit a message best, or of the newest ones when a conversation begins and
-/// none fits.
+/// A context source of the memories that fit a message best; on request, of the newest ones when a conversation begins
+/// and none fits.
 #[derive(Debug)]
 pub struct MemoryRecall {
     memory: Arc<dyn LongTermMemory>,
@@ -35,7 +35,7 @@ impl MemoryRecall {
             memory,
             clock,
             max_memories: 8,
-            max_new: 5,
+            max_new: 0,
             decay: Decay::default(),
         }
     }
@@ -47,7 +47,8 @@ impl MemoryRecall {
         self
     }
 
-    /// Sets the maximum number of the newest memories when a conversation begins and none fits. Default 5.
+    /// Sets the maximum number of the newest memories when a conversation begins and none fits. Default 0: most
+    /// first messages need none of them.
     #[must_use]
     pub fn with_max_new(mut self, max_new: usize) -> Self {
         self.max_new = max_new;
@@ -111,7 +112,7 @@ impl ContextSource for MemoryRecall {
 
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
         let fitting = self.fitting(query).await?;
-        match fitting.is_empty() && query.is_first() {
+        match fitting.is_empty() && query.is_first() && self.max_new > 0 {
             true => self.newest(query).await,
             false => Ok(fitting),
         }
@@ -141,7 +142,7 @@ mod tests {
             memory.save(&Principal::default(), entry).await.unwrap();
         }
         let clock = ManualClock::new(Timestamp::from_millis(9 * DAY));
-        MemoryRecall::new(Arc::new(memory), Arc::new(clock))
+        MemoryRecall::new(Arc::new(memory), Arc::new(clock)).with_max_new(3)
     }
 
     /// Checks the recalled items, with their reasons.

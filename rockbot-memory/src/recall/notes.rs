@@ -7,6 +7,7 @@ use futures_util::future::try_join;
 use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, is_result_chunk};
+use rockbot_core::tool::ToolGroup;
 use rockbot_core::{BoxError, Clock, Timestamp};
 
 const HEADING: &str = "Working memory (read an entry with get_from_working_memory)";
@@ -54,6 +55,7 @@ fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
     let text = format!("- {} (for {minutes} more minutes{category}{tags})", entry.key);
     // Keys were chosen by the model. The texts may come from untrusted sources and are not shown.
     ContextItem::new(HEADING, text, "noted in this conversation or shared", Provenance::MODEL)
+        .activating(ToolGroup::STORED_TEXTS)
 }
 
 #[async_trait]

@@ -1,34 +1,56 @@
-//! Recall of skills that fit the message: the best one whole, the others by their summaries.
+//! Recall of skills: a list of all, and whole those that fit the message or that the conversation uses.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use rockbot_core::BoxError;
 use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::store::{Skill, SkillStore, StorePath};
+use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
+use rockbot_core::store::{Skill, SkillStore, SkillUsageStore, StorePath};
+use rockbot_core::tool::ToolGuides;
+use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
-use super::topics::{merged, reason};
-use crate::tools::is_untrusted_source;
+use super::topics::{TopicHit, merged, reason};
+use crate::skill_service::guides_beside;
+use crate::tools::{KNOWN_SKILLS, is_untrusted_source};
 
-const HEADING: &str = "Skills (read one with get_skill before you use it)";
+const LIST: &str = "Skills: read one with get_skill before you do such a task";
+
+/// The heading of skills that are shown as data: their authors are not trusted.
+const OTHERS: &str = "Skills from elsewhere (read one with get_skill before you use it)";
 
 /// Maximum size of a skill that is shown whole, in bytes.
 const WHOLE: usize = 4_000;
 
-/// Maximum length of a summary, in bytes.
-const SUMMARY: usize = 1_024;
+/// Maximum length of a summary in the list, in bytes.
+const SUMMARY: usize = 100;
 
-/// A context source of the skills that fit a message best, and of related ones; when a conversation begins, of the
-/// summaries of all skills.
+/// Time for which a skill that the conversation read stays in use.
+const IN_USE: Duration = Duration::from_secs(30 * 60);
+
+/// Maximum number of skills in use that are shown whole.
+const MAX_IN_USE: usize = 2;
+
+/// Maximum number of uses of all conversations among which those of one are looked for.
+const MAX_USES: usize = 50;
+
+/// A context source of skills.
 ///
-/// Skills from untrusted sources, such as those of folders that are not trusted, are shown only when they fit,
+/// It lists all trusted skills, and the host's guides, in each turn, one short line each, so that the model knows what it
+/// can read. A skill is shown whole when it fits the message: they share two words, or half of the message's. So is one
+/// that the conversation read in the last 30 minutes, for as long as it is used. What is trusted is shown as guidance.
+///
+/// Skills from untrusted sources, such as those of folders that are not trusted, are shown only when they fit, as data,
 /// because a turn that was shown untrusted text is tainted: whatever it saves is not trusted either.
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,
+    guides: Option<Arc<ToolGuides>>,
+    usage: Option<(Arc<dyn SkillUsageStore>, Arc<dyn Clock>)>,
     max_skills: usize,
     max_listed: usize,
 }
@@ -38,9 +60,25 @@ impl SkillRecall {
     pub fn new(skills: Arc<dyn SkillStore>) -> Self {
         Self {
             skills,
+            guides: None,
+            usage: None,
             max_skills: 5,
             max_listed: 50,
         }
+    }
+
+    /// Sets the guides that are listed with the skills. Default: none.
+    #[must_use]
+    pub fn with_guides(mut self, guides: Arc<ToolGuides>) -> Self {
+        self.guides = Some(guides);
+        self
+    }
+
+    /// Sets the store of uses, which tells the skills that a conversation uses. Default: none is in use.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Arc<dyn SkillUsageStore>, clock: Arc<dyn Clock>) -> Self {
+        self.usage = Some((usage, clock));
+        self
     }
 
     /// Sets the maximum number of matching skills. Default 5.
@@ -50,79 +88,108 @@ impl SkillRecall {
         self
     }
 
-    /// Sets the maximum number of skills listed when a conversation begins. Default 50.
+    /// Sets the maximum number of listed skills. Default 50.
     #[must_use]
     pub fn with_max_listed(mut self, max_listed: usize) -> Self {
         self.max_listed = max_listed;
         self
     }
 
-    async fn fitting(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+    /// Returns the skills that the conversation read lately, the last one first.
+    async fn in_use(&self, query: &ContextQuery) -> Result<Vec<Arc<Skill>>, BoxError> {
+        let Some((usage, clock)) = &self.usage else {
+            return Ok(Vec::new());
+        };
+        let now = clock.now().as_millis();
+        let since = Timestamp::from_millis(now.saturating_sub(IN_USE.as_millis().try_into().unwrap_or(u64::MAX)));
+        let uses = usage.query_recent(&query.principal, since, MAX_USES).await?;
+        let mut names: Vec<StorePath> = Vec::new();
+        for used in uses.into_iter().rev().filter(|used| used.session_id == query.session) {
+            if !names.contains(&used.skill_name) && names.len() < MAX_IN_USE {
+                names.push(used.skill_name);
+            }
+        }
+        let skills = names.iter().map(|name| self.skills.get(&query.principal, name));
+        Ok(try_join_all(skills).await?.into_iter().flatten().collect())
+    }
+
+    /// Returns the skills that fit, the best first.
+    async fn fitting<'a>(&self, query: &'a ContextQuery) -> Result<Vec<TopicHit<'a, Arc<Skill>>>, BoxError> {
         let search = async |topic| {
             let found = self.skills.search(&query.principal, topic, self.max_skills).await;
             found.map(|found| (topic, found))
         };
         let found = try_join_all(query.topics().map(search)).await?;
         let mut found = merged(found, |skill: &Arc<Skill>| skill.name.clone());
+        found.retain(|found| fits(found.topic, &found.item));
         found.truncate(self.max_skills);
-        let mut items = Vec::with_capacity(found.len() + 1);
-        for (index, found) in found.iter().enumerate() {
-            let text = match index == 0 && found.item.content.len() <= WHOLE {
-                true => whole(&found.item),
-                false => line(&found.item),
-            };
-            items.push(item(text, reason(found.topic, found.score), &found.item.provenance));
-        }
-        let names: Vec<_> = found.iter().map(|found| &found.item.name).collect();
-        let related = found.iter().flat_map(|found| &found.item.see_also);
-        items.extend(see_also(related, &names));
-        Ok(items)
+        Ok(found)
     }
 
-    async fn listed(&self, query: &ContextQuery, shown: &[ContextItem]) -> Result<Vec<ContextItem>, BoxError> {
+    /// Returns the lines of trusted skills and of guides, by name.
+    async fn listed(&self, query: &ContextQuery, whole: &[StorePath]) -> Result<Vec<ContextItem>, BoxError> {
         let skills = self.skills.list(&query.principal).await?;
-        let is_shown = |skill: &Skill| shown.iter().any(|item| item.text.starts_with(&head(skill)));
-        let left = skills
+        let guides = self.guides.as_ref();
+        let guides = guides.map_or_else(Vec::new, |guides| guides_beside(guides, &skills));
+        let is_listed = |skill: &&Arc<Skill>| !is_untrusted_source(&skill.provenance) && !whole.contains(&skill.name);
+        let skills = skills.iter().filter(is_listed);
+        let skills = skills.map(|skill| (line(skill.name.as_str(), &skill.summary), skill.provenance.clone()));
+        let guides = guides
             .iter()
-            .filter(|skill| !is_untrusted_source(&skill.provenance) && !is_shown(skill));
-        let left = left.take(self.max_listed);
-        let listed = left.map(|skill| item(line(skill), "the conversation begins".to_owned(), &skill.provenance));
-        Ok(listed.collect())
+            .map(|(name, summary)| (line(name.as_str(), summary), Provenance::HOST));
+        let mut lines: Vec<_> = skills.chain(guides).collect();
+        lines.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let item = |(text, from)| {
+            ContextItem::new(LIST, text, "all skills are listed", from)
+                .as_guidance()
+                .activating(KNOWN_SKILLS)
+        };
+        Ok(lines.into_iter().take(self.max_listed).map(item).collect())
     }
 }
 
-fn item(text: String, reason: String, provenance: &Provenance) -> ContextItem {
-    ContextItem::new(HEADING, text, reason, provenance.clone())
+/// Reports whether a message is about what a skill is for: they share two words, or half of the message's.
+fn fits(topic: &str, skill: &Skill) -> bool {
+    let (asked, about) = (words(topic), words(&format!("{} {}", skill.name, skill.summary)));
+    let shared = asked.intersection(&about).count();
+    shared >= 2 || (shared >= 1 && 2 * shared >= asked.len())
 }
 
-fn head(skill: &Skill) -> String {
-    format!("- {}: ", skill.name)
+fn words(text: &str) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    UnicodeAnalyzer.words(text, &mut |word| {
+        words.insert(word.to_owned());
+    });
+    words
 }
 
-fn line(skill: &Skill) -> String {
-    let summary = shortened(&skill.summary, SUMMARY);
-    let summary = if summary.is_empty() {
-        "(no summary yet)"
-    } else {
-        &summary
+fn line(name: &str, summary: &str) -> String {
+    let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+    match summary.is_empty() {
+        true => format!("- {name}"),
+        false => format!("- {name}: {}", shortened(&summary, SUMMARY)),
+    }
+}
+
+/// Returns a skill whole, or its line if it is long. One whose author is not trusted is data.
+fn shown(skill: &Skill, reason: String) -> ContextItem {
+    let item = |heading: String, text| ContextItem::new(heading, text, reason, skill.provenance.clone());
+    let is_whole = skill.content.len() <= WHOLE;
+    let item = match (is_untrusted_source(&skill.provenance), is_whole) {
+        (true, true) => item(OTHERS.to_owned(), format!("- {}\n{}", skill.name, skill.content.trim())),
+        (true, false) => item(OTHERS.to_owned(), line(skill.name.as_str(), &skill.summary)),
+        (false, true) => item(heading(skill), skill.content.trim().to_owned()).as_guidance(),
+        (false, false) => item(LIST.to_owned(), line(skill.name.as_str(), &skill.summary)).as_guidance(),
     };
-    format!("{}{summary}", head(skill))
+    item.activating(KNOWN_SKILLS)
 }
 
-fn whole(skill: &Skill) -> String {
-    format!("{}\n{}", line(skill), skill.content.trim())
-}
-
-/// Lists the skills related to the shown ones, if there are others.
-fn see_also<'a>(related: impl Iterator<Item = &'a StorePath>, shown: &[&StorePath]) -> Option<ContextItem> {
-    let mut names: Vec<_> = related
-        .filter(|name| !shown.contains(name))
-        .map(StorePath::as_str)
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let text = || format!("- see also: {}", names.join(", "));
-    (!names.is_empty()).then(|| item(text(), "goes with a skill that fits".to_owned(), &Provenance::MODEL))
+fn heading(skill: &Skill) -> String {
+    let others: Vec<_> = skill.see_also.iter().map(StorePath::as_str).collect();
+    match others.is_empty() {
+        true => format!("Skill {}", skill.name),
+        false => format!("Skill {} (see also {})", skill.name, others.join(", ")),
+    }
 }
 
 #[async_trait]
@@ -132,20 +199,28 @@ impl ContextSource for SkillRecall {
     }
 
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
-        let mut items = self.fitting(query).await?;
-        if query.is_first() {
-            let listed = self.listed(query, &items).await?;
-            items.extend(listed);
+        let in_use = self.in_use(query).await?.into_iter();
+        let mut items: Vec<_> = in_use.map(|skill| (skill, "in use".to_owned())).collect();
+        for (rank, found) in self.fitting(query).await?.into_iter().enumerate() {
+            let is_known = items.iter().any(|(skill, _)| skill.name == found.item.name);
+            // The best one is shown whole, and trusted ones have their line in the list already.
+            if !is_known && (rank == 0 || is_untrusted_source(&found.item.provenance)) {
+                items.push((found.item, reason(found.topic, found.score)));
+            }
         }
-        Ok(items)
+        let names: Vec<_> = items.iter().map(|(skill, _)| skill.name.clone()).collect();
+        let mut shown: Vec<_> = items.into_iter().map(|(skill, reason)| shown(&skill, reason)).collect();
+        shown.extend(self.listed(query, &names).await?);
+        Ok(shown)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rockbot_core::Principal;
     use rockbot_core::context::Trust;
-    use rockbot_core::store::InMemorySkillStore;
-    use rockbot_core::{Principal, Timestamp};
+    use rockbot_core::store::{InMemorySkillStore, InMemorySkillUsageStore, SkillUsage, TimelineStore};
+    use rockbot_core::testing::ManualClock;
 
     use super::*;
 
@@ -175,44 +250,73 @@ mod tests {
         let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), text);
         let query = query.with_earlier(earlier.iter().map(|&text| text.to_owned()).collect());
         let items = SkillRecall::new(Arc::new(skills)).gather(&query).await.unwrap();
-        assert_eq!(
-            items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>(),
-            expected
+        let shown = |item: &ContextItem| match (&*item.heading, item.is_guidance) {
+            (LIST, true) => item.text.clone(),
+            (heading, true) => format!("{heading}: {}", item.text),
+            (_, false) => format!("data: {}", item.text),
+        };
+        assert_eq!(items.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert!(
+            items
+                .iter()
+                .all(|item| item.activates.as_ref().unwrap() == KNOWN_SKILLS)
         );
     }
 
     #[tokio::test]
-    async fn the_best_skill_is_shown_whole_and_the_others_by_what_they_are_for() {
+    async fn the_best_skill_is_shown_whole_and_the_others_are_listed() {
         check(
             "Please reserve seats, some trains go early.",
             &["Hello"],
             &[
-                "- travel/trains: Booking trains and seats.\n# travel/trains",
-                "- see also: maps, travel/hotels",
+                "Skill travel/trains (see also travel/hotels, maps): # travel/trains",
+                "- cooking",
+                "- travel/hotels: Booking hotels.",
             ],
         )
         .await;
     }
 
     #[tokio::test]
-    async fn a_conversation_begins_with_a_list_of_all_trusted_skills() {
+    async fn trusted_skills_are_listed_in_each_turn_and_none_is_whole_that_does_not_fit() {
+        let all = [
+            "- cooking",
+            "- travel/hotels: Booking hotels.",
+            "- travel/trains: Booking trains and seats.",
+        ];
+        check("Hi", &[], &all).await;
+        check("Hi", &["Hello"], &all).await;
         check(
-            "Hi",
+            "What do the trains of this world have to do with poets and kings?",
             &[],
-            &[
-                "- cooking: (no summary yet)",
-                "- travel/hotels: Booking hotels.",
-                "- travel/trains: Booking trains and seats.",
-            ],
+            &all,
         )
         .await;
-        check("Hi", &["Hello"], &[]).await;
-        let fits = ["- poems: Writing verses.\n# poems"];
+        let data = "data: - poems\n# poems";
+        let poems = [data, all[0], all[1], all[2]];
         check(
             "Please help me with writing verses, poems above all.",
             &["Hello"],
-            &fits,
+            &poems,
         )
         .await;
+    }
+
+    #[tokio::test]
+    async fn a_skill_that_the_conversation_read_stays_whole_while_it_is_used() {
+        let (skills, usage) = (InMemorySkillStore::new(), InMemorySkillUsageStore::new());
+        let (me, clock) = (Principal::default(), ManualClock::new(Timestamp::from_millis(1 << 40)));
+        skills.save(&me, skill("cooking", "Cooking rice.", &[])).await.unwrap();
+        let used = SkillUsage::new("u", StorePath::new("cooking").unwrap(), "s", clock.now());
+        usage.append(&me, used).await.unwrap();
+        let recall = SkillRecall::new(Arc::new(skills)).with_usage(Arc::new(usage), Arc::new(clock.clone()));
+        let shown = async |session: &str| {
+            let query = ContextQuery::new(me.clone(), session.into(), "t".into(), "And then?");
+            recall.gather(&query).await.unwrap().remove(0).text
+        };
+        assert_eq!(shown("s").await, "# cooking");
+        assert_eq!(shown("other").await, "- cooking: Cooking rice.");
+        clock.advance(IN_USE + Duration::from_millis(1));
+        assert_eq!(shown("s").await, "- cooking: Cooking rice.");
     }
 }

@@ -34,7 +34,7 @@ pub use managed_skill::SkillOutcome;
 ///
 /// Skills of a folder are untrusted unless [declared otherwise](SkillFolder::with_trust): they are not in the list
 /// at the beginning of a conversation, and a turn that was shown one is tainted like a turn that read a web page.
-/// They are found when they fit a message, and by `list_skills`.
+/// They are found when they fit a message, and by `get_skill` without a name.
 ///
 /// # Examples
 ///

@@ -146,7 +146,6 @@ impl Memory {
         tools::long_term::tools(&family)
             .into_iter()
             .for_each(|tool| needs.tool(tool));
-        needs.guide(tools::guides::memory());
         needs.context_source(MemoryRecall::new(memory.clone(), shared.deps.clock.clone()));
         let expander = Expander {
             memory,
@@ -178,7 +177,9 @@ impl Memory {
             })
         };
         let usage = self.skill_usage.resolve(needs, open)?;
-        let service = Arc::new(SkillService::new(skills.clone(), usage, shared.deps.clock.clone()));
+        let guides = needs.parts().get::<ToolGuides>();
+        let service = SkillService::new(skills.clone(), usage, shared.deps.clock.clone());
+        let service = Arc::new(service.with_guides(guides.clone()));
         let family = SkillTools {
             service: service.clone(),
             queue: shared.queue.clone(),
@@ -188,8 +189,15 @@ impl Memory {
         tools::skills::tools(&family)
             .into_iter()
             .for_each(|tool| needs.tool(tool));
-        needs.guide(tools::guides::skills());
-        needs.context_source(SkillRecall::new(skills));
+        let recall = SkillRecall::new(skills);
+        let recall = match guides {
+            Some(guides) => recall.with_guides(guides),
+            None => recall,
+        };
+        needs.context_source(match &service.usage {
+            Some(usage) => recall.with_usage(usage.clone(), shared.deps.clock.clone()),
+            None => recall,
+        });
         Ok(Some(service))
     }
 
@@ -212,7 +220,6 @@ impl Memory {
             tools::working::tools(&WorkingTools { memory, deps })
                 .into_iter()
                 .for_each(|tool| needs.tool(tool));
-            needs.guide(tools::guides::working_memory());
         }
         Ok(())
     }
@@ -230,7 +237,6 @@ impl Memory {
             tools::rules::tools(&RuleTools { rules, deps })
                 .into_iter()
                 .for_each(|tool| needs.tool(tool));
-            needs.guide(tools::guides::rules());
         }
         Ok(())
     }

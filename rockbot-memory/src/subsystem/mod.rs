@@ -30,14 +30,15 @@ use store_choice::StoreChoice;
 /// host or to this subsystem takes precedence. The conversation log is kept only [on
 /// request](Memory::with_conversation_log).
 ///
-/// Each part brings its tools, a guide to them, and a source of [recall](crate::recall):
+/// Each part brings its tools and a source of [recall](crate::recall). Tools that few conversations need are shown to the
+/// model [on demand](rockbot_core::tool::ToolExposure), together with a guide:
 ///
 /// | part | tools |
 /// |---|---|
-/// | long-term memory | `save_memory`, `search_memory`, `edit_memory`, `archive_memory`, `restore_memory`, `list_memory_categories` |
-/// | working memory | `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
-/// | skills | `list_skills`, `get_skill`, `save_skill`, `edit_skill`, `delete_skill` |
-/// | rules | `add_rule`, `edit_rule`, `remove_rule`, `list_rules`, and `set_timezone` for the times in a host's briefing |
+/// | long-term memory | `save_memory`, `search_memory`, `archive_memory`; on demand `restore_memory` |
+/// | working memory | on demand `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
+/// | skills | `get_skill`, once there is a skill or a guide; on demand `save_skill`, `edit_skill`, `delete_skill` |
+/// | rules | `change_rules`; on demand `set_timezone` for the times in a host's briefing |
 ///
 /// **Starter skills**: at start, each guide to tools of the host becomes a skill of the principal `local`, unless
 /// a skill has its name. Such a skill is upgraded when the text of its guide changes, as long as neither a person
@@ -68,7 +69,7 @@ use store_choice::StoreChoice;
 /// memory.declare(&mut declarations)?;
 /// let names: Vec<_> = declarations.merge().tools.into_iter().map(|tool| tool.registration.name).collect();
 /// assert!(names.contains(&"save_memory".into()));
-/// assert!(!names.contains(&"add_rule".into()));
+/// assert!(!names.contains(&"change_rules".into()));
 /// # Ok::<(), rockbot_core::BoxError>(())
 /// ```
 #[derive(Debug)]

@@ -11,9 +11,8 @@ use rockbot_core::{CallContext, IdSource, MemoryId, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::edit::edited;
 use super::taint::least;
-use super::{ChangeError, ToolDeps, ago, category, failed, invalid, tags};
+use super::{ChangeError, ToolDeps, ago, category, failed, groups, tags};
 use crate::background::{BackgroundQueue, Expansion, new_memory_id};
 use crate::storage::blocking::blocking;
 
@@ -26,33 +25,40 @@ pub(crate) struct LongTermTools {
     pub(crate) deps: ToolDeps,
 }
 
-pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 6] {
+pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 4] {
     [
         stateful_tool("save_memory", memory.clone(), save),
         stateful_tool("search_memory", memory.clone(), search).pure(),
-        stateful_tool("edit_memory", memory.clone(), edit),
         stateful_tool("archive_memory", memory.clone(), archive).idempotent(),
-        stateful_tool("restore_memory", memory.clone(), restore).idempotent(),
-        stateful_tool("list_memory_categories", memory.clone(), list_categories).pure(),
+        stateful_tool("restore_memory", memory.clone(), restore)
+            .idempotent()
+            .on_demand(&groups::memory()),
     ]
     .map(|tool| tool.source("memory"))
 }
 
-/// Saves a fact beyond this conversation: about the user, their work, their wishes. It can be found at once and is
-/// filed in the background.
+/// Saves a fact for later conversations: about the user, their work, their wishes.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveMemory {
-    /// The fact, in words that make sense without this conversation.
+    /// One fact, clear without this conversation.
     content: String,
-    /// The category, such as `projects/rust`.
+    /// Id of a memory that it corrects.
     #[serde(default)]
+    id: Option<String>,
+    // Rarely given: a model files the text in the background. Hidden, since each argument costs tokens.
+    #[serde(default)]
+    #[schemars(skip)]
     category: Option<String>,
-    /// Keywords, separated by commas.
     #[serde(default)]
+    #[schemars(skip)]
     tags: Option<String>,
 }
 
 async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<String, ToolError> {
+    let corrected = args.id.as_deref().map(str::trim).filter(|id| !id.is_empty());
+    if let Some(id) = corrected {
+        return this.correct(&MemoryId::from(id), args.content.trim(), &cx).await;
+    }
     let known = this.memory.list(cx.principal()).await.map_err(failed)?;
     let entry = this.entry(&args, &cx)?;
     if entry.content.is_empty() {
@@ -102,9 +108,8 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
 /// and a trust that the first one does not have.
 fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, String) {
     let mut new = Vec::new();
-    let mut standing = vec![
-        "That is known already; nothing was saved. What differs from it can be changed with edit_memory:".to_owned(),
-    ];
+    let mut standing =
+        vec!["That is known already; nothing was saved. What differs from it can be saved with its id:".to_owned()];
     for line in text.lines() {
         match entries.iter().find(|entry| entry.has_words_of(without_label(line))) {
             Some(entry) => standing.push(format!("- [{}]: {}", entry.id, entry.content)),
@@ -125,26 +130,28 @@ fn without_label(line: &str) -> &str {
     }
 }
 
-/// Searches memories of other conversations. Search before you say that you do not know something about the user.
+/// Searches what earlier conversations saved. Search before you say that you do not know something about the user.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchMemory {
-    /// Words to search for; without them the newest memories are listed.
+    /// Words to look for; empty: the newest, and all categories.
     #[serde(default)]
-    query: Option<String>,
-    /// Only this category and its subcategories.
+    query: String,
+    // Rarely given, and explained in the guide of the group. Hidden, since each argument costs tokens.
     #[serde(default)]
+    #[schemars(skip)]
     category: Option<String>,
-    /// Only this source, such as `user` or `tool:web_browse`.
     #[serde(default)]
+    #[schemars(skip)]
     source: Option<String>,
-    /// Includes archived memories. Default: `false`.
     // Older versions called it `with_deleted`; a resumed turn may still use that name.
     #[serde(default, alias = "with_deleted")]
+    #[schemars(skip)]
     with_archived: bool,
 }
 
 async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
-    let mut query = MemoryQuery::new(args.query.unwrap_or_default())
+    let lists_all = args.query.trim().is_empty() && args.category.is_none() && args.source.is_none();
+    let mut query = MemoryQuery::new(args.query)
         .with_category(category(args.category.as_deref())?)
         .with_archived(args.with_archived);
     query.source = args.source;
@@ -154,7 +161,10 @@ async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext)
         return Ok(nothing(&query).to_owned());
     }
     let now = this.deps.clock.now();
-    let lines: Vec<_> = found.iter().map(|hit| line(&hit.item, now)).collect();
+    let mut lines: Vec<_> = found.iter().map(|hit| line(&hit.item, now)).collect();
+    if lists_all {
+        lines.push(this.categories(&cx).await?);
+    }
     Ok(lines.join("\n"))
 }
 
@@ -162,8 +172,8 @@ fn nothing(query: &MemoryQuery) -> &'static str {
     match query.text.trim().is_empty() {
         true => "Nothing is remembered there.",
         false => {
-            "No memory has these words. That is no evidence that it was never said: try other words, or see \
-             list_memory_categories."
+            "No memory has these words. That is no evidence that it was never said: try other words, or none to see \
+             what there is."
         }
     }
 }
@@ -189,48 +199,14 @@ pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
     }
 }
 
-/// Replaces a part of a memory. Its age and its other properties are kept.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct EditMemory {
-    /// The id, as search_memory shows it.
-    id: String,
-    /// The text to replace, exactly as it stands there; it must occur once.
-    old_string: String,
-    /// The new text; empty to remove the old one.
-    new_string: String,
-    /// Replaces every occurrence.
-    #[serde(default)]
-    replace_all: bool,
-}
-
-async fn edit(this: State<LongTermTools>, args: EditMemory, cx: CallContext) -> Result<String, ToolError> {
-    let (id, origin) = (MemoryId::from(args.id.as_str()), this.deps.taint.origin(&cx));
-    let change = |entry: &mut MemoryEntry| {
-        check_live(entry).map_err(ChangeError::Rejected)?;
-        let content = edited(&entry.content, &args.old_string, &args.new_string, args.replace_all);
-        let content = content.map_err(|error| ChangeError::Rejected(invalid(&error)))?;
-        if content.trim().is_empty() {
-            let left = "nothing would be left of it: use archive_memory";
-            return Err(ChangeError::Rejected(ToolError::invalid_arguments(left)));
-        }
-        entry.content = content;
-        entry.updated_at = Some(this.deps.clock.now());
-        entry.provenance = least(entry.provenance.clone(), origin.clone());
-        Ok(())
-    };
-    let after = this.memory.try_update(cx.principal(), &id, change).await;
-    let after = after.map_err(ChangeError::into_error)?.ok_or_else(|| missing(&id))?;
-    this.deps.taint.note(&cx, [&after.provenance]);
-    Ok(format!("`{id}` now says: {}", after.content))
-}
-
-/// Archives a memory that is wrong or no longer wanted: searches no longer find it. restore_memory undoes this.
+/// Forgets a memory that is wrong or no longer wanted. It can be restored.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ArchiveMemory {
-    /// The id, as search_memory shows it.
+    /// Its id.
     id: String,
-    /// The reason, shown with the archived memory.
+    // Shown with the archived memory.
     #[serde(default)]
+    #[schemars(skip)]
     reason: Option<String>,
 }
 
@@ -263,33 +239,41 @@ async fn restore(this: State<LongTermTools>, args: RestoreMemory, cx: CallContex
     Ok(format!("`{id}` is remembered again."))
 }
 
-/// Lists the categories of memories, with the number of memories in each.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ListMemoryCategories {}
-
-async fn list_categories(
-    this: State<LongTermTools>,
-    _: ListMemoryCategories,
-    cx: CallContext,
-) -> Result<String, ToolError> {
-    let entries = this.memory.list(cx.principal()).await.map_err(failed)?;
-    let mut categories = BTreeMap::<_, usize>::new();
-    for entry in entries.iter().filter(|entry| entry.is_live()) {
-        *categories
-            .entry(entry.category.as_ref().map_or("", |category| category.as_str()))
-            .or_default() += 1;
-    }
-    if categories.is_empty() {
-        return Ok("Nothing is remembered yet.".to_owned());
-    }
-    let line = |(category, count): (&str, usize)| match category {
-        "" => format!("- (no category): {count}"),
-        category => format!("- {category}: {count}"),
-    };
-    Ok(categories.into_iter().map(line).collect::<Vec<_>>().join("\n"))
-}
-
 impl LongTermTools {
+    /// Replaces the text of a memory. Its age and its other properties are kept.
+    async fn correct(&self, id: &MemoryId, content: &str, cx: &CallContext) -> Result<String, ToolError> {
+        if content.is_empty() {
+            let left = "content is empty: use archive_memory to forget a memory";
+            return Err(ToolError::invalid_arguments(left));
+        }
+        let origin = self.deps.taint.origin(cx);
+        let change = |entry: &mut MemoryEntry| {
+            check_live(entry).map_err(ChangeError::Rejected)?;
+            content.clone_into(&mut entry.content);
+            entry.updated_at = Some(self.deps.clock.now());
+            entry.provenance = least(entry.provenance.clone(), origin.clone());
+            Ok(())
+        };
+        let after = self.memory.try_update(cx.principal(), id, change).await;
+        let after = after.map_err(ChangeError::into_error)?.ok_or_else(|| missing(id))?;
+        self.deps.taint.note(cx, [&after.provenance]);
+        Ok(format!("`{id}` now says: {}", after.content))
+    }
+
+    /// Lists the categories of the memories that searches find, with the number of memories in each.
+    async fn categories(&self, cx: &CallContext) -> Result<String, ToolError> {
+        let entries = self.memory.list(cx.principal()).await.map_err(failed)?;
+        let mut categories = BTreeMap::<_, usize>::new();
+        for entry in entries.iter().filter(|entry| entry.is_live()) {
+            let category = entry.category.as_ref().map_or("general", |category| category.as_str());
+            *categories.entry(category).or_default() += 1;
+        }
+        let counts = categories
+            .iter()
+            .map(|(category, count)| format!("{category} ({count})"));
+        Ok(format!("Categories: {}", counts.collect::<Vec<_>>().join(", ")))
+    }
+
     fn entry(&self, args: &SaveMemory, cx: &CallContext) -> Result<MemoryEntry, ToolError> {
         let origin: Provenance = self.deps.taint.origin(cx);
         let id = new_memory_id(&*self.ids);

@@ -1,7 +1,7 @@
 //! The tools by which a model uses the agent's memory: one file for each family.
 
 mod edit;
-pub(crate) mod guides;
+mod groups;
 pub(crate) mod long_term;
 pub(crate) mod rules;
 pub(crate) mod skills;
@@ -15,6 +15,7 @@ use rockbot_core::store::{PathError, StoreError, StorePath};
 use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
+pub(crate) use groups::KNOWN_SKILLS;
 pub(crate) use taint::{ReadTaint, is_untrusted_source};
 
 /// Maximum number of tags of an entry.

@@ -9,8 +9,7 @@ use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::edit::edited;
-use super::{ToolDeps, failed, invalid, time_zone};
+use super::{ToolDeps, failed, groups, invalid, time_zone};
 
 /// State of the tools.
 #[derive(Debug, Clone)]
@@ -19,90 +18,49 @@ pub(crate) struct RuleTools {
     pub(crate) deps: ToolDeps,
 }
 
-pub(crate) fn tools(rules: &RuleTools) -> [Tool; 5] {
+pub(crate) fn tools(rules: &RuleTools) -> [Tool; 2] {
     [
-        stateful_tool("add_rule", rules.clone(), add).idempotent(),
-        stateful_tool("edit_rule", rules.clone(), edit),
-        stateful_tool("remove_rule", rules.clone(), remove).idempotent(),
-        stateful_tool("list_rules", rules.clone(), list).pure(),
-        stateful_tool("set_timezone", rules.clone(), set_time_zone).idempotent(),
+        stateful_tool("change_rules", rules.clone(), change).idempotent(),
+        stateful_tool("set_timezone", rules.clone(), set_time_zone)
+            .idempotent()
+            .on_demand(&groups::memory()),
     ]
     .map(|tool| tool.source("memory"))
 }
 
-/// Adds a rule that you follow in every conversation. Use it only when the user asks for one.
+/// Changes the rules that you follow in every conversation, only when the user asks for it ("always", "never again").
+/// Give `add`, `remove`, or both to replace a rule; neither lists them.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct AddRule {
-    /// The rule, in one line.
-    rule: String,
-}
-
-async fn add(this: State<RuleTools>, args: AddRule, cx: CallContext) -> Result<String, ToolError> {
-    this.may_change("rules are", &cx)?;
-    let rule = rule(&args.rule)?;
-    match this.rules.add(cx.principal(), rule).await.map_err(failed)? {
-        true => this.shown(&cx).await,
-        false => Ok("That rule is there already.".to_owned()),
-    }
-}
-
-/// Replaces a part of a rule.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct EditRule {
-    /// The text to replace, exactly as it stands in the rules; it must occur once.
-    old_string: String,
-    /// The new text; empty to remove the old one.
-    new_string: String,
-    /// Replaces every occurrence.
+struct ChangeRules {
+    /// New rule, in one line.
+    #[serde(default, alias = "rule")]
+    add: String,
+    /// Rule to remove, exactly as it stands.
     #[serde(default)]
-    replace_all: bool,
+    remove: String,
 }
 
-async fn edit(this: State<RuleTools>, args: EditRule, cx: CallContext) -> Result<String, ToolError> {
+async fn change(this: State<RuleTools>, args: ChangeRules, cx: CallContext) -> Result<String, ToolError> {
+    let (add, remove) = (Rule::new(&args.add), Rule::new(&args.remove));
+    if add.is_none() && remove.is_none() {
+        return this.shown(&cx).await;
+    }
     this.may_change("rules are", &cx)?;
-    let before = this.rules.list(cx.principal()).await.map_err(failed)?;
-    let texts: Vec<_> = before.iter().map(Rule::as_str).collect();
-    // A rule is one line, so an edit must neither join nor split lines.
-    if [&args.old_string, &args.new_string]
-        .iter()
-        .any(|text| text.contains('\n'))
-    {
+    let Some(before) = remove else {
+        let added = this.add(add, &cx).await?;
+        return match added {
+            true => this.shown(&cx).await,
+            false => Ok("That rule is there already.".to_owned()),
+        };
+    };
+    let rules = this.rules.list(cx.principal()).await.map_err(failed)?;
+    // Checked first: a rule that takes the place of none would be one more.
+    if !rules.iter().any(|rule| rule.is_same_as(&before)) {
         return Err(ToolError::invalid_arguments(
-            "a rule is one line: change one after the other",
+            "there is no such rule: give one exactly as it stands; without arguments they are listed",
         ));
     }
-    let after = edited(&texts.join("\n"), &args.old_string, &args.new_string, args.replace_all);
-    let after = after.map_err(|error| invalid(&error))?;
-    let changed = before.iter().zip(after.split('\n'));
-    for (before, after) in changed.filter(|(before, after)| before.as_str() != *after) {
-        this.replace(before, Rule::new(after), &cx).await.map_err(failed)?;
-    }
-    this.shown(&cx).await
-}
-
-/// Removes a rule.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct RemoveRule {
-    /// The rule, exactly as list_rules shows it.
-    rule: String,
-}
-
-async fn remove(this: State<RuleTools>, args: RemoveRule, cx: CallContext) -> Result<String, ToolError> {
-    this.may_change("rules are", &cx)?;
-    let rule = rule(&args.rule)?;
-    match this.rules.remove(cx.principal(), &rule).await.map_err(failed)? {
-        true => this.shown(&cx).await,
-        false => Err(ToolError::invalid_arguments(
-            "there is no such rule: give one exactly as list_rules shows it",
-        )),
-    }
-}
-
-/// Lists the rules that apply in every conversation.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ListRules {}
-
-async fn list(this: State<RuleTools>, _: ListRules, cx: CallContext) -> Result<String, ToolError> {
+    this.replace(&before, add, &cx).await.map_err(failed)?;
     this.shown(&cx).await
 }
 
@@ -123,6 +81,13 @@ async fn set_time_zone(this: State<RuleTools>, args: SetTimezone, cx: CallContex
 }
 
 impl RuleTools {
+    async fn add(&self, rule: Option<Rule>, cx: &CallContext) -> Result<bool, ToolError> {
+        match rule {
+            Some(rule) => self.rules.add(cx.principal(), rule).await.map_err(failed),
+            None => Ok(false),
+        }
+    }
+
     /// Refuses the change in a turn that read untrusted text, of this turn or an earlier one.
     ///
     /// A rule is an instruction in every later turn, so untrusted text must not become one; nor may it move the
@@ -170,8 +135,4 @@ impl RuleTools {
                 .join("\n")),
         }
     }
-}
-
-fn rule(text: &str) -> Result<Rule, ToolError> {
-    Rule::new(text).ok_or_else(|| ToolError::invalid_arguments("the rule is empty: say what to keep to, in one line"))
 }

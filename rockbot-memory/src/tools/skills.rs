@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::edit::edited;
 use super::taint::least;
-use super::{ChangeError, ToolDeps, ago, failed, invalid, path};
+use super::{ChangeError, ToolDeps, ago, failed, groups, invalid, path};
 use crate::background::{BackgroundQueue, Summary};
 use crate::skill_service::SkillService;
 
@@ -23,39 +23,47 @@ pub(crate) struct SkillTools {
     pub(crate) deps: ToolDeps,
 }
 
-pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
+/// Skills and guides are one thing for the model: `get_skill` reads both, and is shown once there is one.
+pub(crate) fn tools(skills: &SkillTools) -> [Tool; 4] {
+    let group = groups::skills();
     [
-        stateful_tool("list_skills", skills.clone(), list).pure(),
-        stateful_tool("get_skill", skills.clone(), get).pure(),
-        stateful_tool("save_skill", skills.clone(), save),
-        stateful_tool("edit_skill", skills.clone(), edit),
-        stateful_tool("delete_skill", skills.clone(), delete).idempotent(),
+        stateful_tool("get_skill", skills.clone(), get)
+            .pure()
+            .when_needed(groups::KNOWN_SKILLS)
+            .reads_guides(),
+        stateful_tool("save_skill", skills.clone(), save)
+            .on_demand(&group)
+            .activates(groups::KNOWN_SKILLS),
+        stateful_tool("edit_skill", skills.clone(), edit).on_demand(&group),
+        stateful_tool("delete_skill", skills.clone(), delete)
+            .idempotent()
+            .on_demand(&group),
     ]
     .map(|tool| tool.source("memory"))
 }
 
-/// Lists the skills that you have learned, with the purpose of each. Read a skill with get_skill before you do
-/// such a task.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ListSkills {}
-
-async fn list(this: State<SkillTools>, _: ListSkills, cx: CallContext) -> Result<String, ToolError> {
-    this.index(&cx).await
-}
-
-/// Reads a skill: instructions for a task, step by step.
+/// Reads a skill: instructions for a task, step by step. Read it before you do such a task.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GetSkill {
-    /// The name, as list_skills shows it.
+    /// The name; empty: lists all.
+    #[serde(default)]
     name: String,
-    /// One of the files that belong to the skill, as the skill lists them; without it you read the skill itself.
+    /// One of the files that the skill lists; without it you read the skill itself.
+    #[serde(default)]
     file: Option<String>,
 }
 
 async fn get(this: State<SkillTools>, args: GetSkill, cx: CallContext) -> Result<String, ToolError> {
+    if args.name.trim().is_empty() {
+        return this.index(&cx).await;
+    }
     let name = path(&args.name)?;
     let skill = this.service.skills.get(cx.principal(), &name).await.map_err(failed)?;
-    let skill = skill.ok_or_else(|| missing(&name))?;
+    let Some(skill) = skill else {
+        // The words of the host's program: they taint nothing.
+        this.deps.taint.note(&cx, []);
+        return this.service.guide(&name).ok_or_else(|| missing(&name));
+    };
     let files = this.service.files_of(cx.principal(), &name);
     if let Some(file) = args.file {
         let files = files.ok_or_else(|| ToolError::invalid_arguments(format!("`{name}` has no files")))?;
@@ -124,7 +132,7 @@ async fn save(this: State<SkillTools>, args: SaveSkill, cx: CallContext) -> Resu
 /// Replaces a part of a skill.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct EditSkill {
-    /// The name, as list_skills shows it.
+    /// The name.
     name: String,
     /// The text to replace, exactly as it stands there; it must occur once.
     old_string: String,
@@ -162,7 +170,7 @@ async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Resu
 /// Deletes a skill that is wrong or no longer useful, permanently.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct DeleteSkill {
-    /// The name, as list_skills shows it.
+    /// The name.
     name: String,
 }
 
@@ -187,15 +195,14 @@ impl SkillTools {
     async fn index(&self, cx: &CallContext) -> Result<String, ToolError> {
         let skills = self.service.skills.list(cx.principal()).await.map_err(failed)?;
         self.deps.taint.note(cx, skills.iter().map(|skill| &skill.provenance));
-        if skills.is_empty() {
-            return Ok("There are no skills.".to_owned());
-        }
         let now = self.service.clock.now();
-        Ok(skills
-            .iter()
-            .map(|skill| line(skill, now))
-            .collect::<Vec<_>>()
-            .join("\n"))
+        let guides = self.service.guides_beside(&skills);
+        let guides = guides.iter().map(|(name, summary)| format!("- {name}: {summary}"));
+        let lines: Vec<_> = skills.iter().map(|skill| line(skill, now)).chain(guides).collect();
+        match lines.is_empty() {
+            true => Ok("There are no skills.".to_owned()),
+            false => Ok(lines.join("\n")),
+        }
     }
 }
 
@@ -214,5 +221,7 @@ pub(crate) fn line(skill: &Skill, now: Timestamp) -> String {
 }
 
 fn missing(name: &StorePath) -> ToolError {
-    ToolError::invalid_arguments(format!("there is no skill `{name}`: use a name that list_skills shows"))
+    ToolError::invalid_arguments(format!(
+        "there is no skill `{name}`: use a name that get_skill lists when it is given none"
+    ))
 }

@@ -8,10 +8,9 @@ use rockbot_core::context::{Trust, UntrustedSources};
 use rockbot_core::{CallContext, TurnId};
 
 /// Tools of this crate that only confirm a change, and show no more than they record.
-const WRITERS: [&str; 8] = [
+const WRITERS: [&str; 7] = [
     "tool:save_memory",
     "tool:restore_memory",
-    "tool:list_memory_categories",
     "tool:save_to_working_memory",
     "tool:delete_from_working_memory",
     "tool:save_skill",
@@ -21,18 +20,20 @@ const WRITERS: [&str; 8] = [
 
 /// Tools of this crate that show stored texts. They [record](ReadTaint::note) the trust of what they show; a call
 /// without a record counts as untrusted.
-const READERS: [&str; 14] = [
+const READERS: [&str; 16] = [
     "tool:search_memory",
-    "tool:edit_memory",
     "tool:archive_memory",
-    // The name of `archive_memory` in turns that an older version began.
-    "tool:delete_memory",
     "tool:list_working_memory",
     "tool:search_working_memory",
     "tool:edit_working_memory",
-    "tool:list_skills",
     "tool:get_skill",
     "tool:edit_skill",
+    "tool:change_rules",
+    // The names of tools in turns that an older version began.
+    "tool:delete_memory",
+    "tool:edit_memory",
+    "tool:list_memory_categories",
+    "tool:list_skills",
     "tool:list_rules",
     "tool:add_rule",
     "tool:edit_rule",

@@ -7,13 +7,13 @@ use rockbot_core::CallContext;
 use rockbot_core::store::{
     Access, DEFAULT_TTL, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote,
 };
-use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{State, Tool, ToolError, ToolGroup, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::edited;
 use super::taint::least;
-use super::{ToolDeps, category, invalid, path, tags};
+use super::{ToolDeps, category, groups, invalid, path, tags};
 
 /// Maximum number of entries in a list.
 const MAX_LISTED: usize = 500;
@@ -35,14 +35,21 @@ pub(crate) struct WorkingTools {
 }
 
 pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
+    let group = groups::working_memory();
     [
-        stateful_tool("save_to_working_memory", memory.clone(), save).idempotent(),
-        stateful_tool("list_working_memory", memory.clone(), list).pure(),
-        stateful_tool("search_working_memory", memory.clone(), search).pure(),
+        stateful_tool("save_to_working_memory", memory.clone(), save)
+            .idempotent()
+            .activates(ToolGroup::STORED_TEXTS),
+        stateful_tool("list_working_memory", memory.clone(), list)
+            .pure()
+            .activates(ToolGroup::STORED_TEXTS),
+        stateful_tool("search_working_memory", memory.clone(), search)
+            .pure()
+            .activates(ToolGroup::STORED_TEXTS),
         stateful_tool("edit_working_memory", memory.clone(), edit),
         stateful_tool("delete_from_working_memory", memory.clone(), delete).idempotent(),
     ]
-    .map(|tool| tool.source("memory"))
+    .map(|tool| tool.source("memory").on_demand(&group))
 }
 
 /// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use save_memory for

@@ -206,14 +206,16 @@ async fn keeps_calls_with_their_results(memory: &impl ConversationMemory) {
         ]),
         CallRound::new(vec![PastCall::new("web", "{\"url\":\"a\"}", Content::from(page))]),
     ];
-    let called = entry("t1", "It costs 3.").with_rounds(rounds);
+    let called = entry("t1", "It costs 3.")
+        .with_rounds(rounds)
+        .with_active_tools(vec!["web".into(), "mail".into()]);
     append(memory, &me, &session, &[called.clone(), entry("t2", "thanks")]).await;
     memory.flush().await.expect("the memory can be written");
     let found = memory.recent(&me, &session, 10).await.expect("the memory can be read");
     assert_eq!(
         found,
         [called, entry("t2", "thanks")],
-        "calls, results and their origins come back whole"
+        "calls, results, their origins and active tools come back whole"
     );
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::RegistryError;
 use crate::tool::model_schema::model_schema;
-use crate::tool::{ArgumentSchema, Tool, ToolExecutor, ToolRegistration};
+use crate::tool::{ArgumentSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
 
 /// A token that identifies the part of the program that registered a tool. Only its holder can replace or remove the
 /// tool.
@@ -78,6 +78,11 @@ impl ToolEntry {
     /// Returns the description of the tool.
     pub fn registration(&self) -> &ToolRegistration {
         &self.registration
+    }
+
+    /// Returns the condition under which a model sees the tool.
+    pub fn exposure(&self) -> &ToolExposure {
+        &self.registration.hints.exposure
     }
 
     /// Returns the executor of its calls.

@@ -1,10 +1,11 @@
 //! A snapshot of a registry, and how the view of a running turn grows by it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::{RegistryError, ToolEntry, ToolView};
 use crate::ToolName;
+use crate::tool::{ToolExposure, ToolGroup};
 
 /// All tools of a registry at one moment, in the order of their registration. It never changes.
 #[derive(Debug, Default)]
@@ -48,6 +49,36 @@ impl ToolSnapshot {
         self.by_name.get(name)
     }
 
+    /// Returns the tools that a model sees while the groups `active` are active: those that are always shown, then those
+    /// of each group in the order of `active`.
+    ///
+    /// In this order the definitions of a conversation only grow at their end, and providers can cache them.
+    pub fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
+        let always = self.entries.iter().filter(|entry| entry.exposure().is_always());
+        always.chain(self.of_groups(active))
+    }
+
+    /// Returns the tools of these groups, in their order.
+    pub fn of_groups<'a>(&'a self, groups: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
+        groups.iter().flat_map(|group| {
+            let is_in = move |entry: &&Arc<ToolEntry>| entry.exposure().group() == Some(group);
+            self.entries.iter().filter(is_in)
+        })
+    }
+
+    /// Returns the groups that a model can activate, in the order of their first tools.
+    pub fn groups(&self) -> Vec<&ToolGroup> {
+        let mut groups: Vec<&ToolGroup> = Vec::new();
+        for entry in &*self.entries {
+            if let ToolExposure::OnDemand(group) = entry.exposure()
+                && !groups.iter().any(|known| known.name == group.name)
+            {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
     /// Returns the view of all tools. It is computed once per snapshot, at the first call.
     pub fn view(&self) -> &ToolView {
         self.view
@@ -61,13 +92,26 @@ impl ToolView {
     /// the same, this is a cheap clone.
     #[must_use]
     pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
-        if snapshot.generation() == self.generation() {
-            return self.clone();
+        match snapshot.generation() == self.generation() {
+            true => self.clone(),
+            false => self.extended_by(snapshot.generation(), snapshot.entries()),
         }
-        let known = |entry: &Arc<ToolEntry>| self.names().any(|name| *name == entry.registration().name);
-        let added = snapshot.entries().iter().filter(|entry| !known(entry)).cloned();
+    }
+
+    /// Returns this view followed by those of `tools` that it does not have, as [`extended`](Self::extended) does. It
+    /// shows the `generation` then. If it has all of them, its text is shared.
+    #[must_use]
+    pub fn extended_by<'a>(&self, generation: u64, tools: impl IntoIterator<Item = &'a Arc<ToolEntry>>) -> Self {
+        let mut known: HashSet<_> = self.names().collect();
+        let added = tools
+            .into_iter()
+            .filter(|entry| known.insert(&entry.registration().name));
+        let added: Vec<_> = added.cloned().collect();
+        if added.is_empty() {
+            return self.clone().of_generation(generation);
+        }
         let entries: Arc<[_]> = self.entries().iter().cloned().chain(added).collect();
-        Self::new(snapshot.generation(), entries)
+        Self::new(generation, entries)
     }
 
     /// Returns this view followed by the tools of `snapshot`, which is of another registry. They replace namesakes. The

@@ -36,6 +36,11 @@ impl ToolView {
         }
     }
 
+    pub(super) fn of_generation(mut self, generation: u64) -> Self {
+        self.generation = generation;
+        self
+    }
+
     /// Returns the generation of the registry that this view shows.
     pub fn generation(&self) -> u64 {
         self.generation

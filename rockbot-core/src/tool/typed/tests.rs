@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 
 use super::*;
 use crate::BoxError;
-use crate::tool::{Effect, ToolError, ToolErrorCode, ToolHints, ToolInvokeRequest, ToolRegistration};
+use crate::tool::{
+    Effect, ToolError, ToolErrorCode, ToolExposure, ToolGroup, ToolHints, ToolInvokeRequest, ToolRegistration,
+};
 
 /// Books a table.
 ///
@@ -67,7 +69,10 @@ fn setters_change_what_the_host_knows() {
         .time_limit(Duration::from_secs(5))
         .max_concurrency(2)
         .keeps_results_whole()
-        .delegates();
+        .delegates()
+        .reads_guides()
+        .on_demand(&ToolGroup::new("tables", "tables"))
+        .activates("menus");
     let registration = ToolRegistration {
         source: "restaurant".to_owned(),
         effect: Effect::Idempotent,
@@ -78,6 +83,9 @@ fn setters_change_what_the_host_knows() {
             keeps_results_whole: true,
             delegates: true,
             runs_turn: false,
+            reads_guides: true,
+            exposure: ToolExposure::OnDemand(ToolGroup::new("tables", "tables")),
+            activates: vec!["menus".into()],
         },
         ..ToolRegistration::new("book", "Books.", tool.registration.parameters_schema.clone())
     };

@@ -36,7 +36,7 @@ pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
     };
     let mut rounds = Vec::new();
     for (at, message) in messages.iter().enumerate().rev() {
-        let calls = message.tool_calls.iter().filter(|call| !turn.is_about_tasks(call));
+        let calls = message.tool_calls.iter().filter(|call| !turn.is_own_call(call));
         let mut calls = calls.map(|call| past_call(call, &messages[at + 1..])).peekable();
         if calls.peek().is_none() {
             continue;

@@ -7,7 +7,7 @@ use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{CallRound, ConversationTurn};
 use rockbot_core::turn::TurnRequest;
-use rockbot_core::{Digest, TurnId};
+use rockbot_core::{Digest, ToolName, TurnId};
 
 /// The conversation before a turn, as the model reads it.
 #[derive(Debug, Default)]
@@ -16,14 +16,20 @@ pub(in crate::engine) struct ShownHistory {
     /// Origins of the results among the messages, as [`UntrustedSources`](rockbot_core::context::UntrustedSources) names
     /// them.
     pub(in crate::engine) sources: Vec<String>,
+    /// Groups of tools that are active in the conversation.
+    pub(in crate::engine) active_tools: Vec<ToolName>,
 }
 
 /// Returns the messages of `entries`, with their calls and results if `shows_calls`.
 pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, shows_calls: bool) -> ShownHistory {
     let mut history = ShownHistory {
         messages: Vec::with_capacity(entries.len()),
-        sources: Vec::new(),
+        ..ShownHistory::default()
     };
+    // Each turn states all groups that were active at its end.
+    if let Some(last) = entries.iter().rfind(|entry| entry.role != Role::User) {
+        history.active_tools.clone_from(&last.active_tools);
+    }
     for mut entry in entries {
         let rounds = std::mem::take(&mut entry.rounds);
         if shows_calls {

@@ -196,6 +196,8 @@ impl AgentHostBuilder {
         let mut parts = Parts::new(identity.clone(), self.clock.clone(), self.data_dir.clone());
         parts.provide::<dyn ToolRegistry>(registry.clone());
         parts.provide::<dyn IdSource>(self.ids.clone());
+        // Filled once all subsystems have declared theirs.
+        parts.provide(Arc::new(ToolGuides::new()));
         if let Some(config) = self.config.take() {
             parts.provide(Arc::new(config));
         }
@@ -220,18 +222,18 @@ impl AgentHostBuilder {
         declared
     }
 
-    /// Registers the guides, and returns the tools that read them; none without a guide.
+    /// Registers the guides, and returns the tools that read them; none without a guide, or where a subsystem's does.
     fn guides(&mut self, declared: &mut MergedDeclarations, problems: &mut Vec<BoxError>) -> Vec<Tool> {
-        let guides = ToolGuides::new();
+        let guides = declared.parts.get::<ToolGuides>().unwrap_or_default();
         for guide in self.guides.drain(..).chain(declared.guides.drain(..)) {
             note(guides.add(guide), problems);
         }
-        let tools = match guides.snapshot().is_empty() {
+        let mut tools = self.tools.iter().chain(&declared.tools);
+        let are_read = tools.any(|tool| tool.registration.hints.reads_guides);
+        match are_read || guides.snapshot().is_empty() {
             true => Vec::new(),
             false => guides.tools().into(),
-        };
-        declared.parts.provide(Arc::new(guides));
-        tools
+        }
     }
 
     fn prompt(&mut self, identity: &AgentIdentity) -> Result<SystemPrompt, ProfileError> {
@@ -311,7 +313,7 @@ impl AgentHostBuilder {
         };
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
         let chat = GuardedChat::new(chat, chat_layers).capture_content(self.captures_content);
-        let tools = ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers)
+        let tools = ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers, self.tools_on_demand)
             .capture_content(self.captures_content);
         (chat, tools)
     }

@@ -111,6 +111,7 @@ pub struct AgentHostBuilder {
     history: HistoryOptions,
     behaviors: Arc<ModelBehaviors>,
     text_call_fallback: bool,
+    tools_on_demand: bool,
     selector: Option<Arc<dyn TierSelector>>,
     routing_log: Option<RoutingLog>,
     ledger: Ledger,
@@ -188,6 +189,7 @@ impl AgentHostBuilder {
             history: HistoryOptions::default(),
             behaviors: Arc::default(),
             text_call_fallback: true,
+            tools_on_demand: true,
             selector: None,
             routing_log: None,
             ledger: Ledger::new(()),
@@ -260,7 +262,8 @@ impl AgentHostBuilder {
     }
 
     /// Adds a guide to a group of tools, which the model reads when it needs them. With the first guide the agent gets
-    /// the tools `list_tool_guides` and `get_tool_guide`.
+    /// the tools `list_tool_guides` and `get_tool_guide`, unless a subsystem has a tool that reads guides, such as
+    /// `get_skill` of `Memory`.
     pub fn guide(mut self, guide: impl ToolGuide) -> Self {
         self.guides.push(Arc::new(guide));
         self
@@ -361,7 +364,8 @@ impl AgentHostBuilder {
             .with_evaluation(settings.evaluation())
             .with_context_economy(settings.context_economy())
             .with_model_behaviors(settings.model_behaviors.clone())
-            .with_text_call_fallback(settings.agent_host.text_call_fallback);
+            .with_text_call_fallback(settings.agent_host.text_call_fallback)
+            .with_tools_on_demand(settings.agent_host.tools_on_demand);
         self.data_dir(profile.base_path())
             .budget(settings.budget())
             .policies(policies)

@@ -62,6 +62,10 @@ pub struct TurnPolicies {
     /// `true` if calls that a model wrote into its text are executed although it was offered native ones; see
     /// [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: Option<bool>,
+    /// `true` if models see some tools only on demand, as their
+    /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` if they see all tools in every request.
+    /// Default `true`.
+    pub tools_on_demand: Option<bool>,
 }
 
 impl From<&PolicySettings> for TurnPolicies {
@@ -150,6 +154,13 @@ impl TurnPolicies {
         self.text_call_fallback = Some(executes);
         self
     }
+
+    /// Sets whether models see some tools only on demand.
+    #[must_use]
+    pub fn with_tools_on_demand(mut self, on_demand: bool) -> Self {
+        self.tools_on_demand = Some(on_demand);
+        self
+    }
 }
 
 impl AgentHostBuilder {
@@ -166,6 +177,7 @@ impl AgentHostBuilder {
         set(&mut self.limits, policies.tool_limits);
         set(&mut self.behaviors, policies.model_behaviors);
         set(&mut self.text_call_fallback, policies.text_call_fallback);
+        set(&mut self.tools_on_demand, policies.tools_on_demand);
         self
     }
 }

@@ -14,7 +14,7 @@ use super::{EndReason, Phase, Turn};
 use crate::turn::call::{CallFacts, CallState, CallStatus};
 use crate::turn::delegation::DelegatedWork;
 use crate::turn::policy::repeat::{self, Verdict};
-use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel, tasks};
+use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel};
 use crate::turn::step::{RepeatedCall, TurnStep};
 
 impl Turn {
@@ -205,8 +205,8 @@ impl Turn {
             response.content.push_str(note);
         }
         let mut message = ChatMessage::tool(response.tool_call_id, response.content).with_error(response.is_error);
-        // Confirmations of the task list are the host's own words; as a tool's they would lower the content trust.
-        if self.policy.task_list && tasks::has_tool(state.call.name.as_str()) {
+        // Confirmations of the host's own tools are its words; as a tool's they would lower the content trust.
+        if self.is_own_call(&state.call) {
             for part in message.content.parts_mut() {
                 *part.provenance_mut() = Provenance::HOST;
             }

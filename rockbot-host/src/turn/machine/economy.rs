@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Role, ToolCall, Usage};
 use rockbot_core::content::Content;
 use rockbot_core::store::StorePath;
+use rockbot_core::tool::ToolGroup;
 use rockbot_core::turn::{TurnFailure, TurnStatus};
 use rockbot_core::{CallId, ToolName};
 
@@ -279,6 +280,9 @@ impl Turn {
         let Some(compaction) = self.economy.pending.take() else {
             return;
         };
+        if !kept.is_empty() {
+            self.activation.add(&[ToolGroup::STORED_TEXTS.into()]);
+        }
         for OffloadCandidate { call, .. } in candidates {
             if let Some(original) = kept.iter().find(|original| original.call == call.id) {
                 self.economy.offloaded.push((call, original.key.clone()));

@@ -1,10 +1,11 @@
 //! [`Turn`]: the state of one turn, and the transitions between its phases.
 //!
 //! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
-//! concern: `calls` (tool calls and approvals), `self_evaluation` (an answer in words), `consultation` and `validation`
+//! concern: `calls` (tool calls and approvals), `activation` (groups of tools), `self_evaluation` (an answer in words), `consultation` and `validation`
 //! (loop policies and output validators of the host's program), `resume` (after the end of a process), `context`,
 //! `economy` and `offload_registry` (the conversation, and its length), `view` (what the rest of the host reads).
 
+mod activation;
 mod calls;
 mod consultation;
 mod context;
@@ -31,6 +32,7 @@ use super::policy::tasks::TaskList;
 use super::policy::{EvaluationProgress, answer, approval, budget, consult, ending, steer};
 use super::settings::PolicySnapshot;
 use super::step::{Consultation, Purpose, TurnStep};
+use activation::Activation;
 use consultation::Consultations;
 use economy::Economy;
 
@@ -79,6 +81,8 @@ pub(crate) struct Turn {
     economy: Economy,
     /// Number of messages at the start of the turn, without those that compactions removed.
     context_len: usize,
+    /// The groups of tools that are active.
+    activation: Activation,
     /// The text at the end of each request with tools.
     reminder: Option<String>,
     /// The least trust of everything that the model has read.
@@ -162,6 +166,7 @@ impl Turn {
             has_delegated: false,
             economy: Economy::default(),
             context_len: 0,
+            activation: Activation::default(),
             reminder: None,
             content_trust: Trust::Host,
             heard: Vec::new(),
@@ -213,6 +218,7 @@ impl Turn {
                 reminder,
                 input,
                 heard,
+                active_tools,
                 ..
             } => {
                 revised.iter().for_each(|revision| self.revise(revision));
@@ -225,11 +231,13 @@ impl Turn {
                 (self.heard, self.has_tools) = (heard.clone(), *has_tools);
                 self.apply_tool_bytes(*tool_bytes);
                 self.reminder.clone_from(reminder);
+                self.activation.add(active_tools);
             }
             TurnEvent::ModelAnswered { response, facts } => self.apply_answer(response, facts),
             TurnEvent::ToolStarted { call } => self.apply_started(call),
             TurnEvent::Delegated(work) => self.apply_delegated(work),
             TurnEvent::ToolReturned(response) => self.apply_returned(response),
+            TurnEvent::Activated { own, groups } => self.activation.apply(own.as_ref(), groups),
             TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
             TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
             TurnEvent::UserSaid { turn, text } => {
@@ -241,7 +249,11 @@ impl Turn {
             // A limit does not replace an earlier reason; a cancellation does, since it ends the turn faster.
             TurnEvent::BudgetSpent(limit) => self.end_reason = self.end_reason.or(Some(EndReason::Limit(*limit))),
             TurnEvent::Cancelled(reason) => self.end_reason = Some(EndReason::Cancelled(*reason)),
-            TurnEvent::Resumed { recovered } => {
+            TurnEvent::Resumed {
+                recovered,
+                active_tools,
+            } => {
+                self.activation.add(active_tools);
                 // Only a resume without a `Halted` before it is an interruption.
                 self.resumes += u32::from(!std::mem::take(&mut self.halted));
                 recovered.iter().for_each(|response| self.apply_returned(response));
@@ -253,7 +265,12 @@ impl Turn {
             TurnEvent::Compacted { kept } => self.apply_compacted(kept),
             TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
             TurnEvent::HistoryEdited { edits } => self.apply_edits(edits),
-            TurnEvent::Gathered { message, .. } => self.apply_gathered(message.as_ref()),
+            TurnEvent::Gathered {
+                message, active_tools, ..
+            } => {
+                self.activation.add(active_tools);
+                self.apply_gathered(message.as_ref());
+            }
             TurnEvent::ModelFailed { overflow, .. } => {
                 if let Some(overflow) = overflow {
                     self.apply_overflow(overflow);
@@ -277,6 +294,7 @@ impl Turn {
                 _,
                 TurnEvent::ToolStarted { .. }
                 | TurnEvent::Delegated(_)
+                | TurnEvent::Activated { .. }
                 | TurnEvent::UserSaid { .. }
                 | TurnEvent::Compacted { .. }
                 | TurnEvent::Gathered { .. }

@@ -113,8 +113,14 @@ impl Turn {
     }
 
     /// Returns `true` for a call about the turn's own task list.
-    pub(crate) fn is_about_tasks(&self, call: &ToolCall) -> bool {
+    fn is_about_tasks(&self, call: &ToolCall) -> bool {
         self.policy.task_list && tasks::has_tool(call.name.as_str())
+    }
+
+    /// Returns `true` for a call of one of the host's own tools: those of the task list, and the one that activates
+    /// groups of tools.
+    pub(crate) fn is_own_call(&self, call: &ToolCall) -> bool {
+        self.is_about_tasks(call) || self.is_activation(&call.id)
     }
 
     /// Returns the messages of a request for `purpose`: the conversation, then the registry of removed parts, then the
@@ -141,9 +147,12 @@ impl Turn {
     /// Results of earlier turns count, if the conversation shows them. The model's own messages of earlier turns do not,
     /// whatever it had read then: they are in the conversation as its words.
     pub(crate) fn untrusted_sources(&self) -> UntrustedSources {
-        let tools = self.finished.iter().map(|call| &call.tool);
+        let tools = self.finished.iter().map(|call| (&call.call, &call.tool));
         let ended = self.calls.iter().filter(|call| call.is_finished());
-        let tools = tools.chain(ended.map(|call| &call.call.name));
+        let tools = tools.chain(ended.map(|call| (&call.call.id, &call.call.name)));
+        let tools = tools
+            .filter(|(call, _)| !self.is_activation(call))
+            .map(|(_, tool)| tool);
         let shown = self.messages.iter().filter(|message| message.role == Role::User);
         let shown = shown
             .flat_map(|message| message.content.parts())

@@ -45,9 +45,10 @@ fn work_calls(calls: &[FinishedCall]) -> usize {
 ///
 /// The model's notes to itself and its progress reports are not: a turn with no other calls has not acted yet.
 pub(in crate::turn) fn is_work(call: &FinishedCall) -> bool {
-    const BOOKKEEPING: [&str; 14] = [
+    const BOOKKEEPING: [&str; 15] = [
         tasks::CREATE,
         tasks::UPDATE,
+        "activate_tools",
         "save_memory",
         "search_memory",
         "edit_memory",

@@ -36,8 +36,13 @@ pub(crate) static POLICIES: [Policy; 10] = [
     },
     Policy {
         name: "nudges",
-        about: "the nudges that a host gives by default",
-        add: |host| host.policies(TurnPolicies::new().with_nudges(Nudges::default())),
+        about: "the nudges of the original: set-up, give-up, repeated calls, empty answers",
+        add: |host| {
+            let nudges = Nudges::default()
+                .with_on_unfinished_set_up(true)
+                .with_on_tool_failure_giveup(true);
+            host.policies(TurnPolicies::new().with_nudges(nudges))
+        },
     },
     Policy {
         name: "all-nudges",

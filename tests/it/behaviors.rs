@@ -26,6 +26,7 @@ async fn asked(id: &str) -> Vec<Vec<String>> {
     let config = Config::new().with_text("agent.json", SETTINGS).unwrap();
     let host = AgentHost::in_memory()
         .chat(model.clone())
+        .instructions("You are agent.")
         .tool(mock_tool("create").0)
         .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
@@ -71,6 +72,7 @@ async fn asked_in_text(model: &ScriptedModel) -> TurnOutcome {
         .pure();
     let host = AgentHost::in_memory()
         .chat(model.clone())
+        .instructions("You are agent.")
         .tool(look)
         .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
@@ -131,6 +133,7 @@ async fn told_besides(mode: &str, origin: Origin) -> Vec<String> {
     let model = ScriptedModel::new().with_id("gpt-4.1").says("All is well.");
     let host = AgentHost::in_memory()
         .chat(model.clone())
+        .instructions("You are agent.")
         .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
         .unwrap();
@@ -162,6 +165,7 @@ async fn settings_of_a_request_win_over_those_of_the_models_behavior() {
     let model = ScriptedModel::new().with_id("gpt-4.1").says("One.").says("Two.");
     let host = AgentHost::in_memory()
         .chat(model.clone())
+        .instructions("You are agent.")
         .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
         .build()
         .unwrap();
@@ -186,6 +190,7 @@ async fn a_forced_call_is_forced_once() {
         .says("Done.");
     let host = AgentHost::in_memory()
         .chat(model.clone())
+        .instructions("You are agent.")
         .tool(mock_tool("create").0)
         .build()
         .unwrap();

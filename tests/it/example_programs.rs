@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
+use crate::support::model_server::ModelServer;
 use crate::{handlers, remote_tools_example};
 
 /// Maximum duration of anything that a program does, so that one that hangs fails the test instead of blocking it.
@@ -167,8 +168,54 @@ async fn told_by_the_chat(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn the_chat_says_what_an_answer_took() {
     let told = told_by_the_chat(&["What is 6 * 7?"]).await;
-    let expected = "[model calls: 3, tool calls: 1, tokens: 0 in, 0 out, cost: $0.000000, turn: ";
+    let expected = "[model calls: 2, tool calls: 1, tokens: 0 in, 0 out, cost: $0.000000, turn: ";
     assert!(told.lines().any(|line| line.starts_with(expected)), "{told}");
+}
+
+/// An answer as a server streams it, in one piece.
+fn streamed(text: &str) -> String {
+    let chunk = json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
+    format!("event: message\ndata: {chunk}\n\nevent: message\ndata: [DONE]\n\n")
+}
+
+/// The exact request of a user's first question. Tokens are estimated: 4 bytes each.
+#[tokio::test]
+async fn the_first_request_of_the_chat_is_small() {
+    let server = ModelServer::start(|_, _| (200, streamed("391")));
+    let folder = tempfile::tempdir().unwrap();
+    let mut chat = example("chat", &["What is 17 * 23?"], folder.path());
+    chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let output = timeout(PATIENCE, chat.output()).await.unwrap().unwrap();
+    assert_eq!(text(&output.stdout), "391\n", "{}", text(&output.stderr));
+    let request = server.requests().remove(0);
+    let tools = request["tools"].as_array().unwrap();
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    let own = ["current_time", "calculate", "read_file"];
+    let of_memory = [
+        "save_memory",
+        "search_memory",
+        "archive_memory",
+        "change_rules",
+        "activate_tools",
+    ];
+    assert_eq!(names, [&own[..], &of_memory].concat());
+    let messages = request["messages"].as_array().unwrap();
+    let beginnings = messages.iter().map(|message| message["content"].as_str().unwrap());
+    let beginnings: Vec<_> = beginnings
+        .map(|text| text.chars().take(24).collect::<String>())
+        .collect();
+    assert_eq!(beginnings.len(), 2, "{beginnings:?}");
+    assert!(
+        messages[1]["content"]
+            .as_str()
+            .unwrap()
+            .contains("local date and time is: ")
+    );
+    let tokens = request.to_string().len() / 4;
+    assert!(tokens <= 800, "{tokens} tokens: {request}");
 }
 
 #[tokio::test]

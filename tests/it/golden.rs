@@ -11,7 +11,7 @@ use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_core::turn::TurnRequest;
-use rockbot_host::turn::{Evaluation, TraceEvent, TurnTrace};
+use rockbot_host::turn::{Evaluation, Nudges, TraceEvent, TurnTrace};
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use rockbot_llm::{ModelGateway, Retry};
 use serde_json::json;
@@ -153,11 +153,13 @@ fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
         .briefing(Briefing::full().with_time_zone("UTC"))
         .clock(ManualClock::default())
         .policies(
-            TurnPolicies::new().with_evaluation(
-                Evaluation::default()
-                    .with_max_completion_reprompts(1)
-                    .with_max_follow_up_passes(1),
-            ),
+            TurnPolicies::new()
+                .with_nudges(Nudges::default().with_on_unfinished_set_up(true))
+                .with_evaluation(
+                    Evaluation::default()
+                        .with_max_completion_reprompts(1)
+                        .with_max_follow_up_passes(1),
+                ),
         )
         .data_dir(journal)
         .build()

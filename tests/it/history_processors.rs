@@ -58,6 +58,7 @@ async fn the_model_reads_what_the_processors_left_and_the_conversation_keeps_wha
     });
     let model = ScriptedModel::new().says("one").says("two");
     let host = host_of(&model)
+        .instructions("You are agent.")
         .history_processor(spy)
         .history_processor(without_history())
         .build()
@@ -200,6 +201,7 @@ impl HistoryProcessor for Summary {
 
 fn summing_up(notes: &Notes) -> AgentHostBuilder {
     let host = AgentHost::in_memory().chat(Mirror).tool(noting_tool("look").0);
+    let host = host.instructions("You are agent.");
     host.history_processor(Summary(notes.clone()))
 }
 

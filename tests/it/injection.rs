@@ -13,7 +13,7 @@ use rockbot_core::tool::{
 };
 use rockbot_host::large_result::LargeResultPolicy;
 use rockbot_host::text_calling::TextCallingClient;
-use rockbot_host::turn::{ContextEconomy, Evaluation};
+use rockbot_host::turn::{ContextEconomy, Evaluation, Nudges};
 use rockbot_host::{AgentHost, Briefing, Stores, TurnPolicies};
 use serde_json::json;
 
@@ -85,6 +85,7 @@ async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize,
         .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         .policies(
             TurnPolicies::new()
+                .with_nudges(Nudges::default().with_on_unfinished_set_up(true))
                 .with_large_results(large)
                 .with_context_economy(economy),
         )

@@ -8,7 +8,8 @@ use rockbot_core::Timestamp;
 use rockbot_core::chat::Role;
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
-use rockbot_host::{AgentHost, Briefing};
+use rockbot_host::turn::Nudges;
+use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use serde_json::json;
 
 /// Looks around.
@@ -26,7 +27,13 @@ fn look(takes: Duration) -> Tool {
 /// Returns the last message before the model's last answer, and the end of the turn.
 async fn told(model: &ScriptedModel) -> (String, TurnOutcome) {
     let tool = look(Duration::ZERO);
-    let host = AgentHost::in_memory().chat(model.clone()).tool(tool).build().unwrap();
+    let nudges = Nudges::default().with_on_unfinished_set_up(true);
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(tool)
+        .policies(TurnPolicies::new().with_nudges(nudges))
+        .build()
+        .unwrap();
     let outcome = host.agent().run(host.agent().request("s", "hi")).await.unwrap();
     let requests = model.requests();
     let last = requests.last().unwrap().messages.last().unwrap().clone();
@@ -38,8 +45,25 @@ async fn told(model: &ScriptedModel) -> (String, TurnOutcome) {
 async fn a_step_that_is_only_announced_is_asked_for_once() {
     let model = ScriptedModel::new().says("Let me look:").says("Still looking:");
     let (told, outcome) = told(&model).await;
-    assert!(told.starts_with("You announced a step and did not take it."), "{told}");
+    assert!(
+        told.starts_with(
+            "[Internal check, not from the user. Do not mention it.] You announced a step and did not take it."
+        ),
+        "{told}"
+    );
     assert_eq!((outcome.text.as_str(), outcome.model_calls), ("Still looking:", 2));
+}
+
+#[tokio::test]
+async fn no_announced_step_is_asked_for_by_default() {
+    let model = ScriptedModel::new().says("Let me look:");
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(look(Duration::ZERO))
+        .build()
+        .unwrap();
+    assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "Let me look:");
+    model.assert_complete();
 }
 
 #[tokio::test]

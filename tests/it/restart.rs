@@ -9,6 +9,7 @@ async fn a_conversation_goes_on_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let run = async |model: &ScriptedModel, text: &str| {
         let host = AgentHost::builder("clerk")
+            .instructions("You are clerk.")
             .chat(model.clone())
             .data_dir(folder.path())
             .build()

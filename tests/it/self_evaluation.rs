@@ -3,9 +3,13 @@
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatErrorKind, ModelTier};
+use rockbot_core::BoxError;
+use rockbot_core::chat::{ChatErrorKind, ModelTier, Provenance};
+use rockbot_core::config::Config;
+use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::TurnOutcome;
+use rockbot_host::settings::HostSettings;
 use rockbot_host::turn::Evaluation;
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use serde_json::json;
@@ -79,15 +83,19 @@ async fn an_incomplete_answer_is_sent_back_with_what_is_missing() {
     let judge = &requests[1];
     assert_eq!((judge.tier, judge.tools.is_empty()), (Some(ModelTier::Low), true));
     let question = judge.messages[1].text().into_owned();
+    let settings = judge.settings.as_ref().unwrap();
+    assert_eq!(
+        (settings.temperature, settings.max_output_tokens),
+        (Some(0.0), Some(1_000))
+    );
     assert_eq!(
         question,
         "## Original user request\nSend the report to Ada.\n\n## Tool calls\nnone\n\n## Agent response\nI'll send it right away."
     );
     let told = requests[2].messages.last().unwrap().text().into_owned();
-    assert!(
-        told.contains("does not complete the request: No mail was sent."),
-        "{told}"
-    );
+    let internal = "[Internal check, not from the user. Do not mention it.] ";
+    let expected = format!("{internal}Your answer does not complete the request: No mail was sent. Go on:");
+    assert!(told.starts_with(&expected), "{told}");
     assert!(
         requests[4].messages[1]
             .text()
@@ -218,4 +226,100 @@ async fn a_turn_that_delegated_work_is_not_judged() {
         .calls("hand_over", json!({}))
         .says("I'll send it as soon as it is written.");
     check(model, BOTH, "I'll send it as soon as it is written.", &[]).await;
+}
+
+#[tokio::test]
+async fn follow_ups_go_on_while_they_do_something_and_as_often_as_is_set() {
+    let worth = |prompt: &str| json!({ "hasFollowUps": true, "prompt": prompt }).to_string();
+    let begun = || {
+        ScriptedModel::new()
+            .calls("send_mail", json!({}))
+            .says("Sent.")
+            .says(worth("Tell Bob, too."))
+            .calls("send_mail", json!({}))
+            .says("Bob knows.")
+    };
+    let twice = Evaluation::OFF.with_max_follow_up_passes(2);
+    let both = begun()
+        .says(worth("Tell Eve, too."))
+        .calls("send_mail", json!({}))
+        .says("Eve knows.");
+    let seen = both.clone();
+    let triggered = ["follow_up.triggered"];
+    check(both, twice, "Sent.\n\nBob knows.\n\nEve knows.", &triggered).await;
+    let judge = seen.requests()[5].messages[1].text().into_owned();
+    assert!(judge.ends_with("## Agent response\nSent.\n\nBob knows."), "{judge}");
+
+    let none = begun().says(json!({ "hasFollowUps": false, "prompt": "" }).to_string());
+    let counted = ["follow_up.none", "follow_up.triggered"];
+    check(none, twice, "Sent.\n\nBob knows.", &counted).await;
+    let fails = begun().fails(ChatErrorKind::Overloaded);
+    check(fails, twice, "Sent.\n\nBob knows.", &triggered).await;
+    let idle = begun().says(worth("Tell Eve, too.")).says("Eve might like to know.");
+    check(idle, twice, "Sent.\n\nBob knows.", &triggered).await;
+}
+
+/// A source that always has a record and guidance.
+#[derive(Debug)]
+struct Known;
+
+#[async_trait::async_trait]
+impl ContextSource for Known {
+    fn name(&self) -> &str {
+        "known"
+    }
+
+    async fn gather(&self, _: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
+        let record = ContextItem::new("Records", "- RECORD", "always", Provenance::MODEL);
+        let guidance = ContextItem::new("Skill mail", "GUIDANCE", "always", Provenance::USER).as_guidance();
+        Ok(vec![record, guidance])
+    }
+}
+
+#[tokio::test]
+async fn judges_read_the_users_words_the_calls_and_the_answer_and_no_records() {
+    let model = ScriptedModel::new()
+        .calls("send_mail", json!({}))
+        .says("Sent.")
+        .says(verdict(true, ""))
+        .says(json!({ "hasFollowUps": false, "prompt": "" }).to_string());
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(mail())
+        .context_source(Known)
+        .briefing(Briefing::full())
+        .policies(TurnPolicies::new().with_evaluation(BOTH))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Send the report to Ada.").await.unwrap();
+    let requests = model.requests();
+    assert!(
+        requests[0]
+            .messages
+            .iter()
+            .any(|message| message.text().contains("RECORD"))
+    );
+    let expected = "## Original user request\nSend the report to Ada.\n\n## Tool calls\n\
+        - \"send_mail\" \"{}\" → \"sent\"\n\n## Agent response\nSent.";
+    for judge in &requests[2..] {
+        assert_eq!(judge.messages[1].text(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_host_with_settings_asks_no_judge_unless_they_say_so() {
+    for (text, asked) in [("{}", 1), (r#"{"AgentHost": {"MaxCompletionReprompts": 1}}"#, 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::new().with_text("agent.json", text).unwrap();
+        let settings = HostSettings::read(&config, folder.path()).unwrap();
+        let model = ScriptedModel::new().says("I will do it.").says(verdict(true, ""));
+        let host = AgentHost::in_memory()
+            .settings(&settings)
+            .chat(model.clone())
+            .tool(mail())
+            .build()
+            .unwrap();
+        host.agent().ask("s", "Send the report to Ada.").await.unwrap();
+        assert_eq!(model.requests().len(), asked);
+    }
 }

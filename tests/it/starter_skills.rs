@@ -22,7 +22,9 @@ fn memory() -> Memory {
 
 fn host(folder: &Path, model: &ScriptedModel, web: &'static str) -> AgentHostBuilder {
     let guide = StaticGuide::new("web", "Reading\n  pages.", web);
-    host_of(model).data_dir(folder).guide(guide)
+    // Another one: a store without any skills gets all of them.
+    let other = StaticGuide::new("mail", "Writing mails.", "Be brief.");
+    host_of(model).data_dir(folder).guide(guide).guide(other)
 }
 
 /// Starts a host whose guide to the web says `web`, lets `work` do something with it, and stops it.
@@ -69,12 +71,12 @@ async fn each_guide_becomes_a_skill_that_people_can_read() {
     run(folder.path(), "Search first.\n", async |host| {
         let skills = skills(host).await;
         let names: Vec<_> = skills.iter().map(|skill| skill.name.as_str()).collect();
-        assert_eq!(names, ["web"]);
+        assert_eq!(names, ["mail", "web"]);
         assert_eq!(
-            (&*skills[0].summary, &*skills[0].content),
+            (&*skills[1].summary, &*skills[1].content),
             ("Reading pages.", "Search first.")
         );
-        assert_eq!(skills[0].provenance.trust, Provenance::HOST.trust);
+        assert_eq!(skills[1].provenance.trust, Provenance::HOST.trust);
     })
     .await;
     let document: Value = serde_json::from_str(&files(folder.path())["skills/web.json"]).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatCall, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelTier, ToolCall,
+    ChatCall, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelSettings, ModelTier, ToolCall,
 };
 use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
@@ -22,6 +22,9 @@ const CONCLUSION_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum time for an out-of-band question: an answer must not wait long for its judge.
 const OUT_OF_BAND_TIME: Duration = Duration::from_secs(15);
+
+/// Maximum number of tokens of a judge's verdict: a sentence, and the thoughts of a model that thinks.
+const MAX_VERDICT_TOKENS: u32 = 1_000;
 
 impl Drive<'_> {
     /// Asks the model and feeds its answer, its failure, or the event that stopped it.
@@ -137,9 +140,13 @@ impl Drive<'_> {
             let tier = self.turn.tier_of(true);
             // The question states the shape in words, too, for models that take no schema.
             let takes_schema = self.driver.chat.describe(tier).output_mode.allows_native();
+            let settings = ModelSettings::new()
+                .with_temperature(0.0)
+                .with_max_output_tokens(MAX_VERDICT_TOKENS);
             let request = ChatRequest::new(question.messages)
                 .with_tier(tier)
-                .with_output(takes_schema.then_some(question.shape));
+                .with_output(takes_schema.then_some(question.shape))
+                .with_settings(settings);
             return ChatCall::new(request, self.cx.clone());
         }
         self.extend_view();

@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
@@ -18,10 +19,11 @@ pub struct AgentHostSettings {
     /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is
     /// asked for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
-    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent back to the model; 0
-    /// asks no judge. Default 2.
+    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent back to the model.
+    /// Default 0, which asks no judge; what it cost and brought is at [`Evaluation`](crate::turn::Evaluation).
     pub max_completion_reprompts: u32,
-    /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer; 0 asks no judge. Default 1.
+    /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer. Default 0, which asks no
+    /// judge.
     pub max_follow_up_passes: u32,
     /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer one loses its middle. Default 0,
     /// which sets no limit here.
@@ -52,6 +54,15 @@ pub struct AgentHostSettings {
     /// `ToolsOnDemand`: whether models see some tools only on demand, as their
     /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` shows all in every request. Default `true`.
     pub tools_on_demand: bool,
+    /// `DateTime`: whether the model is told the user's date and time, with the time zone, in one line before each
+    /// message. Default `true`.
+    pub date_time: bool,
+    /// `TimeZone`: the time zone of users who have not set their own, an IANA name such as `Europe/Paris`. Default: that of
+    /// the system.
+    pub time_zone: Option<String>,
+    /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them. Default `false`:
+    /// it did not pay for all models, see `BENCHMARKS.md`.
+    pub working_method: bool,
 }
 
 impl Default for AgentHostSettings {
@@ -59,8 +70,8 @@ impl Default for AgentHostSettings {
         Self {
             name: "agent".to_owned(),
             max_tool_iterations: NonZeroU32::new(50).expect("50 is not zero"),
-            max_completion_reprompts: 2,
-            max_follow_up_passes: 1,
+            max_completion_reprompts: 0,
+            max_follow_up_passes: 0,
             tool_result_max_chars: 0,
             tool_result_stash_watermark_tokens: 30_000,
             tool_result_head_percent: 60,
@@ -72,6 +83,9 @@ impl Default for AgentHostSettings {
             text_call_fallback: true,
             safe_links: true,
             tools_on_demand: true,
+            date_time: true,
+            time_zone: None,
+            working_method: false,
         }
     }
 }
@@ -100,6 +114,9 @@ impl AgentHostSettings {
             text_call_fallback: section.get_or("TextCallFallback", default.text_call_fallback)?,
             safe_links: section.get_or("SafeLinks", default.safe_links)?,
             tools_on_demand: section.get_or("ToolsOnDemand", default.tools_on_demand)?,
+            date_time: section.get_or("DateTime", default.date_time)?,
+            time_zone: time_zone(&section)?,
+            working_method: section.get_or("WorkingMethod", default.working_method)?,
         })
     }
 
@@ -110,6 +127,18 @@ impl AgentHostSettings {
             .with_max_wall_clock(self.max_turn_time)
             .with_max_tokens(self.max_turn_tokens.map(NonZeroU64::get))
             .with_max_cost(self.max_turn_cost)
+    }
+}
+
+/// Reads the name of a time zone that the system knows.
+fn time_zone(section: &Section<'_>) -> Result<Option<String>, ConfigError> {
+    let Some(setting) = section.setting("TimeZone") else {
+        return Ok(None);
+    };
+    let name: String = setting.read()?;
+    match TimeZone::get(&name) {
+        Ok(_) => Ok(Some(name)),
+        Err(_) => Err(setting.invalid("an IANA name of a time zone such as `Europe/Paris`")),
     }
 }
 

@@ -77,7 +77,7 @@
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; it is the profile, too, when it has a `soul.md` |
-//! | `AgentHost` | all settings: the [`Budget`] of a turn, the [`Evaluation`] and the [`ContextEconomy`], see [`AgentHostSettings`], and the limits of tools, results, recall and hooks, see [`PolicySettings`] |
+//! | `AgentHost` | all settings: the [`Budget`] of a turn, the [`Evaluation`], the [`ContextEconomy`] and the [`Briefing`], see [`AgentHostSettings`], and the limits of tools, results, recall and hooks, see [`PolicySettings`] |
 //! | `ModelBehaviors` | all settings, see [`behavior`](crate::behavior) |
 //! | `LLM` | read by `rockbot-llm`: models, and the gateway before them |
 //! | `ConversationMemory` | all settings: the window of a session, its time in memory, its folder, and the part of [tool calls](crate::HistoryOptions) |
@@ -138,6 +138,7 @@ use rockbot_core::config::{Config, ConfigError};
 use rockbot_core::turn::Budget;
 
 use crate::behavior::ModelBehaviors;
+use crate::engine::Briefing;
 use crate::turn::{ContextEconomy, Evaluation};
 
 pub use self::agent_host::AgentHostSettings;
@@ -226,6 +227,22 @@ impl HostSettings {
             watermark: (watermark > 0).then_some(watermark),
             head_percent,
             ..ContextEconomy::default()
+        }
+    }
+
+    /// Returns the briefing before each message, from the section `AgentHost`.
+    pub fn briefing(&self) -> Briefing {
+        let AgentHostSettings {
+            date_time,
+            time_zone,
+            working_method,
+            ..
+        } = &self.agent_host;
+        Briefing {
+            date_time: *date_time,
+            working_method: *working_method,
+            time_zone: time_zone.clone(),
+            ..Briefing::none()
         }
     }
 

@@ -15,12 +15,12 @@ use serde::Deserialize;
 /// The name of the tool.
 const NAME: &str = "activate_tools";
 
-/// What a call has activated.
+/// The groups of tools that a call has activated.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Activated {
     /// `true` for a call of the tool `activate_tools`.
     pub(crate) is_own: bool,
-    /// The groups that are active now.
+    /// The groups, which are active now.
     pub(crate) groups: Vec<ToolName>,
 }
 

@@ -233,12 +233,14 @@ pub(crate) enum Nudge {
 pub(crate) enum Trigger {
     /// The answer promises work, and no tool was called.
     PromiseWithoutAction,
-    /// The answer claims completion in a word, and no tool was called.
+    /// The answer claims that something was done, and no tool was called.
     BareClaim,
+    /// The answer denies an ability, which a tool may have.
+    DeniedCapability,
     /// The user asked for an action, and no tool was called.
     RequestWithoutTools,
     /// A tool call changed something, so a wrong claim would be costly.
     SideEffect,
-    /// The answer is very short.
+    /// The answer is very short. Only journals of older versions have it: most short answers are complete.
     ShortAnswer,
 }

@@ -11,7 +11,7 @@ mod task;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse, ModelSettings};
 use rockbot_core::context::Priority;
 use rockbot_core::{CallContext, Principal, SessionId};
 use tokio::sync::mpsc;
@@ -89,6 +89,9 @@ impl BackgroundWorker {
     }
 }
 
+/// Maximum number of tokens of an answer: a page of facts, and the thoughts of a model that thinks.
+const MAX_ANSWER_TOKENS: u32 = 4_000;
+
 /// Asks a model out-of-band, without tools, at the lowest priority.
 async fn ask(
     chat: &dyn ChatClient,
@@ -100,7 +103,10 @@ async fn ask(
         .with_principal(principal.clone())
         .with_priority(Priority::Dream)
         .with_deadline(Instant::now() + TIME_LIMIT);
-    let request = ChatRequest::new([ChatMessage::system(system), ChatMessage::user(text)]);
+    let settings = ModelSettings::new()
+        .with_temperature(0.0)
+        .with_max_output_tokens(MAX_ANSWER_TOKENS);
+    let request = ChatRequest::new([ChatMessage::system(system), ChatMessage::user(text)]).with_settings(settings);
     let call = ChatCall::new(request, cx);
     let answer = tokio::time::timeout(TIME_LIMIT, chat.chat(call)).await;
     answer.unwrap_or_else(|_| {

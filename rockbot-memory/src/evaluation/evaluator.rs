@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest, ContentPart, ModelTier, Provenance, Role};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatMessage, ChatRequest, ContentPart, ModelSettings, ModelTier, Provenance, Role,
+};
 use rockbot_core::context::{Priority, Trust};
 use rockbot_core::store::{ConversationMemory, ConversationTurn, FeedbackEntry, FeedbackSignal, FeedbackStore};
 use rockbot_core::{BoxError, CallContext, Clock, Digest, Timestamp};
@@ -14,6 +16,9 @@ use tokio::time::{Instant, timeout_at};
 use super::SessionSummary;
 use super::queue::SessionKey;
 use super::transcript::transcript;
+
+/// Maximum number of tokens of a judgement, and of the thoughts of a model that thinks.
+const MAX_ANSWER_TOKENS: u32 = 4_000;
 
 /// Time limit of the model.
 const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
@@ -89,11 +94,15 @@ impl Evaluator {
     ) -> Result<SessionSummary, BoxError> {
         let deadline = Instant::now() + TIME_LIMIT;
         let directive = directive(self.directive.clone()).await;
+        let settings = ModelSettings::new()
+            .with_temperature(0.0)
+            .with_max_output_tokens(MAX_ANSWER_TOKENS);
         let request = ChatRequest::new([
             ChatMessage::system(directive),
             question(key, transcript(turns, signals)),
         ])
-        .with_tier(self.tier);
+        .with_tier(self.tier)
+        .with_settings(settings);
         let call = ChatCall::new(
             request,
             CallContext::new(key.session_id.clone())

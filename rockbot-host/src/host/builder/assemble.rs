@@ -37,6 +37,16 @@ use crate::routing::{RoutingLog, TierRouter};
 use crate::text_calling::TextCallFallback;
 use crate::tool::ToolDispatcher;
 
+/// Returns the instructions of an agent that was given none.
+fn default_instructions(identity: &AgentIdentity) -> String {
+    format!(
+        "You are {}, an assistant with tools. Answer the user's message briefly and correctly. Call a tool when it gives \
+         you what you need, and say what failed when it fails. Never claim to have done what no tool call did; if you \
+         cannot do something, say so.",
+        identity.name()
+    )
+}
+
 /// The chat client of a host without a model, which only handles messages and serves tools.
 #[derive(Debug)]
 struct NoModel;
@@ -242,7 +252,7 @@ impl AgentHostBuilder {
         }
         let instructions = self.instructions.take();
         Ok(SystemPrompt::fixed(
-            instructions.unwrap_or_else(|| format!("You are {}.", identity.name())),
+            instructions.unwrap_or_else(|| default_instructions(identity)),
         ))
     }
 

@@ -360,6 +360,7 @@ impl AgentHostBuilder {
         };
         self.media_retention = settings.agent_host.media_retention;
         self.history = settings.conversation_memory.history();
+        self.briefing = settings.briefing();
         let policies = TurnPolicies::from(&settings.policies)
             .with_evaluation(settings.evaluation())
             .with_context_economy(settings.context_economy())

@@ -38,7 +38,8 @@ use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TurnPolicies {
-    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which has the cheap ones on.
+    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which has those on
+    /// that act where the turn would fail or run in circles.
     pub nudges: Option<Nudges>,
     /// The limits of self-evaluation. Default [`Evaluation::OFF`].
     pub evaluation: Option<Evaluation>,

@@ -378,7 +378,8 @@ impl Turn {
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
         self.corrections += u32::from(matches!(purpose, Purpose::Correct { .. }));
         self.consultations.apply(purpose);
-        let answer = matches!(purpose, Purpose::FollowUp { .. }).then(|| self.last_answer());
+        let is_followed = matches!(purpose, Purpose::FollowUp { .. } | Purpose::AssessFollowUp);
+        let answer = is_followed.then(|| self.last_answer());
         self.evaluation.apply(purpose, answer, &self.finished);
         self.phase = Phase::Asking(purpose.clone());
     }

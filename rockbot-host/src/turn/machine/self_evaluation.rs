@@ -1,7 +1,7 @@
 //! An answer without tool calls: it ends the turn, unless a policy finds something wrong or missing.
 
 use rockbot_core::Timestamp;
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, OutputSchema};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, Content, OutputSchema};
 use rockbot_core::turn::TurnStatus;
 
 use super::Turn;
@@ -37,8 +37,8 @@ impl Turn {
             Purpose::Conclude(limit) => vec![ending::without_model(*limit, &self.finished)],
             // A judge that fails counts as satisfied: an answer must not depend on its judge.
             Purpose::Evaluate(_) => vec![self.follow_up_or_finish()],
-            Purpose::AssessFollowUp | Purpose::Continue { .. } => vec![finish()],
             _ if self.evaluation.has_first_answer() => vec![self.evaluation.finish_with_first()],
+            Purpose::AssessFollowUp | Purpose::Continue { .. } => vec![finish()],
             _ => vec![ending::model_failed(kind, message)],
         }
     }
@@ -85,7 +85,11 @@ impl Turn {
                 TurnStep::AskModel(Purpose::FollowUp { prompt }),
             ];
         }
-        vec![TurnStep::Count(TurnCounter::FollowUpNone), finish()]
+        let end = match self.evaluation.has_first_answer() {
+            true => self.evaluation.finish_with_first(),
+            false => finish(),
+        };
+        vec![TurnStep::Count(TurnCounter::FollowUpNone), end]
     }
 
     fn answer_facts(&self) -> AnswerFacts<'_> {
@@ -113,18 +117,23 @@ impl Turn {
 
     /// Returns the question to a judge; `None` when `purpose` is not out-of-band.
     pub(crate) fn out_of_band(&self, purpose: &Purpose) -> Option<OutOfBand> {
-        let turn = self.messages.get(self.context_len..).unwrap_or_default();
-        match purpose {
-            Purpose::Evaluate(_) => Some(OutOfBand {
-                messages: evaluate::question(&self.request.content.words(), turn, &self.last_answer()),
-                shape: evaluate::verdict_shape(),
-            }),
-            Purpose::AssessFollowUp => Some(OutOfBand {
-                messages: follow_up::question(&self.messages),
-                shape: follow_up::verdict_shape(),
-            }),
-            _ => None,
-        }
+        let question = match purpose {
+            Purpose::Evaluate(_) => evaluate::question,
+            Purpose::AssessFollowUp => follow_up::question,
+            _ => return None,
+        };
+        let asked: Vec<_> = self.said_by_user().map(Content::words).collect();
+        let answer = self
+            .evaluation
+            .first_answer()
+            .map_or_else(|| self.last_answer(), str::to_owned);
+        Some(OutOfBand {
+            messages: question(&asked.join("\n\n"), self.own_messages(), &answer),
+            shape: match purpose {
+                Purpose::Evaluate(_) => evaluate::verdict_shape(),
+                _ => follow_up::verdict_shape(),
+            },
+        })
     }
 }
 

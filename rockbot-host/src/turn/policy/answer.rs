@@ -68,18 +68,21 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
             "Your answer was not accepted: {complaint} Give the complete answer again, corrected. The user has not \
              seen the last one."
         ),
-        Purpose::Retry(nudge) => nudge.text().to_owned(),
+        Purpose::Retry(nudge) => format!("{INTERNAL} {}", nudge.text()),
         Purpose::Continue { reason } => format!(
-            "Your answer does not complete the request: {reason} Go on: call the tools that are needed, and then give \
-             the complete answer."
+            "{INTERNAL} Your answer does not complete the request: {reason} Go on: call the tools that are needed, and \
+             then give the complete answer."
         ),
         Purpose::FollowUp { prompt } => format!(
-            "The request is answered. One thing more may help, if your tools can do it without changing anything: \
+            "{INTERNAL} The request is answered. One thing more may help, if your tools can do it without changing anything: \
              {prompt} Then tell the user in a few sentences what you found, without repeating your answer."
         ),
     };
     Some(ChatMessage::new(Role::User, text, Provenance::HOST))
 }
+
+/// The beginning of a note after an answer: without it a model thanks the user for the hint.
+const INTERNAL: &str = "[Internal check, not from the user. Do not mention it.]";
 
 /// Returns the JSON of an answer: the text itself, the content of its only code fence, or its only object or list.
 ///

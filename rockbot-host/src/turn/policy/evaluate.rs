@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::AnswerFacts;
 use super::answer::json_of;
+use super::nudge::claims_action;
 use crate::turn::{Purpose, Trigger, TurnStep};
 
 /// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left.
@@ -39,22 +40,19 @@ struct Answer<'a> {
     has_changes: bool,
 }
 
-/// Length in bytes below which an answer is suspicious.
-const SHORT: usize = 20;
-
 /// Returns the reason to judge `answer`; `None` for most answers, which deserve no judge.
+///
+/// What is said counts, and whether anything was done, but not the form of the message: an instruction is whatever is
+/// neither a question nor a statement nor small talk.
 fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
     let text = answer.text.trim().to_lowercase().replace('’', "'");
     let idle = answer.has_tools && !answer.has_calls;
     let judged = [
         (Trigger::PromiseWithoutAction, idle && promises(&text)),
         (Trigger::BareClaim, idle && claims(&text)),
-        (Trigger::RequestWithoutTools, idle && asks_for_action(answer.asked)),
+        (Trigger::DeniedCapability, answer.has_tools && denies(&text)),
+        (Trigger::RequestWithoutTools, idle && is_instruction(answer.asked)),
         (Trigger::SideEffect, answer.has_changes),
-        (
-            Trigger::ShortAnswer,
-            text.len() < SHORT && !is_smalltalk(answer.asked) && idle,
-        ),
     ];
     judged
         .into_iter()
@@ -73,48 +71,53 @@ fn promises(text: &str) -> bool {
     WORDS.iter().any(|words| text.contains(words))
 }
 
+/// Reports whether a text claims that something was done: in its first sentence alone, or of the agent itself.
 fn claims(text: &str) -> bool {
-    let first = text.split(['.', '!', '\n']).next().unwrap_or_default();
-    [
+    const DONE: [&str; 6] = [
         "done",
         "finished",
         "completed",
         "all set",
         "it's done",
         "task completed",
-    ]
-    .contains(&first.trim())
+    ];
+    let first = text.split(['.', '!', '\n']).next().unwrap_or_default();
+    DONE.contains(&first.trim()) || claims_action(text)
 }
 
-fn asks_for_action(asked: &str) -> bool {
-    const VERBS: [&str; 22] = [
-        "add",
-        "book",
-        "cancel",
-        "change",
-        "check",
-        "create",
-        "delete",
-        "download",
-        "fetch",
-        "find",
-        "look",
-        "move",
-        "open",
-        "read",
-        "remove",
-        "rename",
-        "reschedule",
-        "run",
-        "save",
-        "schedule",
-        "search",
-        "send",
+fn denies(text: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "i can't",
+        "i cannot",
+        "i am not able",
+        "i'm not able",
+        "i'm unable",
+        "i am unable",
+        "don't have access",
+        "do not have access",
+        "don't have the ability",
     ];
-    let asked = asked.trim().to_lowercase();
-    let asked = asked.strip_prefix("please ").unwrap_or(&asked);
-    let verb = asked.split(|character: char| !character.is_alphabetic()).next();
-    verb.is_some_and(|verb| VERBS.contains(&verb))
+    WORDS.iter().any(|words| text.contains(words))
+}
+
+/// Reports whether a message asks for something to be done.
+fn is_instruction(asked: &str) -> bool {
+    const QUESTIONS: [&str; 21] = [
+        "what", "who", "whom", "whose", "which", "where", "when", "why", "how", "is", "are", "was", "were", "do",
+        "does", "did", "am", "has", "have", "what's", "who's",
+    ];
+    const STATEMENTS: [&str; 14] = [
+        "i", "i'm", "my", "we", "our", "it", "it's", "that", "that's", "this", "there", "the", "yes", "no",
+    ];
+    const WISHES: [&str; 5] = ["i want", "i need", "i'd like", "we need", "we want"];
+    let asked = asked.trim().to_lowercase().replace('’', "'");
+    let first = asked.split(|c: char| !c.is_alphanumeric() && c != '\'').next();
+    let first = first.unwrap_or_default();
+    let is_wish = WISHES.iter().any(|wish| asked.starts_with(wish));
+    // A noun as a subject: "finding a job is hard".
+    let is_remark = first.ends_with("ing");
+    let is_other = QUESTIONS.contains(&first) || STATEMENTS.contains(&first) || is_remark;
+    !first.is_empty() && !is_smalltalk(&asked) && (is_wish || !is_other)
 }
 
 /// Reports whether a message is thanks or a greeting, for which a short answer is complete.
@@ -140,6 +143,13 @@ const MAX_CALLS: usize = 40;
 
 /// Returns the question to the judge about the messages of a turn and its answer.
 pub(in crate::turn) fn question(asked: &str, turn: &[impl AsRef<ChatMessage>], answer: &str) -> Vec<ChatMessage> {
+    let text = exchange(asked, turn, answer);
+    vec![ChatMessage::system(JUDGE), ChatMessage::user(text)]
+}
+
+/// Returns what a judge reads: the user's words, the calls with their results, and the answer. What the host showed the
+/// model beside them is left out: it is not the user's.
+pub(super) fn exchange(asked: &str, turn: &[impl AsRef<ChatMessage>], answer: &str) -> String {
     let mut text = format!(
         "## Original user request\n{}\n\n## Tool calls\n",
         cut(asked, MAX_REQUEST_BYTES)
@@ -165,7 +175,7 @@ pub(in crate::turn) fn question(asked: &str, turn: &[impl AsRef<ChatMessage>], a
         );
     }
     let _ = write!(text, "\n## Agent response\n{}", cut(answer, MAX_ANSWER_BYTES));
-    vec![ChatMessage::system(JUDGE), ChatMessage::user(text)]
+    text
 }
 
 /// Quotes a text as a JSON string. Untrusted text stays on its line, and cannot pass for a line of the host.
@@ -232,6 +242,22 @@ mod tests {
     #[test]
     fn answers_are_judged_for_a_reason() {
         let long = "Here is a complete answer in a sentence.";
+        for instruction in [
+            "Please send the report",
+            "Could you send the report?",
+            "Remind me tomorrow.",
+            "I need you to book a table for two.",
+            "Water the plants",
+        ] {
+            check(instruction, long, false, false, Some(Trigger::RequestWithoutTools));
+        }
+        for claim in ["I've added it to your list.", "I have cancelled the meeting."] {
+            check("what is new?", claim, false, false, Some(Trigger::BareClaim));
+        }
+        for denial in ["Sorry, I can’t open files.", "I don't have access to your calendar."] {
+            check("what is new?", denial, false, false, Some(Trigger::DeniedCapability));
+            check("what is new?", denial, true, false, Some(Trigger::DeniedCapability));
+        }
         check(
             "what is new?",
             "I'll look into it right away.",
@@ -246,21 +272,7 @@ mod tests {
             false,
             Some(Trigger::BareClaim),
         );
-        check(
-            "Please send the report",
-            long,
-            false,
-            false,
-            Some(Trigger::RequestWithoutTools),
-        );
         check("send the report", long, true, true, Some(Trigger::SideEffect));
-        check(
-            "what is the capital of France?",
-            "Paris",
-            false,
-            false,
-            Some(Trigger::ShortAnswer),
-        );
     }
 
     #[test]
@@ -269,6 +281,8 @@ mod tests {
         check("what is new?", long, false, false, None);
         check("find the report", long, true, false, None);
         check("thanks a lot", "You're welcome.", false, false, None);
+        check("what is the capital of France?", "Paris", false, false, None);
+        check("My cat is called Miso.", "Nice!", false, false, None);
         check("finding a job is hard", long, false, false, None);
     }
 

@@ -2,7 +2,7 @@
 
 use rockbot_core::turn::{FinishedCall, TurnRequest, TurnStatus};
 
-use super::tasks;
+use super::{follow_up, tasks};
 use crate::turn::{Nudge, PolicySnapshot, Purpose, TurnStep};
 
 /// The state of a turn that the policies after an answer may read.
@@ -80,20 +80,32 @@ pub(in crate::turn) struct EvaluationProgress {
 }
 
 impl EvaluationProgress {
-    /// Applies a question to the model, asked after `answer` when it is a follow-up, and after `calls`.
+    /// Applies a question to the model, asked after `answer` when it is about a follow-up, and after `calls`.
     pub(in crate::turn) fn apply(&mut self, purpose: &Purpose, answer: Option<String>, calls: &[FinishedCall]) {
         match purpose {
             Purpose::Retry(nudge) => self.nudged.push(*nudge),
             Purpose::Continue { .. } => self.reprompts += 1,
             Purpose::FollowUp { .. } => {
                 self.follow_ups += 1;
-                self.first_answer = answer;
+                // After the first follow-up, the judge was asked about all of the answer so far, which stays.
+                self.first_answer = self.first_answer.take().or(answer);
                 self.calls_before = work_calls(calls);
+            }
+            // Asked once more after a follow-up, whose text is part of the answer now.
+            Purpose::AssessFollowUp => {
+                let has_calls = work_calls(calls) > self.calls_before;
+                let both = |first: &String| Some(follow_up::reply(first, answer.as_ref()?, has_calls));
+                self.first_answer = self.first_answer.as_ref().and_then(both);
             }
             // The answer that was complete before a follow-up is part of what was sent back.
             Purpose::Policy { .. } | Purpose::Correct { .. } => self.first_answer = None,
             _ => {}
         }
+    }
+
+    /// Returns the complete answer, after which a follow-up runs.
+    pub(in crate::turn) fn first_answer(&self) -> Option<&str> {
+        self.first_answer.as_deref()
     }
 
     /// Reports whether a complete answer exists, after which a follow-up runs.

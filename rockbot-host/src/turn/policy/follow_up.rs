@@ -3,25 +3,27 @@
 //! A judge proposes the work out-of-band; the model then does it with its tools. The first answer is kept meanwhile, so
 //! a follow-up that fails or does nothing costs the user nothing but time.
 
-use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema, Role};
+use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema};
 use rockbot_core::context::Origin;
 use rockbot_core::turn::{TurnRequest, TurnStatus};
 use serde::Deserialize;
 
 use super::AnswerFacts;
 use super::answer::json_of;
-use super::evaluate::{cut, is_smalltalk, yes_or_no};
+use super::evaluate::{cut, exchange, is_smalltalk, yes_or_no};
 use crate::turn::{Purpose, TurnStep};
 
 /// Length in bytes below which a request without tool calls is too simple for a follow-up.
 const SIMPLE: usize = 60;
 
-/// Ends the turn after a follow-up: with the first answer, and with the follow-up's text if it did anything.
+/// Continues after a follow-up: with the judge's next proposal if it did something and more are allowed, else it ends the
+/// turn with the first answer, and with the follow-up's text if it did anything.
 pub(super) fn complete(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     let first = facts.progress.first_answer.as_ref()?;
     let has_calls = facts.work_calls() > facts.progress.calls_before;
     let text = reply(first, &response.text, has_calls);
-    Some(TurnStep::finish_with(TurnStatus::Answered, text))
+    let next = (text != *first).then(|| ask_judge(facts)).flatten();
+    Some(next.unwrap_or_else(|| TurnStep::finish_with(TurnStatus::Answered, text)))
 }
 
 /// Asks a judge whether more is worth doing after a complete answer.
@@ -47,27 +49,9 @@ fn is_worth_it(request: &TurnRequest, has_calls: bool) -> bool {
     in_person && !simple
 }
 
-/// Maximum number of messages that the judge reads, the last ones.
-const MAX_MESSAGES: usize = 6;
-/// Maximum bytes of each message that the judge reads.
-const MAX_MESSAGE_BYTES: usize = 300;
-
-/// Returns the question to the judge about the conversation.
-pub(in crate::turn) fn question(messages: &[impl AsRef<ChatMessage>]) -> Vec<ChatMessage> {
-    let spoken = messages
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|message| matches!(message.role, Role::User | Role::Assistant) && !message.text().trim().is_empty());
-    let spoken: Vec<_> = spoken.collect();
-    let last = &spoken[spoken.len().saturating_sub(MAX_MESSAGES)..];
-    let line = |message: &&ChatMessage| {
-        let who = match message.role {
-            Role::User => "User",
-            _ => "Agent",
-        };
-        format!("{who}: {}", cut(&message.text(), MAX_MESSAGE_BYTES))
-    };
-    let text = last.iter().map(line).collect::<Vec<_>>().join("\n\n");
+/// Returns the question to the judge about the messages of a turn and its answer.
+pub(in crate::turn) fn question(asked: &str, turn: &[impl AsRef<ChatMessage>], answer: &str) -> Vec<ChatMessage> {
+    let text = exchange(asked, turn, answer);
     vec![ChatMessage::system(JUDGE), ChatMessage::user(text)]
 }
 
@@ -97,7 +81,7 @@ pub(in crate::turn) fn opportunity(verdict: &str) -> Option<String> {
 }
 
 /// Returns the final reply: the first answer, and the follow-up's text if it called tools and was not a refusal.
-fn reply(original: &str, follow_up: &str, has_calls: bool) -> String {
+pub(super) fn reply(original: &str, follow_up: &str, has_calls: bool) -> String {
     let follow_up = follow_up.trim();
     match has_calls && !follow_up.is_empty() && !refuses(follow_up) {
         true => format!("{original}\n\n{follow_up}"),

@@ -133,8 +133,8 @@ fn has_cjk(text: &str) -> bool {
 }
 
 /// Reports whether a text claims an action, in the words that models use.
-fn claims_action(text: &str) -> bool {
-    const DONE: [&str; 10] = [
+pub(super) fn claims_action(text: &str) -> bool {
+    const DONE: [&str; 13] = [
         "cancelled",
         "scheduled",
         "created",
@@ -145,6 +145,9 @@ fn claims_action(text: &str) -> bool {
         "completed",
         "added",
         "saved",
+        "sent",
+        "booked",
+        "moved",
     ];
     let text = text.to_lowercase().replace('’', "'");
     let follows = |subject: &str| {

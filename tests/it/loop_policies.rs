@@ -284,6 +284,7 @@ impl LoopPolicy for Strict {
 fn strict(notes: &Notes) -> AgentHostBuilder {
     let tools = ["send", "look"].map(|name| noting_tool(name).0);
     let host = AgentHost::in_memory().chat(Mirror).loop_policy(Strict(notes.clone()));
+    let host = host.instructions("You are agent.");
     tools.into_iter().fold(host, AgentHostBuilder::tool)
 }
 

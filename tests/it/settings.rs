@@ -105,6 +105,10 @@ fn every_name_of_the_reference_is_known_and_its_values_are_the_defaults() {
     let broker = r#"
         [AgentProfile]
         BasePath = "/data/agent"
+        [AgentHost]
+        # The judges are off by default here.
+        MaxCompletionReprompts = 2
+        MaxFollowUpPasses = 1
         [RabbitMq]
         HostName = "rabbitmq.cluster.local"
         UserName = "rockbot"

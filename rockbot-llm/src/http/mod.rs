@@ -46,6 +46,7 @@ mod request_id;
 mod retry_after;
 mod sse;
 mod stand_in;
+mod temperature;
 mod tool_name;
 mod wire_text;
 
@@ -74,5 +75,6 @@ pub(crate) use self::probe::check_server;
 pub(crate) use self::reasoning_form::ReasoningForm;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
 pub(crate) use self::stand_in::{NO_RESULT, OPENING, ORPHAN};
+pub(crate) use self::temperature::stated_temperature;
 pub(crate) use self::tool_name::sendable_name;
 pub(crate) use self::wire_text::WireText;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::messages::{MessageForm, push_messages};
-use crate::http::{invalid_body, media_size, push_extra};
+use crate::http::{invalid_body, media_size, push_extra, stated_temperature};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
 /// left out. `scope` is for the marks in messages; see [`MessageForm`].
@@ -23,7 +23,7 @@ pub(super) fn body(
     let members = Members {
         model,
         max_completion_tokens: settings.max_output_tokens,
-        temperature: settings.temperature,
+        temperature: stated_temperature(model, settings.temperature),
         top_p: settings.top_p,
         seed: settings.seed,
         stop: &settings.stop_sequences,

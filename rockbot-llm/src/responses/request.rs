@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::push_conversation;
-use crate::http::{invalid_body, media_size, push_extra, push_text};
+use crate::http::{invalid_body, media_size, push_extra, push_text, stated_temperature};
 
 /// The fewest tokens of an answer that the API lets a request limit it to.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -81,7 +81,7 @@ fn members<'a>(model: &'a str, request: &ChatRequest, settings: &ModelSettings) 
         store: false,
         include: &[],
         max_output_tokens: settings.max_output_tokens.map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
-        temperature: settings.temperature,
+        temperature: stated_temperature(model, settings.temperature),
         top_p: settings.top_p,
         reasoning: effort.map(|effort| json!({ "effort": effort.as_str() })),
         text: request.output.as_ref().map(text_format),

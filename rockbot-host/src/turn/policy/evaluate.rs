@@ -106,8 +106,9 @@ fn is_instruction(asked: &str) -> bool {
         "what", "who", "whom", "whose", "which", "where", "when", "why", "how", "is", "are", "was", "were", "do",
         "does", "did", "am", "has", "have", "what's", "who's",
     ];
-    const STATEMENTS: [&str; 14] = [
-        "i", "i'm", "my", "we", "our", "it", "it's", "that", "that's", "this", "there", "the", "yes", "no",
+    const STATEMENTS: [&str; 17] = [
+        "i", "i'm", "my", "we", "our", "it", "it's", "that", "that's", "this", "there", "the", "yes", "no", "you",
+        "thank", "thanks",
     ];
     const WISHES: [&str; 5] = ["i want", "i need", "i'd like", "we need", "we want"];
     let asked = asked.trim().to_lowercase().replace('’', "'");

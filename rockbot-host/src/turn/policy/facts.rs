@@ -2,7 +2,7 @@
 
 use rockbot_core::turn::{FinishedCall, TurnRequest, TurnStatus};
 
-use super::{follow_up, tasks};
+use super::tasks;
 use crate::turn::{Nudge, PolicySnapshot, Purpose, TurnStep};
 
 /// The state of a turn that the policies after an answer may read.
@@ -94,7 +94,7 @@ impl EvaluationProgress {
             // Asked once more after a follow-up, whose text is part of the answer now.
             Purpose::AssessFollowUp => {
                 let has_calls = work_calls(calls) > self.calls_before;
-                let both = |first: &String| Some(follow_up::reply(first, answer.as_ref()?, has_calls));
+                let both = |first: &String| Some(followed_up(first, answer.as_ref()?, has_calls));
                 self.first_answer = self.first_answer.as_ref().and_then(both);
             }
             // The answer that was complete before a follow-up is part of what was sent back.
@@ -119,5 +119,40 @@ impl EvaluationProgress {
             status: TurnStatus::Answered,
             text: self.first_answer.clone(),
         }
+    }
+}
+
+/// Returns the answer after a follow-up: the first answer, and the follow-up's text if it called tools and was not a refusal.
+pub(super) fn followed_up(original: &str, follow_up: &str, has_calls: bool) -> String {
+    let follow_up = follow_up.trim();
+    match has_calls && !follow_up.is_empty() && !refuses(follow_up) {
+        true => format!("{original}\n\n{follow_up}"),
+        false => original.to_owned(),
+    }
+}
+
+fn refuses(text: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "i can't",
+        "i cannot",
+        "i'm unable",
+        "i am unable",
+        "don't have access",
+        "not able to",
+    ];
+    let text = text.to_lowercase().replace('’', "'");
+    WORDS.iter().any(|words| text.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follow_up_that_did_nothing_is_not_shown() {
+        assert_eq!(followed_up("A.", " B. ", true), "A.\n\nB.");
+        assert_eq!(followed_up("A.", "B.", false), "A.");
+        assert_eq!(followed_up("A.", "I can’t do that.", true), "A.");
+        assert_eq!(followed_up("A.", "", true), "A.");
     }
 }

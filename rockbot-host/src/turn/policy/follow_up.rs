@@ -8,9 +8,9 @@ use rockbot_core::context::Origin;
 use rockbot_core::turn::{TurnRequest, TurnStatus};
 use serde::Deserialize;
 
-use super::AnswerFacts;
 use super::answer::json_of;
 use super::evaluate::{cut, exchange, is_smalltalk, yes_or_no};
+use super::facts::{AnswerFacts, followed_up};
 use crate::turn::{Purpose, TurnStep};
 
 /// Length in bytes below which a request without tool calls is too simple for a follow-up.
@@ -21,7 +21,7 @@ const SIMPLE: usize = 60;
 pub(super) fn complete(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     let first = facts.progress.first_answer.as_ref()?;
     let has_calls = facts.work_calls() > facts.progress.calls_before;
-    let text = reply(first, &response.text, has_calls);
+    let text = followed_up(first, &response.text, has_calls);
     let next = (text != *first).then(|| ask_judge(facts)).flatten();
     Some(next.unwrap_or_else(|| TurnStep::finish_with(TurnStatus::Answered, text)))
 }
@@ -80,28 +80,6 @@ pub(in crate::turn) fn opportunity(verdict: &str) -> Option<String> {
     (verdict.has_follow_ups && !prompt.is_empty()).then(|| prompt.to_owned())
 }
 
-/// Returns the final reply: the first answer, and the follow-up's text if it called tools and was not a refusal.
-pub(super) fn reply(original: &str, follow_up: &str, has_calls: bool) -> String {
-    let follow_up = follow_up.trim();
-    match has_calls && !follow_up.is_empty() && !refuses(follow_up) {
-        true => format!("{original}\n\n{follow_up}"),
-        false => original.to_owned(),
-    }
-}
-
-fn refuses(text: &str) -> bool {
-    const WORDS: [&str; 6] = [
-        "i can't",
-        "i cannot",
-        "i'm unable",
-        "i am unable",
-        "don't have access",
-        "not able to",
-    ];
-    let text = text.to_lowercase().replace('’', "'");
-    WORDS.iter().any(|words| text.contains(words))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,14 +96,6 @@ mod tests {
         ] {
             assert_eq!(opportunity(verdict), None, "{verdict}");
         }
-    }
-
-    #[test]
-    fn a_follow_up_that_did_nothing_is_not_shown() {
-        assert_eq!(reply("A.", " B. ", true), "A.\n\nB.");
-        assert_eq!(reply("A.", "B.", false), "A.");
-        assert_eq!(reply("A.", "I can’t do that.", true), "A.");
-        assert_eq!(reply("A.", "", true), "A.");
     }
 
     #[test]

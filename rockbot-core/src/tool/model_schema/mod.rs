@@ -3,11 +3,12 @@
 //! Servers and chat templates support less of JSON Schema than [`ArgumentSchema`](super::ArgumentSchema) validates:
 //! OpenAI refuses arguments without `properties`, templates fail on a list in `type`, few resolve a `$ref`. And each
 //! keyword that a model cannot use costs tokens in every request. [`normalize`] therefore makes the schema plainer than
-//! the one that calls are validated against, [`write`] gives it a fixed order, and both happen once, when a tool is
-//! registered.
+//! the one that calls are validated against, [`one_object`] merges the forms that arguments may have, [`write`] gives it
+//! a fixed order, and all of that happens once, when a tool is registered.
 
 mod merge;
 mod normalize;
+mod one_object;
 mod references;
 mod write;
 
@@ -21,6 +22,7 @@ pub(super) use write::{ORDER, property_order};
 /// Returns the JSON text of `schema` for models: that of an object with `properties`, however few.
 pub(super) fn model_schema(schema: &Value) -> String {
     let mut members = references::normalized(schema);
+    one_object::make_one_object(&mut members);
     members.entry("type").or_insert_with(|| "object".into());
     members.entry("properties").or_insert_with(|| Map::new().into());
     write::text(&members.into())

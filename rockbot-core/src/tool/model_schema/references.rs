@@ -65,6 +65,8 @@ impl<'a> Inliner<'a> {
             _ => Map::new(),
         };
         let mut pending = Vec::new();
+        let own = members.get("$ref").and_then(Value::as_str);
+        pending.extend(own.map(str::to_owned));
         members.values().for_each(|value| references(value, &mut pending));
         while let Some(reference) = pending.pop() {
             let Some((keyword, name, schema)) = self.definition(&reference) else {

@@ -211,3 +211,63 @@ fn properties_have_the_order_of_the_fields() {
         r#"{"type":"object","properties":{"c":{},"a":{},"b":{}},"required":["c"]}"#,
     );
 }
+
+#[test]
+fn forms_of_the_arguments_become_one_object() {
+    #[allow(dead_code, reason = "only its schema is used")]
+    #[derive(JsonSchema)]
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    enum Draw {
+        /// A circle.
+        Circle {
+            radius: f64,
+        },
+        Square {
+            side: f64,
+            color: Option<String>,
+        },
+    }
+    check(
+        &ToolRegistration::of::<Draw>("draw").parameters_schema,
+        concat!(
+            r#"{"type":"object","description":"Give one of these: `kind` \"circle\", `radius` (A circle); `kind` \"square\", `side`.","#,
+            r#""properties":{"kind":{"type":"string","enum":["circle","square"]},"radius":{"type":"number"},"#,
+            r#""side":{"type":"number"},"color":{"type":"string"}},"required":["kind"]}"#,
+        ),
+    );
+    check(
+        &json!({"type": "object", "properties": {"id": {"type": "string"}, "url": {"type": "string"}}, "anyOf": [{"required": ["id"]}, {"required": ["url"]}]}),
+        r#"{"type":"object","description":"Give one of these: `id`; `url`.","properties":{"id":{"type":"string"},"url":{"type":"string"}}}"#,
+    );
+    check(
+        &json!({"allOf": [
+            {"properties": {"b": {"type": "string"}}, "required": ["b"]},
+            {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a", "b"]},
+        ]}),
+        r#"{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},"required":["b","a"]}"#,
+    );
+    check(
+        &json!({"oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"type": "integer"}}}, {"type": "string"}]}),
+        r#"{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]}}}"#,
+    );
+}
+
+#[test]
+fn arguments_by_reference_or_of_fixed_values_become_an_object() {
+    check(
+        &json!({"$ref": "#/$defs/Tree", "$defs": {"Tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}}}}),
+        concat!(
+            r##"{"type":"object","properties":{"left":{"$ref":"#/$defs/Tree"}},"##,
+            r##""$defs":{"Tree":{"type":"object","properties":{"left":{"$ref":"#/$defs/Tree"}}}}}"##,
+        ),
+    );
+    check(
+        &json!({"type": "object", "enum": [{"a": 1}], "not": {"required": ["b"]}, "properties": {"a": {"type": "integer"}}}),
+        r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#,
+    );
+    let deep = (0..100).fold(
+        json!({"type": "object", "properties": {"a": {}}}),
+        |inner, _| json!({"anyOf": [inner, {"type": "object"}]}),
+    );
+    assert_eq!(model_schema(&deep), r#"{"type":"object","properties":{}}"#);
+}

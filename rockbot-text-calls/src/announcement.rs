@@ -79,6 +79,12 @@ const AGREEING: [&str; 10] = [
     "absolutely",
 ];
 
+/// Words with which a short sentence begins that names one of several steps.
+const ORDERING: [&str; 5] = [" first ", " second ", " next ", " then ", " now "];
+
+/// Maximum number of words of such a sentence.
+const MAX_STEP_WORDS: usize = 6;
+
 /// Words of texts that explain, quote or refuse a call.
 const EXPLAINING: [&str; 62] = [
     " example ",
@@ -153,6 +159,18 @@ pub(super) fn announces(before: &str) -> bool {
     let words = words(paragraph);
     let has = |list: &[&str]| list.iter().any(|known| words.contains(known));
     words.trim().is_empty() || !has(&EXPLAINING) && (has(&INTENDING) || begins(paragraph) || agrees(&words))
+}
+
+/// Returns `true` if the words before a call are one short sentence that names a step, such as `First the time.`.
+///
+/// That is enough only in front of a form with a marker of its own.
+pub(super) fn names_step(before: &str) -> bool {
+    let sentence = before.trim();
+    let words = words(sentence);
+    let is_short = words.split_whitespace().count() <= MAX_STEP_WORDS;
+    let is_whole = sentence.ends_with('.') && !sentence.contains('\n');
+    let begins = ORDERING.iter().any(|word| words.starts_with(word));
+    is_short && is_whole && begins && !EXPLAINING.iter().any(|known| words.contains(known))
 }
 
 /// Reports whether the last sentence begins with an action.

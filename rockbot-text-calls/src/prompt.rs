@@ -14,13 +14,14 @@ pub fn instructions<'a>(tools: impl IntoIterator<Item = OfferedTool<'a>>) -> Str
         if text.is_empty() {
             text.push_str(HOW_TO_CALL);
         }
-        let _ = write!(
-            text,
-            "\n\n### {}\n\n{}\n\nArguments, as a JSON Schema: {}",
-            tool.name,
-            tool.description.trim(),
-            tool.parameters
-        );
+        let (name, description) = (tool.name, tool.description.trim());
+        let _ = write!(text, "\n\n### {name}\n\n{description}\n\nArguments, as a JSON Schema: ");
+        match tool.shown_parameters {
+            Some(json) => text.push_str(json),
+            None => {
+                let _ = write!(text, "{}", tool.parameters);
+            }
+        }
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::announcement::announces;
+use crate::announcement::{announces, names_step};
 use crate::cursor::Cursor;
 use crate::fence::Fence;
 use crate::tools::{CallSite, Tools};
@@ -345,7 +345,7 @@ fn calls_behind_words(text: &str, tools: &Tools) -> Option<(Vec<CallSite>, Optio
     let seed = text[words..]
         .trim_start_matches(['`', '*'])
         .starts_with("tool_call_name");
-    let announced = announces(&text[..words]);
+    let announced = announces(&text[..words]) || names_step(&text[..words]);
     (ends && seed && announced && words <= MAX_WORDS_IN_FENCE && found.hallucinated_from.is_none())
         .then_some((found.sites, Some(words)))
 }

@@ -23,6 +23,8 @@ pub struct OfferedTool<'a> {
     pub description: &'a str,
     /// The JSON Schema of its arguments.
     pub parameters: &'a Value,
+    /// The JSON text of the schema as the model reads it; `None` if that is [`parameters`](Self::parameters) as it is.
+    pub shown_parameters: Option<&'a str>,
 }
 
 impl<'a> OfferedTool<'a> {
@@ -32,7 +34,15 @@ impl<'a> OfferedTool<'a> {
             name,
             description,
             parameters,
+            shown_parameters: None,
         }
+    }
+
+    /// Sets the JSON text of the schema that the model reads instead of [`parameters`](Self::parameters).
+    #[must_use]
+    pub fn with_shown_parameters(mut self, json: &'a str) -> Self {
+        self.shown_parameters = Some(json);
+        self
     }
 }
 

@@ -33,9 +33,9 @@ async fn a_call_in_the_text_is_executed_as_a_native_one() {
         .iter()
         .map(|call| (call.id.as_str(), &*call.arguments))
         .collect();
-    assert_eq!(calls, [("text_1", r#"{"n":1}"#)]);
+    assert_eq!(calls, [("text00001", r#"{"n":1}"#)]);
     assert!(
-        results(&requests[1])[0].starts_with("text_1: "),
+        results(&requests[1])[0].starts_with("text00001: "),
         "{:?}",
         results(&requests[1])
     );

@@ -17,7 +17,7 @@ use super::deltas::FilteredDeltas;
 /// A client for models that have no native tool calls.
 ///
 /// Tools become a section of the system prompt that teaches how to call them, calls and results in the conversation
-/// become text, and calls in the text of an answer become native ones with the ids `text_1`, `text_2`, …. When an
+/// become text, and calls in the text of an answer become native ones with the ids `text00001`, `text00002`, …. When an
 /// answer has malformed calls and no other, the model is asked once more with a correction; usage and cost of both
 /// answers are added up. Text that may turn out to be a call is not streamed.
 ///
@@ -114,7 +114,8 @@ pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse
     let tool_calls: Vec<_> = calls
         .map(|(call, number)| {
             ToolCall::new(
-                CallId::from(format!("text_{number}")),
+                // Nine letters and digits: the templates of some models insist on that.
+                CallId::from(format!("text{number:05}")),
                 ToolName::from(&*call.name),
                 call.arguments,
             )
@@ -184,7 +185,9 @@ fn result_message(name: &ToolName, content: &Content) -> ChatMessage {
 pub(super) fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
     tools.entries().iter().map(|entry| {
         let tool = entry.registration();
+        // The model reads the schema that models with native calls get; the parser goes by the one that is validated.
         OfferedTool::new(tool.name.as_str(), &tool.description, &tool.parameters_schema)
+            .with_shown_parameters(entry.parameters())
     })
 }
 

@@ -10,14 +10,14 @@ use super::{TextCallFallback, TextCallingClient};
 #[tokio::test]
 async fn a_result_has_the_name_of_the_call_before_it() {
     let called = |tool: &str| {
-        let call = ToolCall::new("text_1", tool, "{}");
+        let call = ToolCall::new("text00001", tool, "{}");
         ChatResponse::calls([call]).to_message()
     };
     let request = ChatRequest::new([
         called("look"),
-        ChatMessage::tool("text_1".into(), "a chair"),
+        ChatMessage::tool("text00001".into(), "a chair"),
         called("listen"),
-        ChatMessage::tool("text_1".into(), "a hum"),
+        ChatMessage::tool("text00001".into(), "a hum"),
     ]);
     let model = ScriptedModel::new().says("It hums.");
     let call = ChatCall::new(request, CallContext::new("s"));

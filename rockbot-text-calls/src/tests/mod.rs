@@ -38,11 +38,9 @@ static TOOLS: LazyLock<Vec<(&str, Value)>> = LazyLock::new(|| {
 });
 
 fn offered() -> impl Iterator<Item = OfferedTool<'static>> {
-    TOOLS.iter().map(|(name, parameters)| OfferedTool {
-        name,
-        description: "Does something.",
-        parameters,
-    })
+    TOOLS
+        .iter()
+        .map(|(name, parameters)| OfferedTool::new(name, "Does something.", parameters))
 }
 
 fn parser() -> TextCallParser {

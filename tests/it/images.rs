@@ -142,6 +142,7 @@ async fn images_go_to_an_openai_model_and_come_back() {
         json!({"role": "user", "content": [{"type": "text", "text": "Who is this?"}, image("AQID")]}),
         json!({"role": "assistant", "content": null, "tool_calls": [call]}),
         json!({"role": "tool", "tool_call_id": "c1", "content": "The plot:\n[image image/png, 3 bytes: it follows below]"}),
+        json!({"role": "assistant", "content": "[Results received.]"}),
         json!({"role": "user", "content": [{"type": "text", "text": lead}, image("BAUG")]}),
     ];
     assert_eq!(server.messages(1), Value::from(expected.clone()));

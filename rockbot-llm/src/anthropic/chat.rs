@@ -14,7 +14,9 @@ use super::request::{self, RequestOptions};
 use super::response::Assembler;
 use super::shape::ShapeTool;
 use crate::error::LlmConfigError;
-use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, ExtraHeader, HttpChat, Outlet};
+use crate::http::{
+    ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, ExtraHeader, HttpChat, MarkSecret, Outlet,
+};
 use crate::settings::TierSettings;
 
 /// Builds an [`AnthropicChat`].
@@ -107,7 +109,11 @@ impl fmt::Debug for AnthropicChat {
 }
 
 /// The requests and answers of this dialect.
-struct AnthropicWire(RequestOptions);
+struct AnthropicWire {
+    options: RequestOptions,
+    /// Makes the marks around the host's texts unpredictable for tools.
+    secret: MarkSecret,
+}
 
 impl ChatWire for AnthropicWire {
     const DIALECT: &'static Dialect = &ANTHROPIC;
@@ -123,7 +129,16 @@ impl ChatWire for AnthropicWire {
     ) -> Result<(Vec<u8>, Self::Asked), ChatError> {
         let (request, is_streamed) = (&call.request, call.deltas.is_some());
         let shape = ShapeTool::of(request, settings);
-        let body = request::body(model, request, settings, shape.as_ref(), &self.0, is_streamed)?;
+        let scope = self.secret.scope(call);
+        let body = request::body(
+            model,
+            request,
+            settings,
+            shape.as_ref(),
+            &self.options,
+            scope,
+            is_streamed,
+        )?;
         Ok((body, shape))
     }
 
@@ -193,6 +208,10 @@ impl AnthropicChatBuilder {
         // In front of the user's own headers, of which the last of a name counts.
         let header = ExtraHeader::shown(VERSION_HEADER, version);
         self.connection.headers.insert(0, header);
-        HttpChat::connect(self, AnthropicWire(request)).map(AnthropicChat)
+        let wire = AnthropicWire {
+            options: request,
+            secret: MarkSecret::random(),
+        };
+        HttpChat::connect(self, wire).map(AnthropicChat)
     }
 }

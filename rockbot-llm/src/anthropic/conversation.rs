@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::media::forms;
 use super::thinking::sendable_blocks;
-use crate::http::{OPENING, PartForm};
+use crate::http::{OPENING, PartForm, is_note};
 
 /// The messages of a request, arranged. Everything is borrowed.
 pub(super) struct Conversation<'a> {
@@ -49,6 +49,8 @@ pub(super) struct Block<'a> {
 pub(super) enum BlockContent<'a> {
     /// The text of a message.
     Text(&'a ChatMessage),
+    /// A text that the host adds in the user's role.
+    HostNote(&'a ChatMessage),
     /// A part of a message with images or files.
     Part(PartForm<'a>),
     /// A result whose call is not in the conversation any more, as text.
@@ -108,6 +110,9 @@ impl<'a> Conversation<'a> {
             Role::System if has_text => self.system.push(message),
             Role::System => {}
             Role::User if message.content.has_media() => self.push_parts(message, is_history),
+            Role::User if has_text && is_note(message) => {
+                self.turn(true).push(BlockContent::HostNote(message), is_history);
+            }
             Role::User if has_text => self.turn(true).push(BlockContent::Text(message), is_history),
             Role::User => {}
             Role::Assistant => self.push_answer(message, has_text, is_history),
@@ -192,6 +197,12 @@ impl<'a> Conversation<'a> {
 }
 
 impl<'a> WireMessage<'a> {
+    /// Returns `true` if texts of the host stand beside others.
+    pub(super) fn is_mixed(&self) -> bool {
+        let notes = self.blocks.iter().filter(|block| block.is_host_note()).count();
+        notes > 0 && notes < self.blocks.len()
+    }
+
     fn new(is_user: bool) -> Self {
         Self {
             is_user,
@@ -219,6 +230,10 @@ impl<'a> Block<'a> {
             is_history,
             is_marked: false,
         }
+    }
+
+    pub(super) fn is_host_note(&self) -> bool {
+        matches!(self.content, BlockContent::HostNote(_))
     }
 
     /// Returns `true` if the server accepts a mark on it.

@@ -11,7 +11,10 @@ use super::conversation::{Block, BlockContent, Conversation, WireMessage};
 use super::media::{forms, push_part};
 use super::shape::ShapeTool;
 use super::tools::{CACHE_MARK, has_calls, push_tools};
-use crate::http::{NO_RESULT, ORPHAN, invalid_body, media_size, push_extra, push_text, sendable_name, sendable_object};
+use crate::http::{
+    MarkScope, NO_RESULT, NoteMarks, ORPHAN, invalid_body, media_size, push_extra, push_text, sendable_name,
+    sendable_object,
+};
 
 /// The options of a client that shape its requests.
 #[derive(Debug, Clone)]
@@ -34,6 +37,7 @@ pub(super) fn body(
     settings: &ModelSettings,
     shape: Option<&ShapeTool>,
     options: &RequestOptions,
+    scope: MarkScope<'_>,
     is_streamed: bool,
 ) -> Result<Vec<u8>, ChatError> {
     let conversation = Conversation::new(&request.messages, options.is_cached, settings.images.unwrap_or(true));
@@ -47,11 +51,14 @@ pub(super) fn body(
     body.pop();
     push_system(&mut body, &conversation.system, options.is_cached);
     body.extend_from_slice(b",\"messages\":[");
+    let has_marks = conversation.messages.iter().any(WireMessage::is_mixed);
+    let marks = has_marks.then(|| scope.marks());
     for (index, message) in conversation.messages.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        push_message(&mut body, message, conversation.takes_media);
+        let marks = marks.as_ref().filter(|_| message.is_mixed());
+        push_message(&mut body, message, marks, conversation.takes_media);
     }
     body.push(b']');
     push_tools(&mut body, request, shape, options.is_cached).map_err(invalid_body)?;
@@ -182,28 +189,40 @@ fn push_system(body: &mut Vec<u8>, messages: &[&ChatMessage], is_cached: bool) {
     body.extend_from_slice(b"}]");
 }
 
-fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>, takes_media: bool) {
+/// Appends a message, with `marks` around each run of the host's texts.
+fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>, marks: Option<&NoteMarks>, takes_media: bool) {
     let head: &[u8] = match message.is_user {
         true => b"{\"role\":\"user\",\"content\":[",
         false => b"{\"role\":\"assistant\",\"content\":[",
     };
     body.extend_from_slice(head);
+    let is_note = |index: usize| message.blocks.get(index).is_some_and(Block::is_host_note);
     for (index, block) in message.blocks.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        push_block(body, block, takes_media);
+        let marks = marks.map(|marks| {
+            let begins = index == 0 || !is_note(index - 1);
+            [(begins, &*marks.begin), (!is_note(index + 1), &*marks.end)]
+                .map(|(is_here, mark)| if is_here { mark } else { "" })
+        });
+        push_block(body, block, marks.unwrap_or_default(), takes_media);
     }
     body.extend_from_slice(b"]}");
 }
 
-fn push_block(body: &mut Vec<u8>, block: &Block<'_>, takes_media: bool) {
+/// Appends a block. One with a text of the host stands between `marks`.
+fn push_block(body: &mut Vec<u8>, block: &Block<'_>, marks: [&str; 2], takes_media: bool) {
     match &block.content {
         BlockContent::Thinking(raw) => return body.extend_from_slice(raw.get().as_bytes()),
         BlockContent::Text(message) => push_words(body, &[], message),
         BlockContent::Part(form) => push_part(body, form),
         BlockContent::Orphan(message) => {
             push_words(body, &[ORPHAN], message);
+        }
+        BlockContent::HostNote(message) => {
+            let [begin, end] = marks;
+            push_text_block(body, [begin].into_iter().chain(texts(message)).chain([end]));
         }
         BlockContent::Note(text) => push_text_block(body, [*text]),
         BlockContent::Call(call) => push_call(body, call),

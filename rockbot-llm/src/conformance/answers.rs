@@ -78,11 +78,11 @@ fn expected(script: &Script) -> ChatResponse {
     let mut ids: Vec<String> = Vec::new();
     for call in script.calls {
         let is_usable = call.id.starts_with("toolu") && !ids.iter().any(|id| id == call.id);
-        let made = ids.iter().filter(|id| id.starts_with("call_")).count() + 1;
+        let made = ids.iter().filter(|id| id.starts_with("c0")).count() + 1;
         ids.push(if is_usable {
             call.id.into()
         } else {
-            format!("call_{made}")
+            format!("c{made:0>8}")
         });
     }
     let calls = script.calls.iter().zip(ids).map(|(call, id)| {

@@ -175,7 +175,7 @@ impl CallIds<'_> {
     fn choose(&mut self, wanted: &str) -> CallId {
         let id = match is_id(wanted) && !self.is_taken(wanted) {
             true => CallId::from(wanted),
-            false => CallId::from(format!("call_{}", self.source.next_id())),
+            false => made(&self.source.next_id()),
         };
         self.given.push(id.clone());
         id
@@ -185,6 +185,12 @@ impl CallIds<'_> {
         let earlier = self.messages.iter().flat_map(|message| &message.tool_calls);
         self.given.iter().any(|given| *given == id) || earlier.into_iter().any(|call| call.id == id)
     }
+}
+
+/// Returns an id of nine letters and digits, which is what the templates of some models insist on.
+fn made(id: &str) -> CallId {
+    let id: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    CallId::from(format!("c{:0>8}", &id[id.len().saturating_sub(8)..]))
 }
 
 /// Numbers are no ids: they count the calls of one answer and come again in the next.

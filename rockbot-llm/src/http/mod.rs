@@ -14,9 +14,11 @@
 //! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`]: tool calls from the pieces of a stream
-//! * [`tool_name`], [`arguments`], [`stand_in`]: parts of a conversation, as every provider accepts them
+//! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every provider accepts them
+//! * [`notes`]: marks around what the host adds in the user's role
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
+//! * [`refused_form`]: what to do about refusals by chat templates
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
 //! * [`media`]: the form in which a model gets an image or a file
@@ -36,14 +38,17 @@ mod fault;
 mod idle_timer;
 mod json_text;
 mod media;
+mod notes;
 mod options;
 mod outgoing;
 mod overflow;
 mod probe;
 mod reasoning_form;
+mod refused_form;
 mod report;
 mod request_id;
 mod retry_after;
+mod rounds;
 mod sse;
 mod stand_in;
 mod temperature;
@@ -69,12 +74,14 @@ pub(crate) use self::fault::Fault;
 pub(crate) use self::idle_timer::IdleTimer;
 pub(crate) use self::json_text::push_text;
 pub(crate) use self::media::{PartForm, described, form_of, image_of, media_size, push_base64, push_url};
+pub(crate) use self::notes::{MarkScope, MarkSecret, NoteMarks, is_mixed, is_note};
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::outgoing::{Outgoing, invalid_body, push_extra};
 pub(crate) use self::probe::check_server;
 pub(crate) use self::reasoning_form::ReasoningForm;
+pub(crate) use self::rounds::in_rounds;
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
-pub(crate) use self::stand_in::{NO_RESULT, OPENING, ORPHAN};
+pub(crate) use self::stand_in::{NO_RESULT, OPENING, ORPHAN, RESULTS_READ};
 pub(crate) use self::temperature::stated_temperature;
 pub(crate) use self::tool_name::sendable_name;
 pub(crate) use self::wire_text::WireText;

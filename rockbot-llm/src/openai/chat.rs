@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rockbot_core::IdSource;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings, ModelTier,
 };
-use rockbot_core::{IdSource, RandomIds, TurnId};
 
 use super::dialect::{CHAT_PATH, OPENAI};
 use super::request;
 use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, Outlet};
+use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, MarkSecret, Outlet};
 use crate::settings::TierSettings;
 
 /// Builds an [`OpenAiChat`].
@@ -88,8 +88,8 @@ impl fmt::Debug for OpenAiChat {
 
 /// The requests and answers of this dialect.
 struct OpenAiWire {
-    /// Makes the marks around the host's texts unpredictable for tools, which may know the id of the turn.
-    secret: String,
+    /// Makes the marks around the host's texts unpredictable for tools.
+    secret: MarkSecret,
 }
 
 impl ChatWire for OpenAiWire {
@@ -99,8 +99,7 @@ impl ChatWire for OpenAiWire {
     type Reader<'a> = Assembler<'a>;
 
     fn request(&self, model: &str, call: &ChatCall, settings: &ModelSettings) -> Result<(Vec<u8>, ()), ChatError> {
-        let scope = call.cx.turn().map_or(call.cx.session().as_str(), TurnId::as_str);
-        let scope = [&*self.secret, scope];
+        let scope = self.secret.scope(call);
         let body = request::body(model, &call.request, settings, call.deltas.is_some(), scope)?;
         Ok((body, ()))
     }
@@ -127,7 +126,7 @@ impl OpenAiChatBuilder {
     /// Returns an error if the endpoint is no http(s) URL, the model is empty, a model setting has a value that no model
     /// takes, or a key or header cannot be sent.
     pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
-        let secret = RandomIds.next_id();
+        let secret = MarkSecret::random();
         HttpChat::connect(self, OpenAiWire { secret }).map(OpenAiChat)
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::messages::{MessageForm, push_messages};
-use crate::http::{invalid_body, media_size, push_extra, stated_temperature};
+use crate::http::{MarkScope, invalid_body, media_size, push_extra, stated_temperature};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
 /// left out. `scope` is for the marks in messages; see [`MessageForm`].
@@ -16,7 +16,7 @@ pub(super) fn body(
     request: &ChatRequest,
     settings: &ModelSettings,
     is_streamed: bool,
-    scope: [&str; 2],
+    scope: MarkScope<'_>,
 ) -> Result<Vec<u8>, ChatError> {
     let tools = request.tools.json();
     let has_tools = !request.tools.is_empty();
@@ -131,7 +131,7 @@ mod tests {
             request,
             &request.settings_over(None),
             is_streamed,
-            ["secret", "turn"],
+            MarkScope(["secret", "turn"]),
         )
         .unwrap();
         assert_eq!(String::from_utf8(body).unwrap(), expected);
@@ -208,7 +208,8 @@ mod tests {
             ("temperature", ModelSettings::new().with_temperature(0.0)),
         ] {
             let request = ChatRequest::default().with_settings(settings.with_extra_body(name, 1));
-            let error = body("m", &request, &request.settings_over(None), false, ["secret", "turn"]).unwrap_err();
+            let scope = MarkScope(["secret", "turn"]);
+            let error = body("m", &request, &request.settings_over(None), false, scope).unwrap_err();
             assert_eq!(error.kind(), ChatErrorKind::InvalidRequest);
             assert!(error.to_string().contains(&format!("holds `{name}`")), "{error}");
         }
@@ -275,7 +276,9 @@ mod tests {
             concat!(
                 r#"{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":"so","tool_calls":["#,
                 r#"{"id":"c1","type":"function","function":{"name":"get_weather__","arguments":"{\"malformed\":\"{\\\"city\\\": \\\"Par\"}"}},"#,
-                r#"{"id":"c1","type":"function","function":{"name":"_","arguments":"{}"}}]}]}"#,
+                r#"{"id":"c1","type":"function","function":{"name":"_","arguments":"{}"}}]},"#,
+                r#"{"role":"tool","content":"No result was recorded for this call.","tool_call_id":"c1"},"#,
+                r#"{"role":"tool","content":"No result was recorded for this call.","tool_call_id":"c1"}]}"#,
             ),
         );
     }

@@ -208,9 +208,9 @@ async fn tool_calls_of_sloppy_servers_are_put_right() {
             {"function":{"name":"h"}}]}}]}"#,
         ChatResponse::calls([
             tool_call("a", "f", r#"{"x": 1}"#),
-            tool_call("call_1", "f", r#"{"y": [1, 2]}"#),
-            tool_call("call_2", "g", "{}"),
-            tool_call("call_3", "h", "{}"),
+            tool_call("c00000001", "f", r#"{"y": [1, 2]}"#),
+            tool_call("c00000002", "g", "{}"),
+            tool_call("c00000003", "h", "{}"),
         ]),
     )
     .await;
@@ -223,7 +223,7 @@ async fn a_call_gets_another_id_when_the_conversation_has_that_one() {
     let earlier = ChatMessage::calls(String::new(), vec![tool_call("a", "f", "{}")]);
     let call = call().with_request(ChatRequest::new([earlier, ChatMessage::tool("a".into(), "x")]));
     let answer = client(&server).build().unwrap().chat(call).await.unwrap();
-    assert_eq!(answer.tool_calls, [tool_call("call_1", "f", "{}")]);
+    assert_eq!(answer.tool_calls, [tool_call("c00000001", "f", "{}")]);
 }
 
 #[tokio::test]
@@ -534,7 +534,10 @@ fn calls_without_an_index_are_told_apart() {
             r#"{"function":{"name":"f","arguments":"{}"}}"#,
             r#"{"function":{"name":"f","arguments":"{\"x\":1}"}}"#,
         ],
-        &[tool_call("call_1", "f", "{}"), tool_call("call_2", "f", r#"{"x":1}"#)],
+        &[
+            tool_call("c00000001", "f", "{}"),
+            tool_call("c00000002", "f", r#"{"x":1}"#),
+        ],
     );
     check_calls(
         &[
@@ -556,7 +559,7 @@ fn an_index_that_is_used_again_begins_another_call() {
         &[
             tool_call("a", "f", "{}"),
             tool_call("b", "g", r#"{"x":1}"#),
-            tool_call("call_1", "g", r#"{"x":2}"#),
+            tool_call("c00000001", "g", r#"{"x":2}"#),
         ],
     );
     check_calls(
@@ -564,7 +567,7 @@ fn an_index_that_is_used_again_begins_another_call() {
             r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
             r#"{"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
         ],
-        &[tool_call("a", "f", "{}"), tool_call("call_1", "f", "{}")],
+        &[tool_call("a", "f", "{}"), tool_call("c00000001", "f", "{}")],
     );
 }
 

@@ -13,7 +13,7 @@ use super::dialect::{RESPONSES, RESPONSES_PATH, may_reason};
 use super::request;
 use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, Outlet};
+use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, MarkSecret, Outlet};
 use crate::settings::TierSettings;
 
 /// Builds an [`OpenAiResponses`].
@@ -103,6 +103,8 @@ impl fmt::Debug for OpenAiResponses {
 /// The requests and answers of this dialect.
 struct ResponsesWire {
     keeps_reasoning: bool,
+    /// Makes the marks around the host's texts unpredictable for tools.
+    secret: MarkSecret,
 }
 
 impl ChatWire for ResponsesWire {
@@ -113,7 +115,8 @@ impl ChatWire for ResponsesWire {
 
     fn request(&self, model: &str, call: &ChatCall, settings: &ModelSettings) -> Result<(Vec<u8>, ()), ChatError> {
         let is_streamed = call.deltas.is_some();
-        let body = request::body(model, &call.request, settings, self.keeps_reasoning, is_streamed)?;
+        let scope = self.secret.scope(call);
+        let body = request::body(model, &call.request, settings, self.keeps_reasoning, scope, is_streamed)?;
         Ok((body, ()))
     }
 
@@ -150,6 +153,10 @@ impl OpenAiResponsesBuilder {
     pub fn build(self) -> Result<OpenAiResponses, LlmConfigError> {
         let chosen = self.options.wire.keeps_reasoning;
         let keeps_reasoning = chosen.unwrap_or_else(|| may_reason(&self.connection.model));
-        HttpChat::connect(self, ResponsesWire { keeps_reasoning }).map(OpenAiResponses)
+        let wire = ResponsesWire {
+            keeps_reasoning,
+            secret: MarkSecret::random(),
+        };
+        HttpChat::connect(self, wire).map(OpenAiResponses)
     }
 }

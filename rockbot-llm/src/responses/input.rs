@@ -3,7 +3,8 @@
 //! The API refuses a call without its output, an output without its call, and reasoning without the item that followed
 //! it. A conversation that was shortened or began with another provider breaks these rules, so they are restored here;
 //! otherwise one refused request would make every later one of the conversation fail. Neighbouring texts of the user and
-//! of the host in the user's role are parts of one message, so that roles alternate for servers with strict templates.
+//! of the host in the user's role are parts of one message, so that roles alternate for servers with strict templates;
+//! those of the host stand between marks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use rockbot_core::support::Digest;
 
 use super::kept::{KeptItem, kept_items};
 use super::media::{forms, push_part};
-use crate::http::{NO_RESULT, OPENING, ORPHAN, push_text, sendable_arguments, sendable_name};
+use crate::http::{MarkScope, OPENING, in_rounds, is_mixed, is_note, push_text, sendable_arguments, sendable_name};
 
 /// Maximum length of the id of a call, in bytes.
 const MAX_ID_LEN: usize = 64;
@@ -27,6 +28,7 @@ pub(super) fn push_conversation(
     body: &mut Vec<u8>,
     messages: &[Arc<ChatMessage>],
     takes_media: bool,
+    scope: MarkScope<'_>,
 ) -> Result<(), serde_json::Error> {
     let mut system = messages
         .iter()
@@ -45,11 +47,15 @@ pub(super) fn push_conversation(
         body,
         is_empty: true,
         is_in_user: false,
-        open_calls: Vec::new(),
         takes_media,
+        scope,
     };
-    for message in messages {
-        items.push(message)?;
+    let is_user = |message: &Arc<ChatMessage>| message.role == Role::User;
+    for group in in_rounds(messages).chunk_by(|one, next| is_user(one) && is_user(next)) {
+        match group {
+            [message] if !is_user(message) => items.push(message)?,
+            group => items.push_users(group),
+        }
     }
     items.end();
     Ok(())
@@ -61,23 +67,42 @@ struct ItemList<'a> {
     is_empty: bool,
     /// `true` if the last item is a message of the user that may get more parts.
     is_in_user: bool,
-    /// Calls that have no output yet.
-    open_calls: Vec<&'a CallId>,
     /// `true` if the model takes images and files.
     takes_media: bool,
+    /// The origin of the marks around the host's texts.
+    scope: MarkScope<'a>,
 }
 
-impl<'a> ItemList<'a> {
-    fn push(&mut self, message: &'a ChatMessage) -> Result<(), serde_json::Error> {
+impl ItemList<'_> {
+    fn push(&mut self, message: &ChatMessage) -> Result<(), serde_json::Error> {
         match message.role {
-            Role::System => {}
-            Role::User if message.content.has_media() => self.push_parts(message),
-            Role::User if has_text(message) => self.push_user(texts(message)),
-            Role::User => {}
+            Role::System | Role::User => {}
             Role::Assistant => return self.push_answer(message),
             Role::Tool => self.push_output(message),
         }
         Ok(())
+    }
+
+    /// Appends neighbouring messages in the user's role, with marks around those of the host that stand beside others.
+    fn push_users(&mut self, group: &[Arc<ChatMessage>]) {
+        let with_content = group
+            .iter()
+            .filter(|message| has_text(message) || message.content.has_media());
+        let group: Vec<&ChatMessage> = with_content.map(|message| &**message).collect();
+        let marks = is_mixed(group.iter().copied()).then(|| self.scope.marks());
+        let is_note_at = |index: usize| group.get(index).is_some_and(|message| is_note(message));
+        for (index, message) in group.iter().enumerate() {
+            if message.content.has_media() {
+                self.push_parts(message);
+                continue;
+            }
+            let marks = marks.as_ref().filter(|_| is_note_at(index));
+            let begin = marks.filter(|_| index == 0 || !is_note_at(index - 1));
+            let end = marks.filter(|_| !is_note_at(index + 1));
+            let begin = begin.map(|marks| &*marks.begin);
+            let end = end.map(|marks| &*marks.end);
+            self.push_user(begin.into_iter().chain(texts(message)).chain(end));
+        }
     }
 
     /// Begins a part of a message of the user: of the last item if it is one.
@@ -107,13 +132,11 @@ impl<'a> ItemList<'a> {
         self.body.push(b'}');
     }
 
-    fn push_answer(&mut self, message: &'a ChatMessage) -> Result<(), serde_json::Error> {
+    fn push_answer(&mut self, message: &ChatMessage) -> Result<(), serde_json::Error> {
         let has_text = has_text(message) || message.content.has_media();
         if !has_text && message.tool_calls.is_empty() {
             return Ok(());
         }
-        // The model speaks again: calls that have no output by now will get none.
-        self.settle();
         if self.is_empty {
             self.push_user([OPENING]);
         }
@@ -140,7 +163,6 @@ impl<'a> ItemList<'a> {
                 calls.for_each(|call| self.push_call(call, ""));
             }
         }
-        self.open_calls.extend(message.tool_calls.iter().map(|call| &call.id));
         Ok(())
     }
 
@@ -191,18 +213,12 @@ impl<'a> ItemList<'a> {
         }
     }
 
-    fn push_output(&mut self, message: &'a ChatMessage) {
-        let call = message.tool_call_id.as_ref();
-        match self.open_calls.iter().position(|open| Some(*open) == call) {
-            Some(at) => {
-                let call = self.open_calls.remove(at);
-                match message.content.has_media() {
-                    true => self.push_media_result(call, message),
-                    false => self.push_result(call, texts(message)),
-                }
-            }
-            None if has_text(message) => self.push_user([ORPHAN].into_iter().chain(texts(message))),
-            None => {}
+    fn push_output(&mut self, message: &ChatMessage) {
+        // A result without its call has become a message of the user.
+        let Some(call) = &message.tool_call_id else { return };
+        match message.content.has_media() {
+            true => self.push_media_result(call, message),
+            false => self.push_result(call, texts(message)),
         }
     }
 
@@ -232,13 +248,6 @@ impl<'a> ItemList<'a> {
         self.body.extend_from_slice(b"]}");
     }
 
-    /// Adds an output for each call that has none.
-    fn settle(&mut self) {
-        for call in std::mem::take(&mut self.open_calls) {
-            self.push_result(call, [NO_RESULT]);
-        }
-    }
-
     /// Begins an item: ends the message of the user before it, if there is one.
     fn begin(&mut self) {
         if std::mem::take(&mut self.is_in_user) {
@@ -250,7 +259,6 @@ impl<'a> ItemList<'a> {
     }
 
     fn end(mut self) {
-        self.settle();
         if self.is_empty {
             self.push_user([OPENING]);
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::push_conversation;
-use crate::http::{invalid_body, media_size, push_extra, push_text, stated_temperature};
+use crate::http::{MarkScope, invalid_body, media_size, push_extra, push_text, stated_temperature};
 
 /// The fewest tokens of an answer that the API lets a request limit it to.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -17,6 +17,7 @@ pub(super) fn body(
     request: &ChatRequest,
     settings: &ModelSettings,
     keeps_reasoning: bool,
+    scope: MarkScope<'_>,
     is_streamed: bool,
 ) -> Result<Vec<u8>, ChatError> {
     let members = Members {
@@ -33,7 +34,8 @@ pub(super) fn body(
     push_extra(&mut body, &settings.extra_body)?;
     // The rest goes in front of the closing brace.
     body.pop();
-    push_conversation(&mut body, &request.messages, settings.images.unwrap_or(true)).map_err(invalid_body)?;
+    let takes_media = settings.images.unwrap_or(true);
+    push_conversation(&mut body, &request.messages, takes_media, scope).map_err(invalid_body)?;
     push_tools(&mut body, request);
     body.push(b'}');
     Ok(body)

@@ -5,9 +5,11 @@
 //! messages are joined here, on their way to the server, and nowhere else: the journal and the trace keep them apart.
 //!
 //! * All system messages become one, in their order.
-//! * Neighbours of one role become one message. Only the results of tool calls stay one message each.
+//! * Neighbours of one role become one message. Only the results of tool calls stay one message each, directly behind
+//!   the calls.
 //! * What the host adds in the user's role stands between two marks in the user's message. Behind the results of tool
-//!   calls it stands in the last result, because some servers refuse a user's message there.
+//!   calls it stands in the last result, because some servers refuse a user's message there. For the same reason the
+//!   model says a word between results and a message of the user.
 //! * Images and files stand in users' messages only: those of results and answers follow in the next one.
 
 mod content;
@@ -17,12 +19,14 @@ mod tests;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Reasoning, Role, ToolCall};
-use rockbot_core::support::Digest;
+use rockbot_core::chat::{ChatMessage, Reasoning, Role, ToolCall};
 use serde_json::value::RawValue;
 
 use self::content::{forms, has_media_for, media_of, push_forms};
-use crate::http::{OPENING, PartForm, ReasoningForm, push_text, sendable_arguments, sendable_name};
+use crate::http::{
+    MarkScope, NoteMarks, OPENING, PartForm, RESULTS_READ, ReasoningForm, in_rounds, is_mixed, is_note, push_text,
+    sendable_arguments, sendable_name,
+};
 
 /// The text between two texts that become one.
 const BETWEEN: &str = "\n\n";
@@ -30,16 +34,11 @@ const BETWEEN: &str = "\n\n";
 /// The host's words in front of images and files of results and answers.
 const LEAD: &str = "Images and files of the messages above:";
 
-/// Length of the part of the digest that stands in a mark, in characters.
-const MARK_LEN: usize = 8;
-
 /// The properties of a request that shape its messages.
 #[derive(Clone, Copy)]
 pub(super) struct MessageForm<'a> {
-    /// A secret of this process and the id of the turn, of which the marks around the host's texts are a digest. The author
-    /// of a tool's result cannot know it, so a prompt injection cannot pretend to be the host; and it stays the same in
-    /// all requests of the turn, as the provider's prompt cache needs it.
-    pub(super) scope: [&'a str; 2],
+    /// The origin of the marks around the host's texts.
+    pub(super) scope: MarkScope<'a>,
     /// `true` if the model takes images and files.
     pub(super) takes_media: bool,
 }
@@ -57,9 +56,10 @@ pub(super) fn push_messages(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>], f
         }
         rest => rest,
     };
+    let others = &*in_rounds(others);
     let mut list = MessageList {
         body,
-        is_empty: true,
+        last: None,
         form,
         waiting: Vec::new(),
     };
@@ -77,19 +77,10 @@ pub(super) fn push_messages(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>], f
     list.end();
 }
 
-/// Returns `true` for what the host adds in the user's role, unless it has marks of its own.
-fn is_note(message: &ChatMessage) -> bool {
-    let is_hosts = message
-        .content
-        .parts()
-        .first()
-        .is_some_and(|part| *part.provenance() == Provenance::HOST);
-    message.role == Role::User && is_hosts && message.why() != ContextReason::Recalled
-}
-
 struct MessageList<'a> {
     body: &'a mut Vec<u8>,
-    is_empty: bool,
+    /// Role of the last message.
+    last: Option<Role>,
     form: MessageForm<'a>,
     /// Results and answers whose images and files have not followed yet.
     waiting: Vec<&'a ChatMessage>,
@@ -163,8 +154,8 @@ impl<'a> MessageList<'a> {
     fn push_joined(&mut self, group: &[Arc<ChatMessage>], notes: &[Arc<ChatMessage>]) {
         let with_content = group.iter().chain(notes).filter(|message| !message.content.is_empty());
         let all: Vec<&ChatMessage> = with_content.map(|message| &**message).collect();
-        let is_mixed = all.iter().any(|message| is_note(message)) && !all.iter().all(|message| is_note(message));
-        let marks = (is_mixed || !self.waiting.is_empty()).then(|| self.marks());
+        let is_mixed = is_mixed(all.iter().copied());
+        let marks = (is_mixed || !self.waiting.is_empty()).then(|| self.form.scope.marks());
         let is_user = group[0].role == Role::User;
         let mut pieces: Vec<PartForm<'_>> = Vec::with_capacity(4 * all.len());
         if let Some(marks) = marks.as_ref().filter(|_| is_user && !self.waiting.is_empty()) {
@@ -176,12 +167,12 @@ impl<'a> MessageList<'a> {
                 pieces.push(text(BETWEEN));
             }
             let marks = marks.as_ref().filter(|_| is_mixed && is_note(run[0]));
-            pieces.extend(marks.map(|(begin, _)| text(begin)));
+            pieces.extend(marks.map(|marks| text(&marks.begin)));
             for (index, message) in run.iter().enumerate() {
                 pieces.extend((index > 0).then_some(text(BETWEEN)));
                 pieces.extend(forms(message, self.form.takes_media, is_user));
             }
-            pieces.extend(marks.map(|(_, end)| text(end)));
+            pieces.extend(marks.map(|marks| text(&marks.end)));
         }
         push_forms(self.body, &pieces);
     }
@@ -191,7 +182,7 @@ impl<'a> MessageList<'a> {
         if self.waiting.is_empty() {
             return;
         }
-        let (waiting, marks) = (std::mem::take(&mut self.waiting), self.marks());
+        let (waiting, marks) = (std::mem::take(&mut self.waiting), self.form.scope.marks());
         let mut pieces = Vec::new();
         push_media_of(&mut pieces, &waiting, &marks);
         self.begin(Role::User);
@@ -199,16 +190,14 @@ impl<'a> MessageList<'a> {
         self.body.push(b'}');
     }
 
-    /// Returns the marks around the host's texts.
-    fn marks(&self) -> (String, String) {
-        let digest = Digest::of(self.form.scope).short();
-        let mark = digest.get(..MARK_LEN).unwrap_or(&digest);
-        (format!("<system_note {mark}>\n"), format!("\n</system_note {mark}>"))
-    }
-
     fn begin(&mut self, role: Role) {
-        self.body.push(if self.is_empty { b'[' } else { b',' });
-        self.is_empty = false;
+        if role == Role::User && self.last == Some(Role::Tool) {
+            self.begin(Role::Assistant);
+            push_text(self.body, [RESULTS_READ]);
+            self.body.push(b'}');
+        }
+        self.body.push(if self.last.is_none() { b'[' } else { b',' });
+        self.last = Some(role);
         self.body.extend_from_slice(b"{\"role\":");
         push_text(self.body, [name(role)]);
         self.body.extend_from_slice(b",\"content\":");
@@ -216,7 +205,7 @@ impl<'a> MessageList<'a> {
 
     fn end(mut self) {
         self.push_waiting();
-        if self.is_empty {
+        if self.last.is_none() {
             self.body.push(b'[');
         }
         self.body.push(b']');
@@ -224,8 +213,8 @@ impl<'a> MessageList<'a> {
 }
 
 /// Appends the images and files of results and answers, behind a text of the host that says what they are.
-fn push_media_of<'a>(pieces: &mut Vec<PartForm<'a>>, waiting: &[&'a ChatMessage], marks: &'a (String, String)) {
-    pieces.extend([text(&marks.0), text(LEAD), text(&marks.1)]);
+fn push_media_of<'a>(pieces: &mut Vec<PartForm<'a>>, waiting: &[&'a ChatMessage], marks: &'a NoteMarks) {
+    pieces.extend([text(&marks.begin), text(LEAD), text(&marks.end)]);
     pieces.extend(waiting.iter().flat_map(|message| media_of(message)));
 }
 

@@ -1,12 +1,12 @@
 //! Tests of the arrangement of messages.
 
-use rockbot_core::chat::ContentPart;
+use rockbot_core::chat::{ContentPart, ContextReason, Provenance};
 use rockbot_core::context::Trust;
 
 use super::*;
 
 const FORM: MessageForm<'static> = MessageForm {
-    scope: ["secret", "turn"],
+    scope: MarkScope(["secret", "turn"]),
     takes_media: true,
 };
 
@@ -84,7 +84,8 @@ fn roles_take_turns() {
         concat!(
             r#"[{"role":"user","content":"[The conversation begins here.]"},{"role":"assistant","content":"one\n\ntwo"},"#,
             r#"{"role":"user","content":"Go on.\n\nBe quick."},"#,
-            r#"{"role":"assistant","content":"so","tool_calls":[{"id":"c1","type":"function","function":{"name":"now","arguments":"{}"}}]}]"#,
+            r#"{"role":"assistant","content":"so","tool_calls":[{"id":"c1","type":"function","function":{"name":"now","arguments":"{}"}}]},"#,
+            r#"{"role":"tool","content":"No result was recorded for this call.","tool_call_id":"c1"}]"#,
         ),
     );
 }
@@ -121,7 +122,7 @@ fn results_stay_apart_and_the_last_one_has_the_note() {
     check(
         talk(vec![ChatMessage::user("quick")]),
         &format!(
-            r#"{CALLS}{{"role":"tool","content":"one","tool_call_id":"c2"}},{{"role":"user","content":"quick"}}]"#
+            r#"{CALLS}{{"role":"tool","content":"one","tool_call_id":"c2"}},{{"role":"assistant","content":"[Results received.]"}},{{"role":"user","content":"quick"}}]"#
         ),
     );
 }

@@ -1,0 +1,66 @@
+//! Notes: what the host adds in the user's role, between marks that nothing outside can know.
+
+use rockbot_core::chat::{ChatCall, ChatMessage, ContextReason, Provenance, Role};
+use rockbot_core::support::Digest;
+use rockbot_core::{IdSource, RandomIds, TurnId};
+
+/// Length of the part of the digest that stands in a mark, in characters.
+const MARK_LEN: usize = 8;
+
+/// Returns `true` for a note: what the host adds in the user's role, unless it has marks of its own.
+pub(crate) fn is_note(message: &ChatMessage) -> bool {
+    let first = message.content.parts().first();
+    let is_hosts = first.is_some_and(|part| *part.provenance() == Provenance::HOST);
+    message.role == Role::User && is_hosts && message.why() != ContextReason::Recalled
+}
+
+/// Returns `true` if notes stand beside other texts among messages that become one, so that they need marks.
+pub(crate) fn is_mixed<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> bool {
+    let (mut notes, mut others) = (false, false);
+    for message in messages {
+        *(if is_note(message) { &mut notes } else { &mut others }) = true;
+    }
+    notes && others
+}
+
+/// The secret of a client from which marks follow. Tools may know the id of the turn.
+#[derive(Debug)]
+pub(crate) struct MarkSecret(String);
+
+impl MarkSecret {
+    /// Creates a random secret.
+    pub(crate) fn random() -> Self {
+        Self(RandomIds.next_id())
+    }
+
+    /// Returns what the marks in the request of `call` follow from.
+    pub(crate) fn scope<'a>(&'a self, call: &'a ChatCall) -> MarkScope<'a> {
+        let turn = call.cx.turn().map_or(call.cx.session().as_str(), TurnId::as_str);
+        MarkScope([&self.0, turn])
+    }
+}
+
+/// A secret of this process and the id of the turn, of which marks are a digest. The author of a tool's result cannot know
+/// it, so a prompt injection cannot pretend to be the host; and it stays the same in all requests of the turn, as the
+/// provider's prompt cache needs it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MarkScope<'a>(pub(crate) [&'a str; 2]);
+
+impl MarkScope<'_> {
+    /// Returns the marks around notes.
+    pub(crate) fn marks(self) -> NoteMarks {
+        let digest = Digest::of(self.0).short();
+        let mark = digest.get(..MARK_LEN).unwrap_or(&digest);
+        NoteMarks {
+            begin: format!("<system_note {mark}>\n"),
+            end: format!("\n</system_note {mark}>"),
+        }
+    }
+}
+
+/// The marks around notes.
+#[derive(Debug)]
+pub(crate) struct NoteMarks {
+    pub(crate) begin: String,
+    pub(crate) end: String,
+}

@@ -34,6 +34,8 @@ pub use rockbot_core::embedding::*;
 pub use rockbot_host::behavior::*;
 #[doc(inline)]
 pub use rockbot_host::routing::*;
+#[doc(inline)]
+pub use rockbot_host::text_calling::*;
 #[cfg(feature = "llm")]
 #[doc(inline)]
 pub use rockbot_llm::*;

@@ -11,7 +11,8 @@ A chat with an agent in the terminal.
 
 With a question the answer is printed alone on standard output, everything else on standard error, and the
 exit code is not zero when there is no answer. Without one you talk to the agent line by line. `doctor` looks at
-configuration, folders, keys and model servers, and says what is wrong; with a problem the exit code is 1.
+configuration, folders, keys and model servers, asks each model two short questions in the shape of a turn's
+requests, and says what is wrong; with a problem the exit code is 1.
 
 Options:
     --session NAME   talk in this session (default: main)

@@ -1,11 +1,14 @@
-//! `chat doctor`: checks the configuration, the folders, the keys and the model servers.
+//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, and asks each model something.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
 use rockbot::agent::profile::AgentProfile;
-use rockbot::chat::{LlmConfigError, LlmSettings, ModelTier, TierSettings, probe};
+use rockbot::chat::{
+    LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient, TierSettings,
+    model_client, probe, probe_turn,
+};
 use rockbot::config::{
     AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS,
 };
@@ -85,9 +88,13 @@ pub(crate) async fn examine(
     }
     // A problem with the whole section is reported with the models.
     let is_readable = matches!(models, Ok(_) | Err(LlmConfigError::NothingConfigured));
-    look_at_models(&mut report, models).await;
+    // A problem with the behaviors is reported with the settings of the host.
+    let behaviors = ModelBehaviors::read(&config).unwrap_or_default();
+    look_at_models(&mut report, models, &behaviors).await;
     match embeddings {
-        Ok(Some(settings)) => look_at_model(&mut report, "embeddings", &settings).await,
+        Ok(Some(settings)) => {
+            look_at_server(&mut report, "embeddings", &settings).await;
+        }
         Err(error) if is_readable => report.add(Level::Problem, "embeddings", error),
         Ok(None) | Err(_) => {}
     }
@@ -151,7 +158,11 @@ fn look_at_profile(report: &mut Report, profile: &AgentProfileSettings) {
     }
 }
 
-async fn look_at_models(report: &mut Report, settings: Result<LlmSettings, LlmConfigError>) {
+async fn look_at_models(
+    report: &mut Report,
+    settings: Result<LlmSettings, LlmConfigError>,
+    behaviors: &ModelBehaviors,
+) {
     let settings = match settings {
         Ok(settings) => settings,
         Err(error @ LlmConfigError::NothingConfigured) => {
@@ -160,16 +171,34 @@ async fn look_at_models(report: &mut Report, settings: Result<LlmSettings, LlmCo
         }
         Err(error) => return report.add(Level::Problem, "models", error),
     };
-    look_at_model(report, ModelTier::Balanced.name(), &settings.balanced).await;
+    look_at_model(report, ModelTier::Balanced.name(), &settings.balanced, behaviors).await;
     for (tier, settings) in [(ModelTier::Low, settings.low), (ModelTier::High, settings.high)] {
         match settings {
-            Some(settings) => look_at_model(report, tier.name(), &settings).await,
+            Some(settings) => look_at_model(report, tier.name(), &settings, behaviors).await,
             None => report.add(Level::Ok, tier.name(), "not set; Balanced stands in"),
         }
     }
 }
 
-async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierSettings) {
+/// Looks for a model at its server, and asks it in the shape of a turn's requests, as a host would.
+async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierSettings, behaviors: &ModelBehaviors) {
+    if !look_at_server(report, name, settings).await {
+        return;
+    }
+    let client = match model_client(settings) {
+        Ok(client) => client,
+        Err(error) => return report.add(Level::Problem, name, error),
+    };
+    let check = match behaviors.of(&settings.model).text_based_tool_calling {
+        true => probe_turn(&TextCallingClient::new(client)).await,
+        false => probe_turn(&TextCallFallback::new(client)).await,
+    };
+    let level = level(check.is_problem(), check.is_warning());
+    report.add(level, name, format!("model `{}`: {check}", settings.model));
+}
+
+/// Looks for a model at its server, and returns whether it can be asked.
+async fn look_at_server(report: &mut Report, name: &'static str, settings: &TierSettings) -> bool {
     let key = &settings.names.api_key;
     let key = match settings.api_key {
         Some(_) => format!("the key is set by {key}"),
@@ -177,10 +206,15 @@ async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierS
     };
     report.add(Level::Ok, name, key);
     let check = probe(settings).await;
-    let level = match () {
-        () if check.is_problem() => Level::Problem,
-        () if check.is_warning() => Level::Warning,
-        () => Level::Ok,
-    };
+    let level = level(check.is_problem(), check.is_warning());
     report.add(level, name, format!("model `{}`: {check}", settings.model));
+    level != Level::Problem
+}
+
+fn level(is_problem: bool, is_warning: bool) -> Level {
+    match (is_problem, is_warning) {
+        (true, _) => Level::Problem,
+        (false, true) => Level::Warning,
+        (false, false) => Level::Ok,
+    }
 }

@@ -58,6 +58,7 @@ pub mod settings;
 mod testing;
 mod tier_selector;
 mod tiers;
+mod turn_probe;
 
 pub use anthropic::{AnthropicChat, AnthropicChatBuilder};
 pub use error::LlmConfigError;
@@ -67,7 +68,7 @@ pub use gateway::{
 };
 pub use http::{ServerCheck, SettingNames};
 pub use limits::{PermitLimits, TimeLimit};
-pub use model_client::probe;
+pub use model_client::{model_client, probe};
 pub use offline::OfflineModel;
 pub use openai::{OpenAiChat, OpenAiChatBuilder, OpenAiEmbeddings, OpenAiEmbeddingsBuilder};
 pub use pricing::{Price, PriceTable, PriceTableError};
@@ -76,3 +77,4 @@ pub use retry::RetryPolicy;
 pub use settings::{GatewaySettings, LlmSettings, Provider, TierSettings};
 pub use tier_selector::{KeywordTierSelector, TierRules, TierRulesError};
 pub use tiers::ChatTiers;
+pub use turn_probe::{TurnCheck, probe_turn};

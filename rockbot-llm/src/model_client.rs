@@ -13,7 +13,11 @@ use crate::responses::OpenAiResponses;
 use crate::settings::{Provider, TierSettings};
 
 /// Creates the client of the model that `settings` name, in the dialect of its provider.
-pub(crate) fn model_client(settings: &TierSettings) -> Result<Arc<dyn ChatClient>, LlmConfigError> {
+///
+/// # Errors
+///
+/// Returns an error if a setting cannot be used.
+pub fn model_client(settings: &TierSettings) -> Result<Arc<dyn ChatClient>, LlmConfigError> {
     let client: Arc<dyn ChatClient> = match settings.provider {
         Provider::OpenAi => Arc::new(OpenAiChat::from_settings(settings)?),
         Provider::OpenAiResponses => Arc::new(OpenAiResponses::from_settings(settings)?),

@@ -1,10 +1,11 @@
 //! `chat doctor`: what is wrong is said, with what to do about it and without any secret.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use rockbot_host::journal::FileTurnJournal;
+use serde_json::{Value, json};
 
 use crate::chat_arguments::Arguments;
 use crate::chat_doctor::examine;
@@ -34,21 +35,79 @@ fn check((has_problem, text): &(bool, String), expected: &str) {
     assert_eq!(*has_problem, expected.starts_with("problem"), "{text}");
 }
 
-/// A server that answers each request with this; its endpoint.
-fn server(status: u16, body: &str) -> String {
+/// A server that answers a request for its models with this, and that of a turn as a model does; its endpoint.
+fn server(status: u16, models: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
-    let length = body.len();
-    let head = "content-type: application/json\r\nconnection: close";
-    let answer = format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}");
     std::thread::spawn(move || {
         for mut socket in listener.incoming().map_while(Result::ok) {
-            let mut request = [0; 4096];
-            let _ = socket.read(&mut request);
+            let request = read(&mut socket);
+            let (status, body) = match request.starts_with("GET ") {
+                true => (status, models.to_owned()),
+                false => (200, answer(&request).to_string()),
+            };
+            let head = "content-type: application/json\r\nconnection: close";
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}");
             let _ = socket.write_all(answer.as_bytes());
         }
     });
     endpoint
+}
+
+fn read(socket: &mut TcpStream) -> String {
+    let mut request = Vec::new();
+    let mut bytes = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&request);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return text.into_owned();
+            }
+        }
+        match socket.read(&mut bytes) {
+            Ok(count) if count > 0 => request.extend_from_slice(&bytes[..count]),
+            _ => return String::from_utf8_lossy(&request).into_owned(),
+        }
+    }
+}
+
+/// A call in the dialect of the request, or words behind its result.
+fn answer(request: &str) -> Value {
+    let has_result = [r#""role":"tool""#, r#""tool_result""#, r#""function_call_output""#];
+    let has_result = has_result.iter().any(|mark| request.contains(mark));
+    let arguments = r#"{"word":"rock"}"#;
+    match request.split(' ').nth(1).unwrap_or_default() {
+        path if path.ends_with("/messages") => {
+            let call = json!({"type": "tool_use", "id": "c1", "name": "look_up", "input": {"word": "rock"}});
+            let words = json!({"type": "text", "text": "It is there."});
+            let (block, reason) = if has_result {
+                (words, "end_turn")
+            } else {
+                (call, "tool_use")
+            };
+            json!({"type": "message", "role": "assistant", "model": "m", "content": [block], "stop_reason": reason,
+                "usage": {"input_tokens": 1, "output_tokens": 1}})
+        }
+        path if path.ends_with("/responses") => {
+            let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look_up", "arguments": arguments});
+            let words = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "It is there.", "annotations": []}]});
+            let item = if has_result { words } else { call };
+            json!({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [item]})
+        }
+        _ => {
+            let call = json!({"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": arguments}});
+            let words = json!({"content": "It is there."});
+            let message = if has_result {
+                words
+            } else {
+                json!({"content": null, "tool_calls": [call]})
+            };
+            json!({"choices": [{"finish_reason": "stop", "message": message}]})
+        }
+    }
 }
 
 const MODELS: &str = r#"{"object":"list","data":[{"id":"large"},{"id":"small"}]}"#;
@@ -70,8 +129,10 @@ ok       configuration: `HERE/agent.json` and the environment
 ok       data folder: `DATA`
 ok       Balanced: the key is set by `LLM.Balanced.ApiKey` in `HERE/agent.json`
 ok       Balanced: model `large`: it answers and has the model
+ok       Balanced: model `large`: a turn's requests are accepted, and the model calls tools
 ok       Low: the key is set by `LLM.Balanced.ApiKey` in `HERE/agent.json`
 ok       Low: model `small`: it answers and has the model
+ok       Low: model `small`: a turn's requests are accepted, and the model calls tools
 ok       High: not set; Balanced stands in
 ";
     assert_eq!((report.0, text.as_str()), (false, expected));
@@ -155,6 +216,10 @@ async fn a_model_of_anthropic_has_the_variables_of_anthropic() {
         "ok       Balanced: model `claude-m`: it answers and has the model",
     );
     check(
+        &well,
+        "ok       Balanced: model `claude-m`: a turn's requests are accepted, and the model calls tools",
+    );
+    check(
         &report(&has, "claude-x").await,
         "warning  Balanced: model `claude-x`: it answers and lists 1 model, but not `claude-x`; check ANTHROPIC_MODEL",
     );
@@ -191,9 +256,14 @@ async fn a_model_of_the_responses_api_is_looked_up_as_any_of_openai() {
         ("OPENAI_MODEL", "small"),
         ("ROCKBOT_LLM__BALANCED__PROVIDER", "OpenAIResponses"),
     ];
+    let report = examine_all(None, &variables, None).await;
     check(
-        &examine_all(None, &variables, None).await,
+        &report,
         "ok       Balanced: model `small`: it answers and has the model",
+    );
+    check(
+        &report,
+        "ok       Balanced: model `small`: a turn's requests are accepted, and the model calls tools",
     );
 }
 

@@ -3,6 +3,7 @@
 use rockbot_core::chat::{ChatErrorKind, Overflow};
 
 use super::overflow::{is_overflow, is_rate, sizes};
+use super::refused_form::advice_for;
 
 /// The facts in an error body that decide its kind, whatever the dialect it was written in.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,9 @@ impl ErrorFacts {
         }
         if is_unparsed_output(&text) {
             return ChatErrorKind::InvalidResponse;
+        }
+        if advice_for(&text).is_some() {
+            return ChatErrorKind::InvalidRequest;
         }
         let coded = codes.into_iter().find_map(kind_of_code);
         coded.unwrap_or_else(|| match status {

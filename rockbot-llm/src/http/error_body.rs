@@ -208,6 +208,11 @@ mod tests {
         let unparsed = r#"{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}"#;
         check(500, unparsed, InvalidResponse);
         check(None, unparsed, InvalidResponse);
+        let needs_option =
+            r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#;
+        check(500, needs_option, InvalidRequest);
+        let refused = r#"{"error":{"code":400,"message":"Jinja Exception: This model only supports single tool-calls at once!","type":"invalid_request_error"}}"#;
+        check(400, refused, InvalidRequest);
         check(
             500,
             r#"{"error":{"message":"Failed to parse input at pos 0: <tool_call>"}}"#,

@@ -10,6 +10,7 @@ use rockbot_core::support::redact;
 use rockbot_core::{ExposeSecret, Secret};
 
 use super::classify::is_unparsed_output;
+use super::refused_form::advice_for;
 use super::request_id::is_request_id;
 use super::{Dialect, Fault};
 
@@ -200,6 +201,7 @@ impl Reporter {
             ChatErrorKind::NotFound | ChatErrorKind::InvalidRequest if text.contains("v1/responses") => {
                 "set `Provider` of its tier to openai-responses".into()
             }
+            ChatErrorKind::InvalidRequest => advice_for(&text.to_lowercase()).unwrap_or_default().into(),
             ChatErrorKind::NotFound => format!(
                 "check {model}, and that {endpoint} is the base URL of {}, such as {}",
                 self.dialect.api, self.dialect.example

@@ -91,14 +91,9 @@ impl<'a> Rounds<'a> {
 
 /// Returns a result whose call is not in the conversation any more as a message in the user's role. It is still the tool's.
 fn orphan(result: &ChatMessage) -> ChatMessage {
-    let mut content = Content::from(ORPHAN).attributed(Provenance::TOOL);
+    let mut content = Content::from(ORPHAN);
     content.extend(result.content.parts().iter().cloned());
-    let provenance = Provenance::TOOL;
-    let message = ChatMessage::new(Role::User, content, provenance);
-    match result.reason.clone() {
-        Some(reason) => message.because(reason),
-        None => message,
-    }
+    ChatMessage::new(Role::User, content, Provenance::TOOL).because(result.why())
 }
 
 #[cfg(test)]

@@ -22,5 +22,6 @@ pub use rockbot_core::turn::*;
 #[doc(inline)]
 pub use rockbot_host::turn::*;
 pub use rockbot_host::{
-    Briefing, ContextBudget, HistoryOptions, Resumed, TurnCall, TurnError, TurnPolicies, TurnService,
+    BacklogLimits, Briefing, Busy, ContextBudget, HistoryOptions, Resumed, TurnCall, TurnError, TurnPolicies,
+    TurnService,
 };

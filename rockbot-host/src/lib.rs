@@ -96,3 +96,4 @@ pub use host::{
 };
 pub use layer::Stack;
 pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};
+pub use live::{BacklogLimits, Busy};

@@ -5,6 +5,7 @@ mod agent;
 mod agent_tools;
 mod anthropic;
 mod approvals;
+mod backlog;
 mod behaviors;
 mod budget;
 mod cancel;

@@ -4,17 +4,19 @@ use std::collections::HashSet;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, ProgressSink, RunState, TurnRequest};
 use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{LEASE, TurnCall, TurnEngine, TurnError, read_outcome};
 use crate::behavior::ModelBehavior;
 use crate::driver::AnswerTool;
-use crate::live::{Admission, LiveTurn, TurnState};
+use crate::live::{Admission, BacklogPermit, Busy, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
 /// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
@@ -25,17 +27,20 @@ impl TurnEngine {
     ///
     /// A redelivered message leads to the turn that it had before: the ended one, the one that runs, or the
     /// interrupted one, which is resumed. A message with `reports` gets its reply over the bus, once these fire.
+    ///
+    /// When the backlog is full, it waits for `patience` before the message is refused.
     pub(super) async fn submit(
         self: &Arc<Self>,
         call: TurnCall,
         reports: Option<CancellationToken>,
+        patience: Duration,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         if self.halt.is_cancelled() {
             return Err(TurnError::Halted);
         }
         check(&call.request)?;
         let has_caller = reports.is_none();
-        let mut accepting = Box::pin(self.clone().accept(call, reports));
+        let mut accepting = Box::pin(self.clone().accept(call, reports, patience));
         // A journal that writes without waiting, as the file journal does by default, needs no task.
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
             return accepted;
@@ -57,6 +62,7 @@ impl TurnEngine {
         self: Arc<Self>,
         call: TurnCall,
         reports: Option<CancellationToken>,
+        patience: Duration,
     ) -> Result<Arc<LiveTurn>, TurnError> {
         let TurnCall {
             mut request,
@@ -78,12 +84,18 @@ impl TurnEngine {
         };
         let run = accepted.to_run(self.clock.now()).map_err(unserializable)?;
         let _accepting = AcceptanceGuard::enter(&self.accepting, run.run.clone()).await;
+        let permit = match self.sessions.reserve(&request) {
+            Ok(permit) => Some(permit),
+            // Boxed: each acceptance would have room for the wait otherwise.
+            Err(busy) => Box::pin(self.wait_for_room(&run.run, &request, busy, patience)).await?,
+        };
         let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
         let live = LiveTurn::accepted(run.run.clone(), request, progress, reports);
         match acceptance {
             Acceptance::New(claim) => {
                 live.set_tier_decision(decision);
                 live.set_validators(validators);
+                live.set_permit(permit);
                 // Admitted before this returns, which acknowledges the message: the bus then delivers the next one of
                 // the session, and sessions admit in order of arrival.
                 let admission = self.admit(&live).await;
@@ -99,6 +111,38 @@ impl TurnEngine {
             }
             // The turn runs, or a crash interrupted it. The task that runs it sends its reply.
             _ => Box::pin(self.rejoin(live)).await,
+        }
+    }
+
+    /// Waits for room in the backlog, within `patience`. Returns `None` for a message that the journal knows: it takes no
+    /// place of its own.
+    async fn wait_for_room(
+        &self,
+        turn: &TurnId,
+        request: &TurnRequest,
+        mut busy: Busy,
+        patience: Duration,
+    ) -> Result<Option<BacklogPermit>, TurnError> {
+        if self.knows(turn).await? {
+            return Ok(None);
+        }
+        metrics::counter!("rockbot.agent.backlog.full").increment(1);
+        let waiting = async {
+            loop {
+                // Created before the look, so that no room that is freed in between is missed.
+                let freed = self.sessions.freed();
+                match self.sessions.reserve(request) {
+                    Ok(permit) => return permit,
+                    Err(full) => busy = full,
+                }
+                freed.await;
+            }
+        };
+        let waited = self.halt.run_until_cancelled(timeout(patience, waiting)).await;
+        match waited {
+            Some(Ok(permit)) => Ok(Some(permit)),
+            Some(Err(_)) => Err(busy.into()),
+            None => Err(TurnError::Halted),
         }
     }
 

@@ -126,6 +126,7 @@ impl TurnEngine {
 
     /// Spawns the task of a turn that is no longer parked. It joins the end of its session's queue.
     fn spawn_unparked(self: &Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, steps: Vec<TurnStep>) {
+        live.set_permit(Some(self.sessions.count(live.request())));
         live.reopen();
         self.register(&live);
         let admission = self.sessions.enter(&live, BusyPolicy::Queue);

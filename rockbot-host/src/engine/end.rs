@@ -66,7 +66,7 @@ impl TurnEngine {
         let Some(replies) = self.reply_sender(live) else {
             // Without a reply to send, the end is in the journal before any caller sees it.
             self.finish(claim, &outcome).await;
-            self.deregister(live.id());
+            self.deregister(live);
             return live.publish(TurnState::Ended(outcome));
         };
         // Published first, because the progress reports end with it, and the reply follows them. The journal is written
@@ -78,7 +78,7 @@ impl TurnEngine {
             // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
             false => self.journal.release(claim).await,
         }
-        self.deregister(live.id());
+        self.deregister(live);
     }
 
     /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more at the next start.

@@ -6,6 +6,8 @@ use rockbot_core::store::StoreError;
 use rockbot_core::turn::{GivenHistoryError, JournalError, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, CallId, TurnId};
 
+use crate::live::Busy;
+
 /// A message that was not answered.
 ///
 /// Some variants say that sending the message again helps ([`TurnError::Halted`]), others that the turn lives on and
@@ -43,6 +45,10 @@ pub enum TurnError {
     /// The conversation cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Too many messages wait already, in the session or in the host; see [`BacklogLimits`](crate::BacklogLimits).
+    /// Nothing was recorded of this one.
+    #[error(transparent)]
+    Busy(#[from] Busy),
     /// The host is stopping. A turn that had begun resumes when it starts again.
     #[error("the host is stopping: send the message again when it runs")]
     Halted,
@@ -86,7 +92,7 @@ impl TurnError {
                 matches!(outcome.status, TurnStatus::Failed(TurnFailure::Model(kind)) if kind.retry_helps())
             }
             Self::Store(error) => error.retry_helps(),
-            Self::Halted => true,
+            Self::Halted | Self::Busy(_) => true,
             _ => false,
         }
     }

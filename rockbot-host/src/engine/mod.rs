@@ -63,7 +63,7 @@ use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::chat::{BackgroundHost, GuardedChat};
 use crate::driver::{ContextSources, ContextWindows, Hooks, LargeResults, OutputFilter, TurnDriver};
-use crate::live::{LiveTurn, LiveTurns, Sessions, TurnState};
+use crate::live::{BacklogLimits, LiveTurn, LiveTurns, Sessions, TurnState};
 use crate::media::MediaLibrary;
 use crate::profile::SystemPrompt;
 use crate::routing::TierRouter;
@@ -163,6 +163,7 @@ pub(crate) struct EngineDeps {
     /// The sender of replies to messages that name a reply topic; `None` without a bus.
     pub(crate) replies: Option<Arc<dyn ReplySender>>,
     pub(crate) policy: PolicySnapshot,
+    pub(crate) backlog: BacklogLimits,
     /// The name of this process in journal claims.
     pub(crate) owner: String,
     /// The name of the agent.
@@ -225,7 +226,7 @@ impl TurnEngine {
             owner: deps.owner,
             agent: deps.agent,
             meters: TurnMeters::default(),
-            sessions: Arc::default(),
+            sessions: Sessions::new(deps.backlog),
             live: LiveTurns::default(),
             accepting: AcceptingTurns::default(),
             resuming: tokio::sync::Mutex::default(),
@@ -294,6 +295,7 @@ impl TurnEngine {
     /// Removes a turn and notifies those who wait for it that this process no longer works on it.
     fn leave(&self, live: &LiveTurn) {
         self.live.remove(live.id());
+        live.set_permit(None);
         live.publish(TurnState::Halted);
     }
 
@@ -314,9 +316,10 @@ impl TurnEngine {
         }
     }
 
-    /// Removes a turn from the registry; its end is in the journal.
-    fn deregister(&self, turn: &TurnId) {
-        self.live.remove(turn);
+    /// Removes a turn from the registry and from the backlog; its end is in the journal.
+    fn deregister(&self, live: &LiveTurn) {
+        self.live.remove(live.id());
+        live.set_permit(None);
     }
 }
 

@@ -63,6 +63,7 @@ impl TurnEngine {
             return Ok(None);
         };
         let live = LiveTurn::new(turn.request().clone(), progress);
+        live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);
         let replayed = turn.clone();
         if turn.parked_until().is_some() {
@@ -160,6 +161,7 @@ impl TurnEngine {
             return Ok(());
         };
         let live = LiveTurn::new(turn.request().clone(), progress);
+        live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);
         let engine = self.clone();
         self.spawn(async move { engine.join(&live, claim, turn, &running).await });

@@ -247,6 +247,8 @@ impl TurnEngine {
         // Held across the release: a decision that comes at once waits here, and then finds the turn unclaimed.
         let unparking = self.unparking.lock().await;
         let status = outcome.status.clone();
+        // It may wait for days, and others must not be refused meanwhile.
+        live.set_permit(None);
         if !live.suspend(TurnState::Parked(Arc::new(outcome))) {
             return Some(claim);
         }
@@ -271,7 +273,7 @@ impl TurnEngine {
             return Some(claim);
         }
         self.journal.release(claim).await;
-        self.deregister(live.id());
+        self.deregister(live);
         None
     }
 

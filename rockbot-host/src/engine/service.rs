@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnRequest};
 use tokio_util::sync::CancellationToken;
@@ -90,7 +91,7 @@ impl TurnService {
     /// Returns an error if the message cannot be accepted, the host stops, or a layer fails. A turn that ends without
     /// an answer is an outcome, not an error.
     pub async fn call(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
-        let live = self.engine.submit(turn, None).await?;
+        let live = self.engine.submit(turn, None, Duration::ZERO).await?;
         let mut caller = CallerGuard::new(live);
         // Cancel point: dropped here, the guard cancels the turn if no other caller waits for it.
         let state = caller.live.settled().await;
@@ -102,9 +103,15 @@ impl TurnService {
     }
 
     /// Accepts a message whose reply goes over the bus, after `reports` fires. Once this returns, the message has a turn
-    /// that a crash cannot lose. No caller waits for the turn, so none can cancel it by leaving.
-    pub(crate) async fn accept(&self, turn: TurnCall, reports: CancellationToken) -> Result<(), TurnError> {
-        let accepted = self.engine.submit(turn, Some(reports)).await;
+    /// that a crash cannot lose. No caller waits for the turn, so none can cancel it by leaving. A full backlog is waited
+    /// for within `patience`.
+    pub(crate) async fn accept(
+        &self,
+        turn: TurnCall,
+        reports: CancellationToken,
+        patience: Duration,
+    ) -> Result<(), TurnError> {
+        let accepted = self.engine.submit(turn, Some(reports), patience).await;
         accepted.map(drop)
     }
 

@@ -1,6 +1,7 @@
 //! The handler of users' messages: from a message to a turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
@@ -18,6 +19,8 @@ use crate::engine::{TurnCall, TurnError, TurnService};
 pub(super) struct UserMessages {
     pub(super) turns: TurnService,
     pub(super) options: UserOptions,
+    /// Maximum time that a message waits for room in the backlog before the bus delivers it again.
+    pub(super) patience: Duration,
 }
 
 /// Maximum number of deliveries of one message, the first included.
@@ -48,7 +51,11 @@ impl MessageHandler<UserMessage> for UserMessages {
         }
         let (progress, reports) = progress_of(self.turns.engine(), &message, cx);
         let request = self.request(&message, cx);
-        match self.turns.accept(TurnCall::new(request, progress), reports).await {
+        match self
+            .turns
+            .accept(TurnCall::new(request, progress), reports, self.patience)
+            .await
+        {
             Ok(()) => Ok(()),
             Err(error @ (TurnError::Journal(JournalError::Conflict { .. }) | TurnError::Content(_))) => {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;

@@ -14,6 +14,7 @@ mod reply;
 mod tool_call;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rockbot_core::messaging::{MessageContext, MessageRoute, PartitionBy, RetryPolicy, SubscribeOptions};
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
@@ -83,6 +84,8 @@ fn is_for_another(agent: Option<&str>, cx: &MessageContext) -> bool {
 /// The parts that the handlers of users' messages work with.
 pub(crate) struct HandlerDeps {
     pub(crate) options: UserOptions,
+    /// Maximum time of each of these handlers.
+    pub(crate) time_limit: Duration,
     pub(crate) turns: TurnService,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     pub(crate) feedback: Arc<dyn FeedbackStore>,
@@ -95,6 +98,8 @@ pub(crate) fn user_routes(deps: HandlerDeps) -> [HostRoute; 4] {
     let messages = UserMessages {
         turns: deps.turns.clone(),
         options: deps.options,
+        // Half of it: a handler that exceeded its limit could not tell the user why.
+        patience: deps.time_limit / 2,
     };
     let thumbs = Thumbs {
         store: deps.feedback,

@@ -24,14 +24,22 @@ pub(crate) struct SteeringMessage {
 
 /// The queue of steering messages of one turn.
 ///
-/// It has no limit of its own: it holds at most one message for each accepted turn whose caller waits for it to join.
+/// Its messages count among those that wait in the session, see [`BacklogLimits`](super::BacklogLimits).
 #[derive(Debug)]
-pub(crate) struct Mailbox(Mutex<Option<Vec<SteeringMessage>>>);
+pub(crate) struct Mailbox(Mutex<Option<Pending>>);
+
+/// The messages of an open mailbox.
+#[derive(Debug, Default)]
+struct Pending {
+    messages: Vec<SteeringMessage>,
+    /// Length of their texts in bytes.
+    bytes: usize,
+}
 
 impl Default for Mailbox {
     /// Creates an open, empty mailbox.
     fn default() -> Self {
-        Self(Mutex::new(Some(Vec::new())))
+        Self(Mutex::new(Some(Pending::default())))
     }
 }
 
@@ -39,8 +47,9 @@ impl Mailbox {
     /// Appends a message, or returns it when the mailbox is closed.
     pub(crate) fn push(&self, message: SteeringMessage) -> Result<(), SteeringMessage> {
         match &mut *self.lock() {
-            Some(messages) => {
-                messages.push(message);
+            Some(pending) => {
+                pending.bytes += message.content.text_len();
+                pending.messages.push(message);
                 Ok(())
             }
             None => Err(message),
@@ -49,9 +58,24 @@ impl Mailbox {
 
     /// Takes the messages that arrived since the last call, without those that were cancelled meanwhile.
     pub(crate) fn take(&self) -> Vec<SteeringMessage> {
-        let mut messages = self.lock().as_mut().map(take).unwrap_or_default();
+        let mut messages = self.lock().as_mut().map(take).unwrap_or_default().messages;
         messages.retain(|message| !message.joined.is_closed());
         messages
+    }
+
+    /// Returns the number of messages that wait, and the length of their texts in bytes.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let pending = self.lock();
+        let waiting = pending.as_ref().map(|pending| (pending.messages.len(), pending.bytes));
+        waiting.unwrap_or_default()
+    }
+
+    /// Removes the messages that were cancelled.
+    pub(super) fn remove_cancelled(&self) {
+        if let Some(pending) = &mut *self.lock() {
+            pending.messages.retain(|message| !message.joined.is_closed());
+            pending.bytes = pending.messages.iter().map(|message| message.content.text_len()).sum();
+        }
     }
 
     /// Closes the mailbox and drops its messages, which notifies their senders.
@@ -66,7 +90,7 @@ impl Mailbox {
         self.lock().get_or_insert_default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<SteeringMessage>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Pending>> {
         // No code that can panic runs under the lock, so a poisoned one still guards a consistent queue.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,18 +1,24 @@
 //! Sessions: one turn at a time in each, different sessions side by side.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::turn::{BusyPolicy, TurnRequest};
 use rockbot_core::{Principal, SessionId};
+use tokio::sync::futures::Notified;
 use tokio::sync::oneshot;
 
-use super::{LiveTurn, SteeringMessage};
+use super::backlog::{Backlog, BacklogPermit, weight};
+use super::{BacklogLimits, Busy, LiveTurn, SteeringMessage};
 use crate::turn::CancelReason;
 
 /// The busy sessions of a host. A session without a turn has no entry.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<SessionKey, BusySession>>);
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    busy: Mutex<HashMap<SessionKey, BusySession>>,
+    backlog: Arc<Backlog>,
+}
 
 type SessionKey = (Principal, SessionId);
 
@@ -21,12 +27,17 @@ type SessionKey = (Principal, SessionId);
 struct BusySession {
     running: Arc<LiveTurn>,
     queue: VecDeque<QueuedTurn>,
+    /// Length of the texts in the queue in bytes.
+    queued_bytes: usize,
 }
 
 /// A turn that waits for its session.
 #[derive(Debug)]
 struct QueuedTurn {
     turn: Arc<LiveTurn>,
+    /// Length of the message's texts in bytes.
+    bytes: usize,
+    /// Closed when the turn no longer waits: it was cancelled, or the host stops.
     admit: oneshot::Sender<SessionGuard>,
 }
 
@@ -53,10 +64,35 @@ pub(crate) enum Admission {
 #[derive(Debug)]
 pub(crate) struct SessionGuard {
     sessions: Arc<Sessions>,
-    key: SessionKey,
+    /// `None` once the session was passed on.
+    key: Option<SessionKey>,
 }
 
 impl Sessions {
+    /// Creates sessions of which none is busy.
+    pub(crate) fn new(limits: BacklogLimits) -> Arc<Self> {
+        Arc::new(Self {
+            busy: Mutex::default(),
+            backlog: Backlog::new(limits),
+        })
+    }
+
+    /// Counts a message that is to be accepted, or refuses it.
+    pub(crate) fn reserve(&self, request: &TurnRequest) -> Result<BacklogPermit, Busy> {
+        self.backlog
+            .reserve(request, |are_removed| self.waiting_beside(request, are_removed))
+    }
+
+    /// Counts a message that was accepted before.
+    pub(crate) fn count(&self, request: &TurnRequest) -> BacklogPermit {
+        self.backlog.count(request)
+    }
+
+    /// Returns a future that resolves when there may be room for a message that was refused before this call.
+    pub(crate) fn freed(&self) -> Notified<'_> {
+        self.backlog.freed()
+    }
+
     /// Enters the session of `turn`. `policy` states what happens when the session is busy.
     pub(crate) fn enter(self: &Arc<Self>, turn: &Arc<LiveTurn>, policy: BusyPolicy) -> Admission {
         let key = key(turn.request());
@@ -67,11 +103,12 @@ impl Sessions {
                 BusySession {
                     running: turn.clone(),
                     queue: VecDeque::new(),
+                    queued_bytes: 0,
                 },
             );
             return Admission::Admitted(SessionGuard {
                 sessions: self.clone(),
-                key,
+                key: Some(key),
             });
         };
         match policy {
@@ -86,37 +123,84 @@ impl Sessions {
         }
     }
 
-    /// Admits the next queued turn, or removes the session's entry when the queue is empty.
-    fn leave(self: &Arc<Self>, key: &SessionKey) {
+    /// Returns the number of messages that wait in the session of `request`, and the length of their texts in bytes.
+    /// Those that were cancelled while they waited are among them unless `are_removed`, which looks at each.
+    fn waiting_beside(&self, request: &TurnRequest, are_removed: bool) -> (usize, usize) {
         let mut sessions = self.lock();
-        let Some(session) = sessions.get_mut(key) else {
-            return;
+        // A session without a turn has no entry, and most hosts have none that is busy.
+        if sessions.is_empty() {
+            return (0, 0);
+        }
+        let Some(session) = sessions.get_mut(&key(request)) else {
+            return (0, 0);
         };
-        let Some(next) = session.queue.pop_front() else {
-            sessions.remove(key);
-            return;
+        let cancelled = match are_removed {
+            true => session.remove_cancelled(),
+            false => VecDeque::new(),
         };
-        session.running = next.turn;
+        let (messages, bytes) = session.running.mailbox().waiting();
+        let waiting = (messages + session.queue.len(), bytes + session.queued_bytes);
         drop(sessions);
-        // Sent after the lock is released: when the receiver is gone, the guard comes back, is dropped here, and
-        // calls `leave` again for the turn after it. Under the lock that would be a deadlock.
-        drop(next.admit.send(SessionGuard {
-            sessions: self.clone(),
-            key: key.clone(),
-        }));
+        // Dropped after the lock is released: a turn's sink is the caller's code.
+        drop(cancelled);
+        waiting
+    }
+
+    /// Admits the next queued turn that still waits, or removes the session's entry when there is none.
+    ///
+    /// A loop, and not the drop of a guard that comes back: after thousands of cancelled turns that recursion would
+    /// overflow the stack.
+    fn leave(self: &Arc<Self>, mut key: SessionKey) {
+        loop {
+            let mut sessions = self.lock();
+            let Some(session) = sessions.get_mut(&key) else {
+                return;
+            };
+            let Some(next) = session.queue.pop_front() else {
+                let left = sessions.remove(&key);
+                drop(sessions);
+                return drop(left);
+            };
+            session.queued_bytes -= next.bytes;
+            let left = std::mem::replace(&mut session.running, next.turn);
+            drop(sessions);
+            // Dropped and sent after the lock is released: both may run code of others, which enters sessions.
+            drop(left);
+            let guard = SessionGuard {
+                sessions: self.clone(),
+                key: Some(key),
+            };
+            match next.admit.send(guard).map_err(|mut guard| guard.key.take()) {
+                Err(Some(unused)) => key = unused,
+                // One message less waits in the session.
+                Ok(()) | Err(None) => return self.backlog.notify(),
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, BusySession>> {
         // No code that can panic runs under the lock, so a poisoned one still guards a consistent map.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl BusySession {
+    /// Removes the messages that no longer wait, and returns the turns among them.
+    fn remove_cancelled(&mut self) -> VecDeque<QueuedTurn> {
+        self.running.mailbox().remove_cancelled();
+        let is_cancelled = |queued: &QueuedTurn| queued.admit.is_closed();
+        let (cancelled, waiting): (VecDeque<_>, VecDeque<_>) =
+            take(&mut self.queue).into_iter().partition(is_cancelled);
+        self.queue = waiting;
+        self.queued_bytes = self.queue.iter().map(|queued| queued.bytes).sum();
+        cancelled
+    }
+
     fn enqueue(&mut self, turn: &Arc<LiveTurn>, push: impl FnOnce(&mut VecDeque<QueuedTurn>, QueuedTurn)) -> Admission {
         let (admit, admitted) = oneshot::channel();
-        let turn = turn.clone();
-        push(&mut self.queue, QueuedTurn { turn, admit });
+        let (turn, bytes) = (turn.clone(), weight(turn.request()));
+        self.queued_bytes += bytes;
+        push(&mut self.queue, QueuedTurn { turn, bytes, admit });
         Admission::Queued(admitted)
     }
 
@@ -148,7 +232,9 @@ impl BusySession {
 
 impl Drop for SessionGuard {
     fn drop(&mut self) {
-        self.sessions.leave(&self.key);
+        if let Some(key) = self.key.take() {
+            self.sessions.leave(key);
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use tokio::sync::{SetOnce, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Mailbox, TurnState};
+use super::backlog::PermitSlot;
+use super::{BacklogPermit, Mailbox, TurnState};
 use crate::turn::CancelReason;
 
 /// Maximum time that a reply waits for the progress reports before it: it matters more than its order.
@@ -44,6 +45,8 @@ pub(crate) struct LiveTurn {
     /// Number of callers that wait for the turn.
     callers: AtomicUsize,
     mailbox: Mailbox,
+    /// The place of the message in the host's backlog, while the turn works or waits for its session.
+    permit: PermitSlot,
     /// The error of a turn layer, until a caller takes it.
     layer_error: Mutex<Option<BoxError>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
@@ -77,6 +80,7 @@ impl LiveTurn {
             cancel_reason: OnceLock::new(),
             callers: AtomicUsize::new(0),
             mailbox: Mailbox::default(),
+            permit: PermitSlot::default(),
             layer_error: Mutex::default(),
             announced: SetOnce::new(),
             state: watch::Sender::new(TurnState::Working),
@@ -171,6 +175,11 @@ impl LiveTurn {
     /// Returns the queue of messages that are to join the turn.
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.mailbox
+    }
+
+    /// Sets the place of the message in the host's backlog; `None` gives it back.
+    pub(crate) fn set_permit(&self, permit: Option<BacklogPermit>) {
+        self.permit.set(permit);
     }
 
     /// Makes a turn that was parked accept messages again, and publishes that it works.

@@ -8,6 +8,7 @@ use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
+use crate::live::BacklogLimits;
 use crate::media::MEDIA_RETENTION;
 
 /// The limits of a turn.
@@ -63,6 +64,10 @@ pub struct AgentHostSettings {
     /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them. Default `false`:
     /// it did not pay for all models, see `BENCHMARKS.md`.
     pub working_method: bool,
+    /// `MaxMessages`, `MaxMessageBytes`, `MaxSessionMessages`, `MaxSessionMessageBytes`: bounds of the messages that are
+    /// accepted and not answered. Default 4 096 messages and 64 MiB in the host, and 128 messages and 8 MiB that wait
+    /// in a session.
+    pub backlog: BacklogLimits,
 }
 
 impl Default for AgentHostSettings {
@@ -86,6 +91,7 @@ impl Default for AgentHostSettings {
             date_time: true,
             time_zone: None,
             working_method: false,
+            backlog: BacklogLimits::default(),
         }
     }
 }
@@ -117,6 +123,7 @@ impl AgentHostSettings {
             date_time: section.get_or("DateTime", default.date_time)?,
             time_zone: time_zone(&section)?,
             working_method: section.get_or("WorkingMethod", default.working_method)?,
+            backlog: backlog(&section)?,
         })
     }
 
@@ -151,6 +158,20 @@ fn cost(section: &Section<'_>, name: &str) -> Result<Option<MicroUsd>, ConfigErr
         MicroUsd(0) => Err(setting.invalid("an amount above zero in US dollars such as `0.50`")),
         amount => Ok(Some(amount)),
     }
+}
+
+/// Reads bounds of at least one: with a bound of zero no message could be accepted.
+fn backlog(section: &Section<'_>) -> Result<BacklogLimits, ConfigError> {
+    let bound = |name: &str, default: usize| {
+        let bound: Option<NonZeroU64> = section.get(name)?;
+        Ok(bound.map_or(default, |bound| usize::try_from(bound.get()).unwrap_or(usize::MAX)))
+    };
+    let default = BacklogLimits::default();
+    Ok(BacklogLimits::new()
+        .with_max_messages(bound("MaxMessages", default.max_messages)?)
+        .with_max_bytes(bound("MaxMessageBytes", default.max_bytes)?)
+        .with_max_session_messages(bound("MaxSessionMessages", default.max_session_messages)?)
+        .with_max_session_bytes(bound("MaxSessionMessageBytes", default.max_session_bytes)?))
 }
 
 /// A share from 0 to 1 with at most two decimals, as whole percent.

@@ -6,6 +6,7 @@ use rockbot_core::chat::MicroUsd;
 
 use super::*;
 use crate::journal::FileTurnJournal;
+use crate::live::BacklogLimits;
 use crate::profile::AgentProfileOptions;
 
 fn read(text: &str) -> Result<HostSettings, ConfigError> {
@@ -68,6 +69,22 @@ fn long_results_and_requests_are_what_the_file_says() {
     check_error(
         r#"{ "AgentHost": { "ToolResultStashHeadTailRatio": 60 } }"#,
         "`AgentHost.ToolResultStashHeadTailRatio` in `agent.json`: expected a number from 0 to 1, found a number",
+    );
+}
+
+#[test]
+fn the_bounds_of_unanswered_messages_are_settings() {
+    let settings = read(
+        r#"{ "AgentHost": {
+            "MaxMessages": 3, "MaxMessageBytes": 4000, "MaxSessionMessages": 5, "MaxSessionMessageBytes": 6000
+        } }"#,
+    );
+    let limits = BacklogLimits::new().with_max_messages(3).with_max_bytes(4000);
+    let limits = limits.with_max_session_messages(5).with_max_session_bytes(6000);
+    assert_eq!(settings.unwrap().agent_host.backlog, limits);
+    check_error(
+        r#"{ "AgentHost": { "MaxMessages": 0 } }"#,
+        "`AgentHost.MaxMessages` in `agent.json`: expected a whole number of at least 1, found a number",
     );
 }
 

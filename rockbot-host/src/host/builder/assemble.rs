@@ -369,6 +369,7 @@ impl AgentHostBuilder {
             behaviors: self.behaviors.clone(),
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, identity)),
             policy: self.policy,
+            backlog: self.backlog,
             owner: identity.to_string(),
             agent: identity.name().clone(),
         })

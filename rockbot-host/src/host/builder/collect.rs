@@ -125,6 +125,7 @@ impl MessageSettings {
             let feedback = parts.get::<dyn FeedbackStore>();
             routes.extend(handlers::user_routes(HandlerDeps {
                 options: self.options.users.clone(),
+                time_limit: self.options.handler_time_limit,
                 turns: turns.clone(),
                 memory: turns.engine().memory.clone(),
                 feedback: feedback.unwrap_or_else(|| Arc::new(InMemoryFeedbackStore::new())),

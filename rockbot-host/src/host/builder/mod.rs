@@ -40,6 +40,7 @@ use crate::engine::{Briefing, HistoryOptions, TurnCall};
 use crate::journal::Durability;
 use crate::large_result::LargeResultPolicy;
 use crate::layer::Layers;
+use crate::live::BacklogLimits;
 use crate::media::MEDIA_RETENTION;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::routing::RoutingLog;
@@ -107,6 +108,7 @@ pub struct AgentHostBuilder {
     media: Option<Arc<dyn MediaStore>>,
     media_retention: Duration,
     policy: PolicySnapshot,
+    backlog: BacklogLimits,
     briefing: Briefing,
     history: HistoryOptions,
     behaviors: Arc<ModelBehaviors>,
@@ -185,6 +187,7 @@ impl AgentHostBuilder {
             media: None,
             media_retention: MEDIA_RETENTION,
             policy: PolicySnapshot::default(),
+            backlog: BacklogLimits::default(),
             briefing: Briefing::none(),
             history: HistoryOptions::default(),
             behaviors: Arc::default(),
@@ -366,7 +369,8 @@ impl AgentHostBuilder {
             .with_context_economy(settings.context_economy())
             .with_model_behaviors(settings.model_behaviors.clone())
             .with_text_call_fallback(settings.agent_host.text_call_fallback)
-            .with_tools_on_demand(settings.agent_host.tools_on_demand);
+            .with_tools_on_demand(settings.agent_host.tools_on_demand)
+            .with_backlog(settings.agent_host.backlog);
         self.data_dir(profile.base_path())
             .budget(settings.budget())
             .policies(policies)

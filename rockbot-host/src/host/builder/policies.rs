@@ -7,6 +7,7 @@ use super::AgentHostBuilder;
 use crate::behavior::ModelBehaviors;
 use crate::driver::ContextBudget;
 use crate::large_result::LargeResultPolicy;
+use crate::live::BacklogLimits;
 use crate::settings::PolicySettings;
 use crate::tool::ToolLimits;
 use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
@@ -67,6 +68,8 @@ pub struct TurnPolicies {
     /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` if they see all tools in every request.
     /// Default `true`.
     pub tools_on_demand: Option<bool>,
+    /// The bounds of the messages that are accepted and not answered. Default [`BacklogLimits::default`].
+    pub backlog: Option<BacklogLimits>,
 }
 
 impl From<&PolicySettings> for TurnPolicies {
@@ -162,6 +165,13 @@ impl TurnPolicies {
         self.tools_on_demand = Some(on_demand);
         self
     }
+
+    /// Sets the bounds of the messages that are accepted and not answered.
+    #[must_use]
+    pub fn with_backlog(mut self, limits: BacklogLimits) -> Self {
+        self.backlog = Some(limits);
+        self
+    }
 }
 
 impl AgentHostBuilder {
@@ -179,6 +189,7 @@ impl AgentHostBuilder {
         set(&mut self.behaviors, policies.model_behaviors);
         set(&mut self.text_call_fallback, policies.text_call_fallback);
         set(&mut self.tools_on_demand, policies.tools_on_demand);
+        set(&mut self.backlog, policies.backlog);
         self
     }
 }

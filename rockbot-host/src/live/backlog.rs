@@ -1,0 +1,221 @@
+//! The bound of what a host has accepted and not finished: by number and bytes, of a session and of the whole host.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rockbot_core::turn::TurnRequest;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// The bounds of the messages that a host has accepted and not answered.
+///
+/// A message counts from its acceptance to the end of its turn, also while it waits for its session, but not while the
+/// turn is parked. Beyond a bound a caller gets [`TurnError::Busy`](crate::TurnError::Busy), and a message of a bus stays
+/// there. The only message of a session, or of the host, is accepted whatever its length. Turns that resume count, and
+/// are never refused.
+///
+/// ```
+/// use rockbot_host::BacklogLimits;
+///
+/// let limits = BacklogLimits::new().with_max_messages(500).with_max_session_messages(10);
+/// assert_eq!((limits.max_messages, limits.max_session_bytes), (500, 8 << 20));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BacklogLimits {
+    /// Maximum number of unanswered messages of the host. Default 4 096.
+    pub max_messages: usize,
+    /// Maximum length of their texts in bytes, all together. Default 64 MiB.
+    pub max_bytes: usize,
+    /// Maximum number of messages that wait for their turn in a session, or to join the running one. Default 128.
+    pub max_session_messages: usize,
+    /// Maximum length of their texts in bytes, all together. Default 8 MiB.
+    pub max_session_bytes: usize,
+}
+
+impl Default for BacklogLimits {
+    fn default() -> Self {
+        Self {
+            max_messages: 4096,
+            max_bytes: 64 << 20,
+            max_session_messages: 128,
+            max_session_bytes: 8 << 20,
+        }
+    }
+}
+
+impl BacklogLimits {
+    /// Creates the default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the maximum number of unanswered messages of the host.
+    #[must_use]
+    pub fn with_max_messages(mut self, max_messages: usize) -> Self {
+        self.max_messages = max_messages;
+        self
+    }
+
+    /// Sets the maximum length in bytes of the unanswered messages of the host.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Sets the maximum number of messages that wait in a session.
+    #[must_use]
+    pub fn with_max_session_messages(mut self, max_messages: usize) -> Self {
+        self.max_session_messages = max_messages;
+        self
+    }
+
+    /// Sets the maximum length in bytes of the messages that wait in a session.
+    #[must_use]
+    pub fn with_max_session_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_session_bytes = max_bytes;
+        self
+    }
+}
+
+/// The bound of [`BacklogLimits`] that refused a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Busy {
+    /// Too many messages wait in the session.
+    #[error(
+        "{messages} messages of {bytes} bytes wait in this session already: send this one again when some are answered"
+    )]
+    Session {
+        /// Number of messages that wait in the session.
+        messages: usize,
+        /// Length of their texts in bytes.
+        bytes: usize,
+    },
+    /// Too many messages of the host are unanswered.
+    #[error("the agent works on {messages} messages of {bytes} bytes already: send this one again a little later")]
+    Host {
+        /// Number of unanswered messages.
+        messages: usize,
+        /// Length of their texts in bytes.
+        bytes: usize,
+    },
+}
+
+/// The count of the unanswered messages of a host.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    limits: BacklogLimits,
+    /// Number of messages, and the length of their texts in bytes.
+    used: Mutex<(usize, usize)>,
+    /// Notified when a message no longer counts.
+    freed: Notify,
+}
+
+impl Backlog {
+    /// Creates an empty backlog.
+    pub(super) fn new(limits: BacklogLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            ..Self::default()
+        })
+    }
+
+    /// Counts a message, or refuses it. The number of a session is exact for messages that are accepted one after the
+    /// other; those that are being accepted at the same moment are bounded by the host's number alone.
+    ///
+    /// `waiting` returns what waits in the session; with `true` it first removes what was cancelled.
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        request: &TurnRequest,
+        waiting: impl Fn(bool) -> (usize, usize),
+    ) -> Result<BacklogPermit, Busy> {
+        let (bytes, limits) = (weight(request), &self.limits);
+        let of_session = (limits.max_session_messages, limits.max_session_bytes);
+        if is_full(waiting(false), bytes, of_session) {
+            let left = waiting(true);
+            if is_full(left, bytes, of_session) {
+                let (messages, bytes) = left;
+                return Err(Busy::Session { messages, bytes });
+            }
+        }
+        let mut used = self.used();
+        if is_full(*used, bytes, (limits.max_messages, limits.max_bytes)) {
+            let (messages, bytes) = *used;
+            return Err(Busy::Host { messages, bytes });
+        }
+        *used = (used.0 + 1, used.1 + bytes);
+        Ok(self.permit(bytes))
+    }
+
+    /// Counts a message that was accepted before.
+    pub(super) fn count(self: &Arc<Self>, request: &TurnRequest) -> BacklogPermit {
+        let bytes = weight(request);
+        let mut used = self.used();
+        *used = (used.0 + 1, used.1 + bytes);
+        self.permit(bytes)
+    }
+
+    fn permit(self: &Arc<Self>, bytes: usize) -> BacklogPermit {
+        BacklogPermit {
+            backlog: self.clone(),
+            bytes,
+        }
+    }
+
+    fn used(&self) -> MutexGuard<'_, (usize, usize)> {
+        // No code that can panic runs under the lock.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a future that resolves when a message has left the backlog after this call.
+    pub(super) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
+    }
+
+    /// Notifies those that wait for room.
+    pub(super) fn notify(&self) {
+        self.freed.notify_waiters();
+    }
+}
+
+/// The place of a message in the backlog. Dropping it gives the place back.
+#[derive(Debug)]
+pub(crate) struct BacklogPermit {
+    backlog: Arc<Backlog>,
+    bytes: usize,
+}
+
+impl Drop for BacklogPermit {
+    fn drop(&mut self) {
+        let mut used = self.backlog.used();
+        *used = (used.0 - 1, used.1 - self.bytes);
+        drop(used);
+        self.backlog.notify();
+    }
+}
+
+/// The permit of a live turn, which it has while it works or waits for its session.
+#[derive(Debug, Default)]
+pub(super) struct PermitSlot(Mutex<Option<BacklogPermit>>);
+
+impl PermitSlot {
+    /// Replaces the permit. The old one is dropped after the lock is released: dropping it wakes those who wait.
+    pub(super) fn set(&self, permit: Option<BacklogPermit>) {
+        // No code that can panic runs under the lock.
+        let old = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), permit);
+        drop(old);
+    }
+}
+
+/// Reports whether a message of this length is one too many. The first one never is.
+fn is_full((messages, bytes): (usize, usize), more: usize, (max_messages, max_bytes): (usize, usize)) -> bool {
+    messages > 0 && (messages >= max_messages || bytes.saturating_add(more) > max_bytes)
+}
+
+/// Returns the length in bytes of the texts that a message keeps in memory. Its images and files are in the media store.
+pub(super) fn weight(request: &TurnRequest) -> usize {
+    let given = request.history.iter().flat_map(|messages| messages.iter());
+    let given: usize = given.map(|message| message.content.text_len()).sum();
+    request.content.text_len() + request.instructions.as_ref().map_or(0, String::len) + given
+}

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rockbot_core::support::deadline_after;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The end of an isolated future.
@@ -33,10 +34,7 @@ pub(crate) struct Isolate<F: ?Sized> {
 impl<F: Future + ?Sized> Isolate<F> {
     /// Creates an isolated `future` with a deadline `limit` after `started`.
     pub(crate) fn new(future: Pin<Box<F>>, started: Instant, limit: Duration) -> Self {
-        // `Duration::MAX` means "no limit" and lies beyond the range of the clock; a year has the same effect.
-        let deadline = started
-            .checked_add(limit)
-            .unwrap_or_else(|| started + Duration::from_secs(86_400 * 365));
+        let deadline = deadline_after(started, limit);
         Self {
             future: Some(future),
             deadline,

@@ -25,10 +25,8 @@ type Running = JoinHandle<Result<TurnOutcome, TurnError>>;
 
 /// Sends a message, named after its text, and lets it get as far as it can.
 async fn send(agent: &Agent, session: &str, text: &str, busy: BusyPolicy) -> Running {
-    let request = TurnRequest {
-        busy,
-        ..TurnRequest::new(session, text, text)
-    };
+    let mut request = TurnRequest::new(session, text, text);
+    request.busy = busy;
     let agent = agent.clone();
     let running = tokio::spawn(async move { agent.run(request).await });
     settle().await;
@@ -195,10 +193,7 @@ async fn a_bus_keeps_a_message_that_is_not_accepted() {
     publish(&bus, "a", "one").await;
     publish(&bus, "b", "two").await;
     // The second one is in no journal: a crash would leave it to the bus.
-    let second = TurnRequest {
-        source: String::new(),
-        ..TurnRequest::new("b", "two", "two")
-    };
+    let second = TurnRequest::new("b", "two", "two");
     assert!(matches!(host.trace(&second.turn_id()).await, Ok(None)));
     handle.next_call().await.respond("ok");
     assert_eq!(replies.recv().await.unwrap(), "1");

@@ -33,6 +33,7 @@ mod journal;
 mod journal_reading;
 mod large_results;
 mod layers;
+mod limits;
 mod live_text;
 mod logged_turns;
 mod long_term_memory;

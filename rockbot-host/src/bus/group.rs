@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rockbot_core::messaging::{
     BusError, DeadLetterReason, Delivery, Disposition, SubscribeOptions, TopicPattern, WhenFull,
 };
+use rockbot_core::support::deadline_after;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::task::coop;
 use tokio::time::{self, Instant};
@@ -262,7 +263,7 @@ impl ConsumerGroup {
         if let Some(reason) = state.ended {
             return Err((message, reason));
         }
-        state.queue.retry(message, Instant::now() + delay);
+        state.queue.retry(message, deadline_after(Instant::now(), delay));
         drop(state);
         // A worker that waits without a deadline, or with a later one, has to take the new one into account.
         self.wake.notify_one();

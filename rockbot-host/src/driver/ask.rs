@@ -227,6 +227,9 @@ impl Drive<'_> {
         let ledger = &self.driver.ledger;
         response.cost = ledger.cost_of(response);
         ledger.enter(&self.cx, tier, response);
+        if let Some(usage) = response.usage {
+            self.driver.windows.check(tier, usage.input);
+        }
         if response.cost.is_none() && self.turn.policy().budget.max_cost.is_some() {
             let (turn, model) = (self.turn.id(), response.model.as_deref().unwrap_or("unnamed"));
             let model = loggable(model);

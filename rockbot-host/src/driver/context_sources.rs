@@ -141,7 +141,7 @@ impl ContextSources {
     }
 
     fn show(&self, items: Vec<Vec<ContextItem>>, query: &ContextQuery) -> GatheredContext {
-        let ranked = choose(items, self.budget.max_tokens * BYTES_PER_TOKEN);
+        let ranked = choose(items, self.budget.max_tokens.saturating_mul(BYTES_PER_TOKEN));
         let shown = || {
             ranked
                 .iter()

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rockbot_core::chat::ModelTier;
 
 use crate::chat::GuardedChat;
+use crate::turn::policy::is_window;
 
 /// The context windows of models in tokens, as far as they are known.
 ///
@@ -32,12 +33,27 @@ impl ContextWindows {
         (!windows.is_empty()).then(|| windows.get(&self.model(tier)).copied())?
     }
 
-    /// Records the window of the model of a tier.
+    /// Records the window of the model of a tier, unless no model can have it.
     pub(super) fn learn(&self, tier: Option<ModelTier>, tokens: u64) {
+        if !is_window(tokens) {
+            return;
+        }
         let model = self.model(tier);
         tracing::info!(model = %&*model, tokens, "context window learned; later turns are compacted to it");
         let mut windows = self.by_model.lock().unwrap_or_else(PoisonError::into_inner);
         windows.insert(model, tokens);
+    }
+
+    /// Forgets the window of the model of a tier if it has read a longer request: what was learned is wrong.
+    pub(super) fn check(&self, tier: ModelTier, input: u64) {
+        let mut windows = self.by_model.lock().unwrap_or_else(PoisonError::into_inner);
+        if windows.is_empty() {
+            return;
+        }
+        let model = self.model(Some(tier));
+        if windows.get(&model).is_some_and(|window| *window < input) {
+            windows.remove(&model);
+        }
     }
 
     /// Returns the name of the model of a tier, or the tier's name when the client does not state its model.

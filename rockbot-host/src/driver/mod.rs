@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rockbot_core::chat::Ledger;
+use rockbot_core::support::deadline_after;
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
 use rockbot_core::{CallContext, CallId, Clock};
@@ -137,7 +138,7 @@ struct Drive<'a> {
 
 impl<'a> Drive<'a> {
     fn new(driver: &'a TurnDriver, turn: &'a mut Turn, claim: &'a Claim, live: &'a LiveTurn) -> Self {
-        let deadline = Instant::now() + turn.time_left();
+        let deadline = deadline_after(Instant::now(), turn.time_left());
         let view = driver.tools.view(turn.policy().task_list, turn.active_tools());
         let viewed_groups = turn.active_tools().len();
         let lasting = context(turn, live);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
 use rockbot_core::subsystem::Parts;
+use rockbot_core::support::deadline_after;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
 use rockbot_core::turn::{JournalError, ProgressSink, TurnJournal};
 use rockbot_core::{ToolName, TurnId};
@@ -205,7 +206,7 @@ impl AgentHost {
     /// Handlers and turns get three quarters of the time and are cancelled then; each subsystem gets half of the rest.
     /// Calling it again waits for the first call.
     pub async fn shutdown(&self, deadline: Duration) {
-        self.lifecycle.stop(Instant::now() + deadline).await;
+        self.lifecycle.stop(deadline_after(Instant::now(), deadline)).await;
     }
 
     /// Returns the state of the host. For a liveness probe, a process is alive until this is [`HostState::Stopped`].

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rockbot_core::chat::ModelTier;
 use rockbot_core::context::Priority;
+use rockbot_core::support::deadline_after;
 use tokio::time::Instant;
 
 use crate::limits::PermitLimits;
@@ -61,7 +62,7 @@ impl<W> PermitQueue<W> {
     ) -> Result<Ticket, QueueFull> {
         self.arrivals += 1;
         let ticket = Ticket {
-            effective_arrival: now + self.limits.head_start * steps_below_user(priority),
+            effective_arrival: deadline_after(now, self.limits.head_start.saturating_mul(steps_below_user(priority))),
             sequence: self.arrivals,
         };
         self.waiting[tier as usize].insert(ticket, waiter);
@@ -175,6 +176,14 @@ mod tests {
             (91, User),
         ];
         assert_eq!(order(PermitLimits::serialized(), &calls), [2, 1, 3, 4, 0, 5, 6]);
+    }
+
+    #[test]
+    fn a_head_start_without_end_keeps_the_order_of_priorities() {
+        use Priority::*;
+        let limits = PermitLimits::serialized().with_head_start(Duration::MAX);
+        let calls = [(0, Dream), (0, Scheduled), (9, User)];
+        assert_eq!(order(limits, &calls), [2, 0, 1]);
     }
 
     #[test]

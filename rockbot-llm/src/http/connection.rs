@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, Request, Response, Url};
 use rockbot_core::chat::{ChatError, ChatRequest, ModelInfo, ModelSettings};
-use rockbot_core::support::run_until_stopped;
+use rockbot_core::support::{deadline_after, run_until_stopped};
 use rockbot_core::{CallContext, Clock, SystemClock};
 use tokio::time::{Instant, sleep_until};
 
@@ -165,7 +165,7 @@ impl Connection {
 
     /// Returns the latest end of a call: its deadline, or the end of this client's time limit.
     pub(crate) fn deadline(&self, cx: &CallContext) -> Instant {
-        let own = Instant::now() + self.limits.call.min(MAX_CALL);
+        let own = deadline_after(Instant::now(), self.limits.call.min(MAX_CALL));
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use rockbot_core::support::deadline_after;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A timer that ends a stream that pauses too long.
@@ -34,7 +35,7 @@ impl IdleTimer {
             // A piece that is there already needs no timer at all.
             () = std::future::ready(()) => {}
         }
-        let until = Instant::now() + self.limit;
+        let until = deadline_after(Instant::now(), self.limit);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
         loop {
             tokio::select! {
@@ -54,6 +55,14 @@ impl IdleTimer {
 mod tests {
     use super::*;
     use tokio::time::sleep;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_without_a_limit_may_pause_for_long() {
+        let mut idle = IdleTimer::new(Duration::MAX);
+        let day = Duration::from_secs(86_400);
+        assert!(idle.watch(sleep(day)).await.is_ok());
+        assert!(idle.watch(sleep(day)).await.is_ok());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_limit_counts_from_each_piece() {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rockbot_core::chat::{ChatError, ChatErrorKind};
 use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError};
+use rockbot_core::support::deadline_after;
 use rockbot_core::{CallContext, Digest, MemoryId, Principal};
 use tokio::time::timeout;
 
@@ -107,7 +108,7 @@ impl SemanticState {
     ) -> Result<Vec<Embedding>, EmbeddingError> {
         let began = Instant::now();
         let cx = CallContext::new(SESSION).with_principal(principal.clone());
-        let cx = cx.with_deadline(tokio::time::Instant::now() + time_limit);
+        let cx = cx.with_deadline(deadline_after(tokio::time::Instant::now(), time_limit));
         let asked = texts.len();
         // The time limit is enforced here as well: not every client honours its deadline.
         let answer = timeout(time_limit, self.client.embed(EmbeddingCall::new(texts, cx))).await;

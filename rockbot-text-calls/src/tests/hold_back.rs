@@ -114,3 +114,20 @@ proptest! {
         check(&text, &lengths);
     }
 }
+
+#[test]
+fn a_held_call_is_not_copied_with_each_piece() {
+    let mut hold_back = super::parser().hold_back();
+    assert_eq!(
+        hold_back.push("<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"place\": \""),
+        ""
+    );
+    let (mut buffer, mut moves) = (hold_back.held().as_ptr(), 0);
+    for _ in 0..100_000 {
+        assert_eq!(hold_back.push("word "), "");
+        moves += usize::from(hold_back.held().as_ptr() != buffer);
+        buffer = hold_back.held().as_ptr();
+    }
+    // A buffer that doubles moves at most once for each doubling.
+    assert!(moves < 20, "{moves} copies");
+}

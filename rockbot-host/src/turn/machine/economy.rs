@@ -15,7 +15,7 @@ use crate::turn::call::CallStatus;
 use crate::turn::compaction::{Compaction, OffloadedMessage};
 use crate::turn::policy::compact::{self, Item, ItemKind, NOTICE};
 use crate::turn::policy::elide::elide;
-use crate::turn::policy::token_estimate::{MEDIA_SIZE, TokenEstimate};
+use crate::turn::policy::token_estimate::{MEDIA_SIZE, TokenEstimate, is_window, percent_of};
 use crate::turn::step::{Purpose, TurnCounter, TurnStep};
 
 /// Length of a conversation after a compaction, as a percentage of its limit.
@@ -78,7 +78,7 @@ impl Turn {
 
     /// Applies the model's refusal of a request that was too long.
     pub(super) fn apply_overflow(&mut self, overflow: &Overflow) {
-        self.economy.window = overflow.limit.or(self.economy.window);
+        self.economy.window = overflow.limit.filter(|limit| is_window(*limit)).or(self.economy.window);
         if let Some(asked) = overflow.asked {
             let bytes = self.request_bytes();
             self.economy.token_estimate.calibrate(bytes, asked);
@@ -136,7 +136,7 @@ impl Turn {
 
     fn compaction(&self) -> Option<Compaction> {
         let economy = &self.policy.economy;
-        let window = self.economy.window.map(|tokens| tokens * READABLE_PERCENT / 100);
+        let window = self.economy.window.map(|tokens| percent_of(tokens, READABLE_PERCENT));
         let limit = window.into_iter().chain(economy.watermark).min();
         if limit.is_none() && economy.max_result_len.is_none() {
             return None;
@@ -146,7 +146,7 @@ impl Turn {
         let estimate = self.economy.token_estimate;
         let limit = limit.filter(|limit| estimate.tokens(bytes) > *limit);
         let excess = limit.map_or(0, |limit| {
-            bytes.saturating_sub(estimate.bytes(limit * TARGET_PERCENT / 100))
+            bytes.saturating_sub(estimate.bytes(percent_of(limit, TARGET_PERCENT)))
         });
         compact::plan(&items, excess, economy.max_result_len)
     }
@@ -160,7 +160,7 @@ impl Turn {
         let limit = self
             .economy
             .window
-            .map(|limit| estimate.bytes(limit * TARGET_PERCENT / 100));
+            .map(|limit| estimate.bytes(percent_of(limit, TARGET_PERCENT)));
         let target = limit.filter(|limit| *limit < bytes).unwrap_or(bytes / 2);
         let compaction = compact::plan(&items, bytes - target, self.policy.economy.max_result_len)?;
         Some(Compaction {

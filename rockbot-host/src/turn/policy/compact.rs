@@ -88,8 +88,9 @@ impl Planner<'_> {
     fn lower_to(&mut self, level: usize, chosen: impl Fn(usize, bool) -> bool) {
         let results: Vec<_> = self.results(&chosen).collect();
         for index in results {
-            if self.lens[index] > level + NOTICE {
-                self.save(self.lens[index] - level - NOTICE);
+            let excess = self.lens[index].saturating_sub(level.saturating_add(NOTICE));
+            if excess > 0 {
+                self.save(excess);
                 self.lens[index] = level;
             }
         }

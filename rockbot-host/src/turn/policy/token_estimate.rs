@@ -47,6 +47,17 @@ impl TokenEstimate {
     }
 }
 
+/// Reports whether a model may have a context window of so many tokens. Servers report other numbers, too, and a window
+/// that was learned from one of them would spoil all later turns.
+pub(crate) fn is_window(tokens: u64) -> bool {
+    (256..=1 << 30).contains(&tokens)
+}
+
+/// Returns this part of a number of tokens, which may be `u64::MAX` for "no limit".
+pub(in crate::turn) fn percent_of(tokens: u64, percent: u64) -> u64 {
+    tokens / 100 * percent + tokens % 100 * percent / 100
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +84,13 @@ mod tests {
         check(&[(10_000, 0)], 3_000);
         check(&[(10_000, 10_001)], 3_000);
         check(&[(10_000, 100)], 3_000);
+    }
+
+    #[test]
+    fn a_percentage_of_any_number_is_exact() {
+        assert_eq!(percent_of(199, 50), 99);
+        assert_eq!(percent_of(u64::MAX, 50), u64::MAX / 2);
+        assert_eq!(percent_of(u64::MAX, 100), u64::MAX);
     }
 
     #[test]

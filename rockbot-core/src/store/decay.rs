@@ -17,6 +17,8 @@ pub struct Decay {
     pub half_life: Duration,
     /// Lower bound, unless the score was lower from the beginning. Default 0.1.
     pub floor: f64,
+    /// Importance from which an entry does not fade: what matters is found when it is old, too. Default 0.7.
+    pub lasting: f64,
 }
 
 impl Default for Decay {
@@ -25,6 +27,7 @@ impl Default for Decay {
             grace: DAY * 30,
             half_life: DAY * 45,
             floor: 0.1,
+            lasting: 0.7,
         }
     }
 }
@@ -51,6 +54,13 @@ impl Decay {
         self
     }
 
+    /// Sets the importance from which an entry does not fade. Default 0.7.
+    #[must_use]
+    pub fn with_lasting(mut self, lasting: f64) -> Self {
+        self.lasting = lasting;
+        self
+    }
+
     /// Returns the importance of `entry` at `now`, from 0 to 1. The stored score is unchanged, so an entry
     /// that is learned again regains it.
     ///
@@ -71,7 +81,7 @@ impl Decay {
             _ => 0.5,
         };
         let fading = now.since(entry.last_seen()).saturating_sub(self.grace);
-        if self.half_life.is_zero() || fading.is_zero() {
+        if self.half_life.is_zero() || fading.is_zero() || score >= self.lasting {
             return score;
         }
         let half_lives = fading.as_secs_f64() / self.half_life.as_secs_f64();

@@ -21,8 +21,8 @@ const PASSAGES: usize = 5;
 /// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
 ///
 /// Both are pure, and their results are never split again. An entry of more than 64 000 characters is read in
-/// parts; a search returns at most 5 passages of at most 1 500 characters each. Models see both once a conversation has
-/// a stored text ([`ToolGroup::STORED_TEXTS`]).
+/// parts; a search returns at most 5 passages of about 1 500 characters each, which overlap. Models see both once a
+/// conversation has a stored text ([`ToolGroup::STORED_TEXTS`]).
 pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
     [
         stateful_tool("get_from_working_memory", memory.clone(), read)
@@ -83,7 +83,10 @@ async fn search(memory: State<Arc<dyn WorkingMemory>>, args: Search, cx: CallCon
         .map_err(unreadable)?;
     match key {
         Some(key) if chunks.is_empty() => Err(missing(&key)),
-        _ => Ok(passages::best(&chunks, &args.query, PASSAGES)),
+        // A result of many megabytes is read for a good part of a second.
+        _ => tokio::task::spawn_blocking(move || passages::best(&chunks, &args.query, PASSAGES))
+            .await
+            .map_err(|error| ToolError::execution_failed("the search did not end its work").with_source(error)),
     }
 }
 

@@ -18,6 +18,9 @@ use rockbot_core::{MemoryId, Principal, Timestamp};
 use crate::FileOptions;
 use crate::storage::documents::{Collection, DocumentStore};
 
+/// Length of a query, in bytes, above which its search runs on a blocking thread.
+const LONG_QUERY: usize = 4 * 1024;
+
 /// A [`LongTermMemory`] in a folder, which one process at a time can open.
 ///
 /// A write resolves when it is synced to disk. Memories are cached with a word index, those of at most 256
@@ -126,7 +129,8 @@ impl LongTermMemory for FileLongTermMemory {
         principal: &Principal,
         query: &MemoryQuery,
     ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
-        let search = |entries: &Collection<MemoryEntry>| {
+        let (query, is_long) = (query.clone(), query.text.len() > LONG_QUERY);
+        let search = move |entries: &Collection<MemoryEntry>| {
             if query.text.trim().is_empty() || query.with_archived {
                 // The word index has live memories only, and nothing to rank without words.
                 query.rank(entries.documents().cloned())
@@ -134,6 +138,9 @@ impl LongTermMemory for FileLongTermMemory {
                 entries.search(&query.text, query.limit, |entry| query.admits(entry))
             }
         };
-        self.documents.read(principal, search).await
+        match is_long {
+            true => self.documents.read_aside(principal, search).await,
+            false => self.documents.read(principal, search).await,
+        }
     }
 }

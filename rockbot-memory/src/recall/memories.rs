@@ -214,6 +214,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_old_memory_that_matters_comes_before_a_new_one_that_does_not() {
+        let memory = InMemoryLongTermMemory::new();
+        for (id, importance, day) in [("a", 0.6, 1_000), ("b", 0.8, 0)] {
+            let created = Timestamp::from_millis(day * DAY);
+            let mut entry = MemoryEntry::new(id, "Miso sleeps.", created, Provenance::MODEL);
+            entry.importance_score = importance;
+            memory.save(&Principal::default(), entry).await.unwrap();
+        }
+        let now = ManualClock::new(Timestamp::from_millis(1_000 * DAY));
+        let recall = MemoryRecall::new(Arc::new(memory), Arc::new(now));
+        let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), "Where does Miso sleep?");
+        let items = recall.gather(&query).await.unwrap();
+        let ids: Vec<_> = items.iter().map(|item| &item.text[..5]).collect();
+        assert_eq!(ids, ["- [b]", "- [a]"]);
+    }
+
+    #[tokio::test]
     async fn a_conversation_begins_with_what_was_learned_last() {
         let tea = "- [tea] (general, today): Prefers green tea in the morning.";
         let cat = "- [cat] (family/pets, 1 day ago): The cat is called Miso.";

@@ -95,6 +95,17 @@ impl<D: Document> DocumentStore<D> {
         Ok(read(&owned.read()))
     }
 
+    /// Calls `read` as [`read`](Self::read) does, on a blocking thread: for work that takes its time.
+    pub(crate) async fn read_aside<R: Send + 'static>(
+        self: &Arc<Self>,
+        principal: &Principal,
+        read: impl FnOnce(&Collection<D>) -> R + Send + 'static,
+    ) -> Result<R, StoreError> {
+        self.read(principal, |_| ()).await?;
+        let owned = self.owned.get_or_default(principal);
+        blocking(move || Ok(read(&owned.read()))).await
+    }
+
     /// Writes the document that `plan` makes of the current ones, if it makes one.
     ///
     /// Optimistic concurrency against external edits: if a file involved changed since it was read, the edit is
@@ -292,4 +303,26 @@ pub(super) enum Unreadable {
     Damaged(String),
     /// The read failed, which may pass.
     Failed(StoreError),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rockbot_core::SystemClock;
+    use rockbot_core::store::MemoryEntry;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn reading_aside_leaves_the_runtimes_thread_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = DocumentStore::<MemoryEntry>::open(folder.path().join("memory"), Arc::new(SystemClock)).unwrap();
+        let (store, me, here) = (Arc::new(store), Principal::default(), thread::current().id());
+        let read = |entries: &Collection<MemoryEntry>| (entries.documents().count(), thread::current().id());
+        assert_eq!(store.read(&me, read).await.unwrap(), (0, here));
+        let (count, there) = store.read_aside(&me, read).await.unwrap();
+        assert_eq!(count, 0);
+        assert_ne!(there, here);
+    }
 }

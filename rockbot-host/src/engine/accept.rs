@@ -126,7 +126,6 @@ impl TurnEngine {
         if self.knows(turn).await? {
             return Ok(None);
         }
-        metrics::counter!("rockbot.agent.backlog.full").increment(1);
         let waiting = async {
             loop {
                 // Created before the look, so that no room that is freed in between is missed.

@@ -39,11 +39,16 @@ pub(super) fn best(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> S
 /// Returns the byte ranges of the passages of `text`: they overlap, and begin and end between words.
 fn passages_of(text: &str) -> impl Iterator<Item = Range<usize>> {
     let cores = ContentChunker::new(PASSAGE_LEN).split(text);
-    cores.into_iter().map(|core| {
+    let mut reached = None;
+    cores.into_iter().filter_map(move |core| {
         let Range { start, end } = core.range();
         let start = text.floor_char_boundary(start.saturating_sub(SHARED));
         let end = text.ceil_char_boundary((end + SHARED).min(text.len()));
-        word_start(text, start)..word_end(text, end)
+        let passage = word_start(text, start)..word_end(text, end);
+        // A short end of the text is part of the passage before it.
+        let is_new = reached < Some(passage.end);
+        reached = reached.max(Some(passage.end));
+        is_new.then_some(passage)
     })
 }
 

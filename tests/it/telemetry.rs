@@ -227,7 +227,9 @@ async fn chat_span(model: impl ChatClient) -> String {
     let host = AgentHost::in_memory().chat(model).build().unwrap();
     collect(host.agent().stream("s", "Count!")).await;
     let tree = spans.tree();
-    let (_, chat) = tree.split_once("    chat\n").unwrap();
+    let (_, chat) = tree
+        .split_once("    chat\n")
+        .unwrap_or_else(|| panic!("no span of a model call in:\n{tree}"));
     chat.to_owned()
 }
 

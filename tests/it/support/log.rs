@@ -7,9 +7,18 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
+use super::callsites::keep_undecided;
+
 /// Notes every field of every event and span of our crates, as `name=value` lines.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Default for Log {
+    fn default() -> Self {
+        keep_undecided();
+        Self(Arc::default())
+    }
+}
 
 impl Log {
     /// Everything that was logged so far.

@@ -1,5 +1,6 @@
 //! Helpers that the integration tests share.
 
+mod callsites;
 pub(crate) mod files;
 pub(crate) mod journal;
 pub(crate) mod kill;

@@ -10,6 +10,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::callsites::keep_undecided;
+
 /// Notes every span of our crates: its place, its name and its fields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spans(Arc<Mutex<Vec<Noted>>>);
@@ -27,6 +29,7 @@ struct Place(usize);
 impl Spans {
     /// Notes spans of this thread until the guard is dropped.
     pub(crate) fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
+        keep_undecided();
         let spans = Self::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
         (spans, tracing::subscriber::set_default(subscriber))

@@ -380,6 +380,48 @@ async fn a_call_dropped_while_it_waits_for_a_place_gives_its_place_in_the_line_b
     assert_eq!(handle.started(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_time_passes_while_it_waits_for_a_place_is_not_run() {
+    let (pay, mut handle) = mock_tool("pay");
+    let dispatcher = dispatcher([pay], ToolLimits::default().with_max_concurrency(1));
+    let (holder, second) = (cx(), Duration::from_secs(1));
+    let hurried = cx().with_deadline(tokio::time::Instant::now() + second);
+    let late = cx().with_deadline(tokio::time::Instant::now());
+    let (first, not_run) = tokio::join!(
+        async {
+            let holding = dispatcher.call(request("1", "pay", "{}"), &holder);
+            let (held, ()) = tokio::join!(holding, async {
+                let call = handle.next_call().await;
+                tokio::time::sleep(second + second / 2).await;
+                call.respond("paid");
+            });
+            held
+        },
+        dispatcher.call(request("2", "pay", "{}"), &hurried),
+    );
+    assert_eq!(first.content, "paid");
+    assert_eq!(not_run.content, "not run: no time was left for it");
+    assert!(not_run.retry_helps(), "it did not begin, so it may be asked for again");
+    // Nor is one that comes too late for a free place.
+    let not_run = dispatcher.call(request("3", "pay", "{}"), &late).await;
+    assert_eq!(not_run.content, "not run: no time was left for it");
+    assert_eq!(handle.started(), 1);
+}
+
+#[tokio::test]
+async fn a_time_out_of_the_tools_own_is_judged_by_the_effect_of_the_call() {
+    let slow = || async { Err::<String, BoxError>(std::io::Error::from(std::io::ErrorKind::TimedOut).into()) };
+    let look = tool("look", move |_: Anything| slow()).description("Looks.").pure();
+    let pay = tool("pay", move |_: Anything| slow()).description("Pays.");
+    let dispatcher = dispatcher([look.into(), pay.into()], ToolLimits::default());
+    let looked = dispatcher.call(request("1", "look", "{}"), &cx()).await;
+    assert_eq!(outcome(&looked), (true, Some(ToolErrorCode::Timeout)));
+    assert!(looked.retry_helps());
+    let paid = dispatcher.call(request("2", "pay", "{}"), &cx()).await;
+    assert_eq!(outcome(&paid), (true, Some(ToolErrorCode::OutcomeUnknown)));
+    assert!(!paid.retry_helps());
+}
+
 /// Polls `future` up to `polls` times and drops it. Returns whether it ended.
 async fn poll_and_drop(future: impl Future, polls: usize) -> bool {
     let mut future: Pin<Box<dyn Future<Output = _>>> = Box::pin(future);

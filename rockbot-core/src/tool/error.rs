@@ -11,6 +11,12 @@ use super::Effect;
 use crate::BoxError;
 use crate::layer::RateLimitExceeded;
 
+/// Maximum number of sources of an error that are searched for a time-out.
+const MAX_SOURCES: usize = 16;
+
+/// The text of the innermost source of a time-out of reqwest.
+const HTTP_TIMEOUT: &str = "operation timed out";
+
 /// The kind of a tool failure.
 ///
 /// Its names are part of the wire format. Names that this version does not know deserialize as
@@ -222,12 +228,66 @@ impl std::error::Error for ToolError {
 }
 
 impl From<BoxError> for ToolError {
-    /// Returns the `ToolError` inside the box, if it is one; any other error becomes
-    /// [`ToolErrorCode::ExecutionFailed`] with the boxed error as its source.
+    /// Returns the `ToolError` inside the box, if it is one. A time-out of the tool's own, such as tokio's, that of an
+    /// `io::Error` or of an HTTP client, becomes [`ToolErrorCode::Timeout`], and any other error
+    /// [`ToolErrorCode::ExecutionFailed`]. The boxed error is the source.
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,
+            Err(error) if is_timeout(&*error) => {
+                Self::new(ToolErrorCode::Timeout, error.to_string()).with_source(error)
+            }
             Err(error) => Self::execution_failed(error.to_string()).with_source(error),
         }
+    }
+}
+
+/// Reports whether an error, or one of its sources, is a time-out.
+fn is_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
+    let sources = std::iter::successors(Some(error), |error| error.source());
+    // Sources may form a circle, which a foreign error cannot be trusted not to.
+    sources.take(MAX_SOURCES).any(|error| {
+        let is_io = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
+        error.is::<tokio::time::error::Elapsed>()
+            || error.is::<Elapsed>()
+            || error.downcast_ref().is_some_and(is_io)
+            // reqwest keeps the type of its time-outs to itself, and this crate does not depend on it.
+            || error.source().is_none() && error.to_string() == HTTP_TIMEOUT
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: impl Into<BoxError>, code: ToolErrorCode) {
+        let error = ToolError::from(error.into());
+        assert_eq!(
+            (error.code(), error.retry_helps()),
+            (code, code == ToolErrorCode::Timeout)
+        );
+    }
+
+    /// An error with a source.
+    #[derive(Debug, thiserror::Error)]
+    #[error("the request failed")]
+    struct Outer(#[source] BoxError);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_out_of_the_tools_own_is_one() {
+        let elapsed = tokio::time::timeout(std::time::Duration::ZERO, std::future::pending::<()>()).await;
+        check(elapsed.unwrap_err(), ToolErrorCode::Timeout);
+        check(Elapsed::new(), ToolErrorCode::Timeout);
+        check(io::Error::from(io::ErrorKind::TimedOut), ToolErrorCode::Timeout);
+        check(
+            Outer(io::Error::from(io::ErrorKind::TimedOut).into()),
+            ToolErrorCode::Timeout,
+        );
+        check(Outer(HTTP_TIMEOUT.into()), ToolErrorCode::Timeout);
+        check(io::Error::from(io::ErrorKind::NotFound), ToolErrorCode::ExecutionFailed);
+        check("the operation timed out of the window", ToolErrorCode::ExecutionFailed);
     }
 }

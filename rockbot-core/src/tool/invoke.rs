@@ -42,6 +42,10 @@ pub struct ToolInvokeResponse {
     /// The kind of failure, if the call failed and the kind is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ToolErrorCode>,
+    /// What the tool said about a retry, where it differs from what its code means. It is not part of the response on
+    /// the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
+    #[serde(skip)]
+    retry_helps: Option<bool>,
 }
 
 impl ToolInvokeRequest {
@@ -74,18 +78,13 @@ impl ToolInvokeRequest {
             content: content.into(),
             is_error: false,
             code: None,
+            retry_helps: None,
         }
     }
 
     /// Converts the call into a failed response, with the message of `error` as its content.
     pub fn fail(self, error: &ToolError) -> ToolInvokeResponse {
-        ToolInvokeResponse {
-            tool_call_id: self.tool_call_id,
-            tool_name: self.tool_name,
-            content: error.to_string().into(),
-            is_error: true,
-            code: Some(error.code()),
-        }
+        ToolInvokeResponse::failed(self.tool_call_id, self.tool_name, error)
     }
 }
 
@@ -98,7 +97,27 @@ impl ToolInvokeResponse {
             content: content.into(),
             is_error: false,
             code: None,
+            retry_helps: None,
         }
+    }
+
+    /// Creates a failed response, with the message of `error` as its content.
+    pub fn failed(tool_call_id: CallId, tool_name: ToolName, error: &ToolError) -> Self {
+        let code = error.code();
+        Self {
+            tool_call_id,
+            tool_name,
+            content: error.to_string().into(),
+            is_error: true,
+            code: Some(code),
+            retry_helps: (error.retry_helps() != code.retry_helps()).then_some(error.retry_helps()),
+        }
+    }
+
+    /// Returns `true` if the call failed and the same call may succeed a little later.
+    pub fn retry_helps(&self) -> bool {
+        let of_code = self.code.is_some_and(ToolErrorCode::retry_helps);
+        self.is_error && self.retry_helps.unwrap_or(of_code)
     }
 
     /// Sets whether the call failed. Default `false`.

@@ -37,7 +37,11 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
         let call = cx.call_context(request.session_id.as_str());
         let response = self.0.call(request.clone(), &call).await;
         let answered = match response.code {
-            Some(code) => fail(&request, &ToolError::new(code, response.content.into_words()), cx).await,
+            Some(code) => {
+                let helps = response.retry_helps();
+                let error = ToolError::new(code, response.content.into_words()).with_retryable(helps);
+                fail(&request, &error, cx).await
+            }
             None => answer(&response, cx).await,
         };
         let answered = match answered {

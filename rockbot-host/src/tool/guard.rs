@@ -16,7 +16,7 @@ use rockbot_core::tool::{
 };
 use rockbot_core::{CallContext, CallId, ToolName};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::ToolLimits;
 use super::activation::{Activated, activation_tool, group_of};
@@ -212,28 +212,33 @@ impl Guard {
         // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
         // A call that runs a turn takes none of those: the calls of that turn need them.
         let runs_turn = tool.entry.registration().hints.runs_turn;
-        let (Some(own), Some(shared)) = (
-            acquire(tool.permits.as_ref(), cx).await,
-            acquire((!runs_turn).then_some(&self.permits), cx).await,
-        ) else {
-            let message = "not run: cancelled while it waited for a concurrency permit";
-            return request.fail(&ToolError::new(ToolErrorCode::Cancelled, message));
+        let permits = async {
+            let own = acquire(tool.permits.as_ref(), cx).await?;
+            let shared = acquire((!runs_turn).then_some(&self.permits), cx).await?;
+            Ok((own, shared))
+        };
+        let (own, shared) = match permits.await {
+            Ok(permits) => permits,
+            Err(error) => return request.fail(&error),
         };
         // The time limit starts when the call does; without a wait, reading the clock once is enough.
-        let started = if own.has_waited || shared.has_waited {
-            Instant::now()
-        } else {
-            called
+        let started = match own.has_waited || shared.has_waited {
+            true => Instant::now(),
+            false => called,
         };
-        let deadline = cx
+        let left = cx
             .deadline()
             .map(|deadline| deadline.saturating_duration_since(started));
-        let limit = deadline.map_or(tool.time_limit, |left| left.min(tool.time_limit));
+        // Looked at after the waits: the caller may have given up meanwhile, and the call must not begin then.
+        if left.is_some_and(|left| left.is_zero()) {
+            return request.fail(&no_time_left());
+        }
+        let limit = left.map_or(tool.time_limit, |left| left.min(tool.time_limit));
         // The executor takes the request; the response needs its identity.
         let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
         let ended = match isolate(&**tool.entry.executor(), request, cx, started, limit).await {
             Isolated::Done(Ok(response)) => Ok(response),
-            Isolated::Done(Err(error)) => Err(error),
+            Isolated::Done(Err(error)) => Err(judged(error, effect)),
             Isolated::TimedOut => Err(ToolError::too_long(
                 format_args!("the tool timed out after {limit:?}"),
                 effect,
@@ -388,9 +393,20 @@ fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, T
         },
         Err(error) => error,
     };
-    ToolInvokeResponse::new(call, name, error.to_string())
-        .with_error(true)
-        .with_code(error.code())
+    ToolInvokeResponse::failed(call, name, &error)
+}
+
+/// Returns the error of a call with `effect`: a mutating one that timed out by itself may have taken effect.
+fn judged(error: ToolError, effect: Effect) -> ToolError {
+    match (error.code(), effect) {
+        (ToolErrorCode::Timeout, Effect::Mutating) => ToolError::outcome_unknown(&error).with_source(error),
+        _ => error,
+    }
+}
+
+/// Returns the error of a call that did not begin before its deadline.
+fn no_time_left() -> ToolError {
+    ToolError::execution_failed("not run: no time was left for it").with_retryable(true)
 }
 
 /// Returns the response with at most `limit` bytes of text. The note about a truncation comes first, where the
@@ -412,27 +428,42 @@ struct CallPermit<'a> {
     has_waited: bool,
 }
 
-/// Acquires a permit, at once where one is free. Returns `None` when the call was cancelled first.
-async fn acquire<'a>(semaphore: Option<&'a Semaphore>, cx: &CallContext) -> Option<CallPermit<'a>> {
+/// Acquires a permit, at once where one is free. Returns the error of the call if it was cancelled first, or its
+/// deadline passed.
+async fn acquire<'a>(semaphore: Option<&'a Semaphore>, cx: &CallContext) -> Result<CallPermit<'a>, ToolError> {
     let Some(semaphore) = semaphore else {
-        return Some(CallPermit {
+        return Ok(CallPermit {
             _permit: None,
             has_waited: false,
         });
     };
     if let Ok(permit) = semaphore.try_acquire() {
-        return Some(CallPermit {
+        return Ok(CallPermit {
             _permit: Some(permit),
             has_waited: false,
         });
     }
+    let deadline = async {
+        match cx.deadline() {
+            Some(deadline) => sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
     // Cancel point: dropping the wait gives up the call's place in the queue, and takes no permit.
-    let permit = cx.cancellation().run_until_cancelled(semaphore.acquire()).await?;
-    // These semaphores are never closed; if one were, a call without a permit would be the lesser evil.
-    Some(CallPermit {
-        _permit: permit.ok(),
-        has_waited: true,
-    })
+    tokio::select! {
+        // In order: a permit that comes at the moment of a cancellation must not start the call.
+        biased;
+        () = cx.cancellation().cancelled() => {
+            let message = "not run: cancelled while it waited for a concurrency permit";
+            Err(ToolError::new(ToolErrorCode::Cancelled, message))
+        }
+        () = deadline => Err(no_time_left()),
+        // These semaphores are never closed; if one were, a call without a permit would be the lesser evil.
+        permit = semaphore.acquire() => Ok(CallPermit {
+            _permit: permit.ok(),
+            has_waited: true,
+        }),
+    }
 }
 
 /// Logs the panic of a tool or of a layer around it, and returns the error that the model reads.

@@ -78,7 +78,7 @@ async fn some_journal(clock: &ManualClock) -> Vec<u8> {
     let b = accept(&journal, "b", clock).await;
     journal.append(&b, &[record(clock, "3")]).await.unwrap();
     journal.append(&a, &[record(clock, "4")]).await.unwrap();
-    journal.finish(b, &raw(r#"{"text":"done"}"#)).await.unwrap();
+    journal.finish(&b, &raw(r#"{"text":"done"}"#)).await.unwrap();
     journal.append(&a, &[record(clock, "5")]).await.unwrap();
     std::fs::read(segment(folder.path(), 1)).unwrap()
 }
@@ -214,7 +214,7 @@ async fn finish_some(journal: &FileTurnJournal, day: &str, clock: &ManualClock) 
     for index in 0..20 {
         let claim = accept(journal, &format!("{day} {index}"), clock).await;
         journal.append(&claim, &[record(clock, "0")]).await.unwrap();
-        journal.finish(claim, &raw("1")).await.unwrap();
+        journal.finish(&claim, &raw("1")).await.unwrap();
     }
 }
 
@@ -276,7 +276,7 @@ async fn a_long_run_that_ends_is_kept_whole_for_a_day() {
     clock.advance(25 * HOUR);
     finish_some(&journal, "second", &clock).await;
     journal.append(&old, &[record(&clock, "1")]).await.unwrap();
-    journal.finish(old, &raw("2")).await.unwrap();
+    journal.finish(&old, &raw("2")).await.unwrap();
     finish_some(&journal, "third", &clock).await;
     assert_eq!(told(&journal, &["old"]).await, ["old 1 2"]);
     drop(journal);

@@ -37,7 +37,7 @@ async fn finish_some(journal: &FileTurnJournal, day: usize, clock: &ManualClock)
     for index in 0..10 {
         let claim = accept(journal, &format!("{day} {index}"), clock).await;
         append(journal, &claim, "0", clock).await;
-        journal.finish(claim, &raw("1")).await.unwrap();
+        journal.finish(&claim, &raw("1")).await.unwrap();
     }
 }
 
@@ -92,7 +92,7 @@ async fn a_message_delivered_again_is_known_or_new_while_old_outcomes_are_forgot
                 match journal.accept(&run("again", &clock), "me", LEASE).await.unwrap() {
                     Acceptance::New(claim) => {
                         new += 1;
-                        journal.finish(claim, &raw("7")).await.unwrap();
+                        journal.finish(&claim, &raw("7")).await.unwrap();
                     }
                     Acceptance::Known(RunState::Finished(outcome)) => {
                         known += 1;
@@ -134,7 +134,7 @@ async fn a_run_whose_acceptance_stands_twice_does_not_forget_what_it_did() {
     assert_eq!(bodies(&open), ["1"]);
 
     let paying = journal.claim(&"paying".into(), "me", LEASE).await.unwrap().unwrap();
-    journal.finish(paying, &raw("2")).await.unwrap();
+    journal.finish(&paying, &raw("2")).await.unwrap();
     let ended = journal.read(&"paying".into()).await.unwrap().unwrap();
     assert_eq!(bodies(&ended), ["1"]);
 }

@@ -45,8 +45,9 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error as [`TurnJournal::append`] does.
-    async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError>;
+    /// Returns an error as [`TurnJournal::append`] does. The caller then still holds the claim, and
+    /// [releases](TurnJournal::release) it.
+    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError>;
 
     /// Claims an unfinished run that has no holder, or whose holder's lease has expired. Returns `None` if the
     /// run is held, finished or unknown.
@@ -79,7 +80,7 @@ share! {
     TurnJournal {
         async accept<'a, 'b>(accepted: &'a RunAccepted, owner: &'b str, lease: Duration) -> Result<Acceptance, JournalError>;
         async append<'a, 'b>(claim: &'a Claim, records: &'b [RunRecord]) -> Result<(), JournalError>;
-        async finish<'a>(claim: Claim, outcome: &'a RawValue) -> Result<(), JournalError>;
+        async finish<'a, 'b>(claim: &'a Claim, outcome: &'b RawValue) -> Result<(), JournalError>;
         async claim<'a, 'b>(run: &'a TurnId, owner: &'b str, lease: Duration) -> Result<Option<Claim>, JournalError>;
         async release(claim: Claim);
         async read<'a>(run: &'a TurnId) -> Result<Option<StoredRun>, JournalError>;

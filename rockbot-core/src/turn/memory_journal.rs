@@ -125,11 +125,11 @@ impl TurnJournal for InMemoryTurnJournal {
         Ok(())
     }
 
-    async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError> {
+    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
         // The fence is checked under the same lock as the write, so that a superseded claim cannot finish the run.
-        state.claims.check(&claim, now)?;
+        state.claims.check(claim, now)?;
         state.claims.forget(claim.run());
         if let Some(JournalRun { number, stored }) = state.runs.get_mut(claim.run()) {
             let number = *number;
@@ -192,7 +192,7 @@ mod tests {
         let Acceptance::New(claim) = journal.accept(&run, "me", OUTCOMES_KEPT).await.unwrap() else {
             panic!("the run is new")
         };
-        journal.finish(claim, RawValue::TRUE).await.unwrap();
+        journal.finish(&claim, RawValue::TRUE).await.unwrap();
         clock.advance(OUTCOMES_KEPT);
         let again = journal.accept(&run, "me", OUTCOMES_KEPT).await.unwrap();
         assert!(matches!(again, Acceptance::New(_)));

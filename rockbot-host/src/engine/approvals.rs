@@ -60,10 +60,12 @@ impl TurnEngine {
         // being parked sees the token in `LiveTurn::suspend`, or is unparked here.
         live.cancel(reason);
         let event = TurnEvent::Cancelled(reason);
-        self.unpark(live.id(), &event, |turn| turn.parked_until().is_some())
-            .await?;
+        let is_parked = |turn: &Turn| turn.parked_until().is_some();
+        let is_unparked = self.unpark(live.id(), &event, is_parked).await?;
         match live.state() {
             TurnState::Halted => Err(TurnError::Halted),
+            // Its claim is held elsewhere, so the cancellation is in no journal.
+            TurnState::Parked(_) if !is_unparked => Err(TurnError::Elsewhere(live.id().clone())),
             TurnState::Working | TurnState::Parked(_) | TurnState::Ended(_) => Ok(()),
         }
     }

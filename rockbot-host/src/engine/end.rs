@@ -81,15 +81,17 @@ impl TurnEngine {
         self.deregister(live);
     }
 
-    /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more at the next start.
+    /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more when its message comes
+    /// again, or at the next start.
     pub(super) async fn finish(&self, claim: Claim, outcome: &TurnOutcome) {
         let turn = claim.run().clone();
         let finished = match to_raw_value(outcome) {
-            Ok(raw) => self.journal.finish(claim, &raw).await.map_err(BoxError::from),
+            Ok(raw) => self.journal.finish(&claim, &raw).await.map_err(BoxError::from),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = finished {
             tracing::error!(%turn, %error, "journal write failed; the turn ends again when the host restarts");
+            self.journal.release(claim).await;
         }
     }
 

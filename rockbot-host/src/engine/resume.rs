@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rockbot_core::TurnId;
+use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
 use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
 
@@ -32,6 +33,10 @@ impl TurnEngine {
         // One at a time: of two that look at the same list, the second must find the first one's turns live.
         let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
+        let unread = |id: &TurnId, error: TurnError| {
+            // The others must not wait for this one. It is tried again when its message comes, or at the next start.
+            tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
+        };
         for id in self.journal.unfinished().await? {
             if self.find(&id).is_some() {
                 continue;
@@ -39,14 +44,22 @@ impl TurnEngine {
             // The list is in order of acceptance, and a message is accepted after the turn that it joins: when its
             // own turn comes up, the turn that it joined has been resumed.
             if let Some(running) = joined.remove(&id) {
-                self.resume_joined(&id, running, progress(&id)).await?;
-                resumed.running.push(id);
-            } else if let Some((live, turn)) = self.resume(&id, progress(&id)).await? {
-                joined.extend(turn.joined().iter().map(|other| (other.clone(), live.clone())));
-                match turn.parked_until() {
-                    Some(_) => resumed.parked.push(id),
-                    None => resumed.running.push(id),
+                match self.resume_joined(&id, running, progress(&id)).await {
+                    Ok(()) => resumed.running.push(id),
+                    Err(error) => unread(&id, error),
                 }
+                continue;
+            }
+            match self.resume(&id, progress(&id)).await {
+                Ok(Some((live, turn))) => {
+                    joined.extend(turn.joined().iter().map(|other| (other.clone(), live.clone())));
+                    match turn.parked_until() {
+                        Some(_) => resumed.parked.push(id),
+                        None => resumed.running.push(id),
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => unread(&id, error),
             }
         }
         Ok(resumed)
@@ -98,8 +111,16 @@ impl TurnEngine {
         let Some(claim) = self.journal.claim(id, &self.owner, LEASE).await? else {
             return Ok(None);
         };
-        let run = self.journal.read(id).await?;
-        let run = run.ok_or_else(|| TurnError::NotFound(id.clone()))?;
+        let run = match self.journal.read(id).await {
+            Ok(Some(run)) => run,
+            unread => {
+                // The claim would keep the turn from everyone until its lease ends.
+                self.journal.release(claim).await;
+                return Err(unread
+                    .err()
+                    .map_or_else(|| TurnError::NotFound(id.clone()), TurnError::from));
+            }
+        };
         match Turn::from_run(&run) {
             Ok(turn) => Ok(Some((claim, Box::new(turn)))),
             Err(error) => {

@@ -49,7 +49,7 @@ pub struct FileTurnJournal {
     pub(super) folder: DataFolder,
     pub(super) options: JournalOptions,
     state: Mutex<JournalState>,
-    commit: Arc<GroupCommit>,
+    pub(super) commit: Arc<GroupCommit>,
 }
 
 #[derive(Debug)]
@@ -179,7 +179,11 @@ impl TurnJournal for FileTurnJournal {
                 return Ok(Acceptance::Known(RunState::Finished(outcome)));
             }
         };
-        self.settle(true).await?;
+        if let Err(error) = self.settle(true).await {
+            // The line may be on the disk or not. Free, the run is resumed by the message's redelivery or the next start.
+            self.lock().claims.release(&claim);
+            return Err(error);
+        }
         Ok(Acceptance::New(claim))
     }
 
@@ -206,10 +210,10 @@ impl TurnJournal for FileTurnJournal {
         self.settle(records.iter().any(|record| record.critical)).await
     }
 
-    async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError> {
+    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError> {
         let (run, at) = (claim.run(), self.options.clock.now());
         let mut state = self.lock();
-        state.claims.check(&claim, at)?;
+        state.claims.check(claim, at)?;
         let digest = state
             .index
             .open(run)

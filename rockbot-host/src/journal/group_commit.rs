@@ -66,7 +66,19 @@ impl GroupCommit {
     fn lead(&self) {
         while let Some((round, file)) = self.next_round() {
             let result = file.sync_data().map_err(Arc::new);
+            if let Err(error) = &result {
+                self.fail_waiting(error);
+            }
             round.0.send_replace(Some(result));
+        }
+    }
+
+    /// Fails the round that would come next. Its writers wrote before the failed sync ended, and a system that failed to
+    /// write a page may forget that it is dirty: the next sync would report their records as written.
+    pub(super) fn fail_waiting(&self, error: &Arc<io::Error>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((round, _)) = state.next.take() {
+            round.0.send_replace(Some(Err(error.clone())));
         }
     }
 

@@ -1,7 +1,9 @@
 //! Rotation and retention of segments.
 
 use std::io;
+use std::sync::Arc;
 
+use super::Durability;
 use super::file::{FileTurnJournal, JournalState};
 use super::segment::{self, SegmentWriter};
 
@@ -17,8 +19,13 @@ impl FileTurnJournal {
             Ok(writer) => {
                 // From now on a group commit syncs the new file only. Its waiters rely on all earlier writes being
                 // on the disk, so the full segment is synced here, under the lock.
-                if let Ok(full) = state.writer.handle() {
-                    let _ = full.sync_data();
+                // What could not be synced keeps its segment: a later sync of this one fails again, or writes it.
+                let synced = state.writer.handle().map_err(io::Error::from);
+                let synced = synced.and_then(|full| full.sync_data());
+                if let (Err(error), Durability::Synced) = (synced, self.options.durability) {
+                    tracing::warn!(%error, "a full segment of the turn journal cannot be synced; it keeps growing");
+                    self.commit.fail_waiting(&Arc::new(error));
+                    return;
                 }
                 state.writer = writer;
                 self.compact(state);

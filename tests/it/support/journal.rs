@@ -19,6 +19,11 @@ pub(crate) trait Around: std::fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Runs before each read of a run. An error becomes that of the read.
+    async fn before_read(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Runs after the write.
     async fn after(&self, write: usize) {
         let _ = write;
@@ -66,7 +71,7 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
         self.write(self.inner.append(claim, records)).await
     }
 
-    async fn finish(&self, claim: Claim, outcome: &RawValue) -> Result<(), JournalError> {
+    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError> {
         self.write(self.inner.finish(claim, outcome)).await
     }
 
@@ -79,6 +84,7 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
     }
 
     async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
+        self.around.before_read().await?;
         self.inner.read(run).await
     }
 
@@ -101,6 +107,26 @@ impl Around for DiskFull {
             });
         }
         Ok(())
+    }
+}
+
+/// The next reads fail, so many of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BadReads(pub(crate) Arc<AtomicUsize>);
+
+#[async_trait]
+impl Around for BadReads {
+    async fn before_read(&self) -> Result<(), JournalError> {
+        let left = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        match left {
+            Err(_) => Ok(()),
+            Ok(_) => Err(JournalError::Io {
+                context: "a bad sector".to_owned(),
+                source: std::io::Error::from(std::io::ErrorKind::InvalidData).into(),
+            }),
+        }
     }
 }
 

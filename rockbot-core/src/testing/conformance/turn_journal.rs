@@ -236,7 +236,7 @@ async fn fenced(journal: &impl TurnJournal, old: Claim) {
         matches!(&appended, Err(JournalError::Fenced(fenced)) if *fenced == run),
         "got {appended:?}"
     );
-    let finished = journal.finish(old, raw("0").as_ref()).await;
+    let finished = journal.finish(&old, raw("0").as_ref()).await;
     assert!(
         matches!(&finished, Err(JournalError::Fenced(fenced)) if *fenced == run),
         "got {finished:?}"
@@ -301,7 +301,7 @@ async fn append(journal: &impl TurnJournal, claim: &Claim, records: &[RunRecord]
 }
 
 async fn finish(journal: &impl TurnJournal, claim: Claim, outcome: &str) {
-    let finished = journal.finish(claim, &raw(outcome)).await;
+    let finished = journal.finish(&claim, &raw(outcome)).await;
     finished.expect("the holder can finish");
 }
 

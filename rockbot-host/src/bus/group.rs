@@ -157,7 +157,12 @@ impl ConsumerGroup {
         // Closing the semaphore ends the wait of publishers, who then leave this subscription out.
         self.room.close();
         self.wake_all();
+        // What was drained is settled: a bus that closes must not wait for it.
+        self.room.add_permits(left.len());
         left.into_iter().for_each(|message| self.dead_letter(message, reason));
+        if self.is_idle() {
+            self.idle.notify_waiters();
+        }
     }
 
     /// Reports whether the subscription holds no message.

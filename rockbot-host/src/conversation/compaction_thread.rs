@@ -17,11 +17,11 @@ use super::session_cache::Slot;
 /// at most as many jobs as sessions in memory.
 enum CompactionJob {
     Compact(Slot),
-    RunAfterAll(
-        Box<dyn FnOnce() -> Result<(), StoreError> + Send>,
-        mpsc::SyncSender<Result<(), StoreError>>,
-    ),
+    RunAfterAll(BoxedWork, mpsc::SyncSender<Result<(), StoreError>>),
 }
+
+/// The work of a job, which gets the flag that is set when the thread has to end.
+type BoxedWork = Box<dyn FnOnce(&AtomicBool) -> Result<(), StoreError> + Send>;
 
 /// The handle of the thread. Dropping it ends the thread after its current job and waits for it.
 #[derive(Debug)]
@@ -51,10 +51,11 @@ impl CompactionThread {
         self.send(CompactionJob::Compact(slot));
     }
 
-    /// Runs `work` on the thread after the jobs that were scheduled before, and waits for its result.
+    /// Runs `work` on the thread after the jobs that were scheduled before, and waits for its result. It gets the flag
+    /// that is set when the thread has to end, after which it should take no further step.
     pub(super) async fn run(
         &self,
-        work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
+        work: impl FnOnce(&AtomicBool) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.send(CompactionJob::RunAfterAll(Box::new(work), sender));
@@ -101,7 +102,7 @@ fn run(folder: &ConversationFolder, jobs: &mpsc::Receiver<CompactionJob>, ends: 
                 }
             }
             CompactionJob::RunAfterAll(work, done) => {
-                let _ = done.send(work());
+                let _ = done.send(work(ends));
             }
         }
     }

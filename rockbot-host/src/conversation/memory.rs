@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
@@ -155,7 +156,7 @@ impl ConversationMemory for FileConversationMemory {
 
     async fn flush(&self) -> Result<(), StoreError> {
         let sessions = self.sessions.clone();
-        self.compaction.run(move || sessions.compact_all()).await
+        self.compaction.run(move |ends| sessions.compact_all(ends)).await
     }
 }
 
@@ -226,11 +227,15 @@ impl Sessions {
             .collect())
     }
 
-    /// Compacts every session that has a log. Returns the first error after trying all.
-    fn compact_all(&self) -> Result<(), StoreError> {
+    /// Compacts every session that has a log, until `ends` is set. Returns the first error after trying all.
+    fn compact_all(&self, ends: &AtomicBool) -> Result<(), StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
         let mut result = Ok(());
         for found in self.folder.files.list("").map_err(failed)? {
+            // The logs that are left are complete; a host that ends must not wait for thousands of them.
+            if ends.load(Ordering::Relaxed) {
+                break;
+            }
             let Some(file) = layout::parse(&found.name).filter(|file| file.kind == layout::FileKind::Log) else {
                 continue;
             };

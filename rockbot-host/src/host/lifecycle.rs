@@ -94,6 +94,8 @@ pub(super) struct Lifecycle {
     bus: Option<BusSide>,
     waiting: Mutex<Vec<Box<dyn Subsystem>>>,
     started: Mutex<StartedParts>,
+    /// Held by the call that stops the host. A tokio mutex, because parts end under it.
+    stopping: tokio::sync::Mutex<()>,
 }
 
 /// The bus of a host, its subscriptions, and the pipeline behind them.
@@ -139,6 +141,7 @@ impl Lifecycle {
             bus,
             waiting: Mutex::new(subsystems),
             started: Mutex::default(),
+            stopping: tokio::sync::Mutex::default(),
         }
     }
 
@@ -198,9 +201,15 @@ impl Lifecycle {
 
     /// Stops in reverse order: subscriptions first, then turns reach a journal point, then subsystems flush, and
     /// the bus closes last, since all of them may still publish.
+    ///
+    /// Of several calls one does it, and the others wait. When that one is dropped, the next one goes on.
     pub(super) async fn stop(&self, deadline: Instant) {
-        if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) {
-            return self.stopped(deadline).await;
+        self.advance(HostState::Stopping, |state| state < HostState::Stopping);
+        let Ok(_stopping) = timeout_at(deadline, self.stopping.lock()).await else {
+            return;
+        };
+        if self.state() == HostState::Stopped {
+            return;
         }
         self.end(deadline).await;
         if let Some(side) = self.bus.as_ref().filter(|side| !side.is_shared) {
@@ -215,13 +224,15 @@ impl Lifecycle {
         self.state.send_replace(HostState::Stopped);
     }
 
-    /// Ends the parts that have started, within `deadline`.
+    /// Ends the parts that have started, within `deadline`. A part is taken from them when it has ended, so that a call
+    /// that is dropped can be repeated.
     async fn end(&self, deadline: Instant) {
-        let started = std::mem::take(&mut *lock(&self.started));
+        // A subscription that is dropped ends, too.
+        let subscriptions = std::mem::take(&mut lock(&self.started).subscriptions);
         // Three quarters for handlers and turns: a stuck one leaves the subsystems a quarter to flush.
         let drained = half_of(half_of(Instant::now(), deadline), deadline);
-        self.drain(started.subscriptions, drained).await;
-        for (name, subsystem) in started.subsystems.into_iter().rev() {
+        self.drain(subscriptions, drained).await;
+        while let Some((name, subsystem)) = self.last_started() {
             let stopping = AssertUnwindSafe(subsystem.stop()).catch_unwind();
             match timeout_at(half_of(Instant::now(), deadline), stopping).await {
                 Ok(Ok(())) => {}
@@ -231,6 +242,7 @@ impl Lifecycle {
                     "a subsystem did not stop in time; continuing without it"
                 ),
             }
+            lock(&self.started).subsystems.pop();
         }
         let flushing = self.turns.engine().memory.flush();
         match timeout_at(half_of(Instant::now(), deadline), flushing).await {
@@ -277,10 +289,9 @@ impl Lifecycle {
         })
     }
 
-    /// Waits for another call of `stop`.
-    async fn stopped(&self, deadline: Instant) {
-        let mut state = self.state.subscribe();
-        let _ = timeout_at(deadline, state.wait_for(|state| *state == HostState::Stopped)).await;
+    /// Returns the subsystem that started last of those that have not ended.
+    fn last_started(&self) -> Option<(String, Arc<dyn Running>)> {
+        lock(&self.started).subsystems.last().cloned()
     }
 
     /// Returns every reason why the host is not ready.

@@ -33,7 +33,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// An agent and everything that it needs: its model, tools, stores, bus and background work.
 ///
 /// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one process. Dropping it
-/// ends all of its tasks; [`shutdown`](Self::shutdown) lets them reach a journal point first.
+/// ends all of its tasks; [`shutdown`](Self::shutdown) lets them reach a journal point first. The data folder stays locked
+/// while a clone of the [`Agent`] or another part of the host lives: drop them before another host opens it.
 ///
 /// # Examples
 ///
@@ -204,9 +205,11 @@ impl AgentHost {
     /// process resumes them, and lets subsystems flush.
     ///
     /// Handlers and turns get three quarters of the time and are cancelled then; each subsystem gets half of the rest.
-    /// Calling it again waits for the first call.
+    /// Calling it again waits for the first call, or goes on where that was dropped. A registry that the host shares keeps
+    /// none of its tools.
     pub async fn shutdown(&self, deadline: Duration) {
         self.lifecycle.stop(deadline_after(Instant::now(), deadline)).await;
+        self.withdraw_tools();
     }
 
     /// Returns the state of the host. For a liveness probe, a process is alive until this is [`HostState::Stopped`].
@@ -224,8 +227,18 @@ impl AgentHost {
     }
 }
 
+impl AgentHost {
+    /// Removes the tools of this host from the registry, which other hosts may share.
+    fn withdraw_tools(&self) {
+        if let Err(error) = self.registry.replace_source(&self.tool_owner, Vec::new()) {
+            tracing::warn!(%error, "the tools of a host that has ended stay in its registry");
+        }
+    }
+}
+
 impl Drop for AgentHost {
     fn drop(&mut self) {
+        self.withdraw_tools();
         // Every task belongs to the host: without it a turn would run on with no way to stop it.
         self.turns().engine().abort_all();
     }

@@ -2,13 +2,15 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
+use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{
     Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
 };
 use rockbot_core::{BoxError, CallContext, ToolName};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::Instrument as _;
 
 use super::ToolLimits;
@@ -18,6 +20,13 @@ use super::span::{CallSpan, span};
 use crate::isolate::{Isolate, Isolated, panic_message};
 use crate::layer::{Layers, Stack, call};
 use crate::turn::CallFacts;
+
+/// Maximum time of the layers around a call without a deadline, besides the time limit of its tool. A rate limit may make
+/// a call wait long.
+const MAX_LAYER_TIME: Duration = Duration::from_secs(60 * 60);
+
+/// Time that layers have to pass on the end of a call.
+const LAYER_GRACE: Duration = Duration::from_secs(1);
 
 /// The dispatcher of tool calls: the one way from a name and arguments to a response, for every entry point.
 ///
@@ -151,13 +160,37 @@ impl ToolDispatcher {
         // Asked before the call: the tool may be gone from the registry when a layer ends the call.
         let effect = facts.unwrap_or_else(|| self.facts(&request, cx)).effect;
         let invocation = ToolInvocation::new(request.clone(), cx.clone());
-        // A layer is the user's code, as a tool is: its panic is a response.
-        let error = match AssertUnwindSafe(call(stack, invocation)).catch_unwind().await {
-            Ok(Ok(response)) => return response,
-            Ok(Err(error)) => ToolError::from_layer(error, effect),
-            Err(panic) => panicked(&request.tool_name, &panic_message(&*panic)),
+        // A layer is the user's code, as a tool is: its panic is a response, and so is its silence.
+        let calling = AssertUnwindSafe(call(stack, invocation)).catch_unwind();
+        let silent = self.layers_are_silent(&request, cx);
+        let error = match run_until_stopped(calling, silent).await {
+            Ok(Ok(Ok(response))) => return response,
+            Ok(Ok(Err(error))) => ToolError::from_layer(error, effect),
+            Ok(Err(panic)) => panicked(&request.tool_name, &panic_message(&*panic)),
+            Err(()) => {
+                tracing::error!(tool = %loggable(request.tool_name.as_str()), "tool layer does not answer; the call ends without it");
+                ToolError::too_long("a tool layer did not answer", effect)
+            }
         };
         request.fail(&error)
+    }
+
+    /// Waits until the layers around a call have been silent for too long: for the tool's own time limit after the call
+    /// was cancelled or its deadline passed. The guard inside of them ends the tool itself by then.
+    ///
+    /// Without this a layer that never answers around a mutating call, which no cancellation ends, would block its
+    /// session for good.
+    async fn layers_are_silent(&self, request: &ToolInvokeRequest, cx: &CallContext) {
+        let given_up = async {
+            match cx.deadline() {
+                Some(deadline) => sleep_until(deadline).await,
+                None => sleep(MAX_LAYER_TIME).await,
+            }
+        };
+        // Either way the caller no longer counts on the call.
+        cx.cancellation().run_until_cancelled(given_up).await;
+        let limit = self.guard.find(&request.tool_name).map(|tool| tool.time_limit);
+        sleep(limit.unwrap_or_default().saturating_add(LAYER_GRACE)).await;
     }
 
     /// Returns what is known of a call before it runs: its effect, whether it needs an approval, and what becomes of

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, WatchedDeltas};
 use rockbot_core::config::Config;
 use rockbot_core::support::loggable;
 
@@ -17,7 +17,8 @@ use crate::settings::{LlmSettings, TierSettings};
 /// A [`ChatClient`] that chooses the model by the tier of the request.
 ///
 /// A request without a tier is Balanced. Low and High are optional: without a model of their own they go to
-/// Balanced. Each call is logged with `tier` and `model`.
+/// Balanced, and a call whose own model fails in a way that another may not is sent to Balanced once. Each call is
+/// logged with `tier` and `model`.
 ///
 /// ```
 /// use rockbot_llm::{ChatTiers, OfflineModel};
@@ -131,35 +132,63 @@ impl ChatTiers {
         }
     }
 
-    fn client_of(&self, tier: ModelTier) -> &dyn ChatClient {
+    /// Returns the tier's own client, if it is not Balanced's.
+    fn own_client(&self, tier: ModelTier) -> Option<&dyn ChatClient> {
         let own = match tier {
             ModelTier::Low => self.low.as_ref(),
             ModelTier::Balanced => None,
             ModelTier::High => self.high.as_ref(),
         };
-        &**own.unwrap_or(&self.balanced)
+        own.map(|client| &**client)
+    }
+
+    /// Asks the model of Low or High, and once the one of Balanced if that one fails in a way that another may not. When
+    /// both fail, the error is that of the first.
+    async fn chat_or_balanced(
+        &self,
+        own: &dyn ChatClient,
+        tier: ModelTier,
+        mut call: ChatCall,
+    ) -> Result<ChatResponse, ChatError> {
+        let deltas = WatchedDeltas::watch(&mut call);
+        let error = match own.chat(call.clone()).await {
+            Err(error) if error.kind().other_model_helps() => error,
+            answer => return answer,
+        };
+        note(tier, &Err(&error));
+        // What was streamed of the first answer is taken back.
+        deltas.reset();
+        self.balanced.chat(call).await.map_err(|_| error)
+    }
+}
+
+/// Logs a call of a model.
+fn note(tier: ModelTier, answer: &Result<&ChatResponse, &ChatError>) {
+    match answer {
+        Ok(answer) => {
+            let model = answer.model.as_deref().unwrap_or("unnamed");
+            tracing::info!(tier = tier.name(), model, "model call");
+        }
+        Err(error) => {
+            let (kind, error) = (error.kind(), error.to_string());
+            tracing::warn!(tier = tier.name(), ?kind, error = %loggable(&error), "model call failed");
+        }
     }
 }
 
 #[async_trait]
 impl ChatClient for ChatTiers {
     fn describe(&self, tier: ModelTier) -> ModelInfo {
-        self.client_of(tier).describe(tier)
+        self.own_client(tier).unwrap_or(&*self.balanced).describe(tier)
     }
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = call.request.tier.unwrap_or_default();
-        let answer = self.client_of(tier).chat(call).await;
-        match &answer {
-            Ok(answer) => {
-                let model = answer.model.as_deref().unwrap_or("unnamed");
-                tracing::info!(tier = tier.name(), model, "model call");
-            }
-            Err(error) => {
-                let (kind, error) = (error.kind(), error.to_string());
-                tracing::warn!(tier = tier.name(), ?kind, error = %loggable(&error), "model call failed");
-            }
-        }
+        let answer = match self.own_client(tier) {
+            Some(own) => self.chat_or_balanced(own, tier, call).await,
+            None => self.balanced.chat(call).await,
+        };
+        note(tier, &answer.as_ref());
         answer
     }
 }
@@ -177,7 +206,7 @@ impl fmt::Debug for ChatTiers {
 mod tests {
     use rockbot_core::CallContext;
     use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatRequest};
-    use rockbot_core::testing::conformance;
+    use rockbot_core::testing::{ScriptedModel, conformance};
 
     use super::*;
     use crate::fixture::{Reply, Server};
@@ -230,6 +259,27 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn a_failing_model_of_low_or_high_has_balanced_asked_once() {
+        let tiers = ChatTiers::new(Named("b")).low(Named("")).high(Named(""));
+        assert_eq!(answers(tiers).await, ["b", "b", "b", "b"]);
+        let (balanced, low) = (ScriptedModel::new(), ScriptedModel::new());
+        let (balanced, low) = (
+            balanced.fails(ChatErrorKind::Auth),
+            low.fails(ChatErrorKind::Overloaded),
+        );
+        let tiers = ChatTiers::new(balanced.clone()).low(low);
+        let error = tiers.chat(call(Some(ModelTier::Low))).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), balanced.requests().len()),
+            (ChatErrorKind::Overloaded, 1)
+        );
+        let cancelled = ScriptedModel::new().fails(ChatErrorKind::Cancelled);
+        let tiers = ChatTiers::new(Named("b")).high(cancelled);
+        let error = tiers.chat(call(Some(ModelTier::High))).await.unwrap_err();
+        assert_eq!(error.kind(), ChatErrorKind::Cancelled);
+    }
+
     #[test]
     fn each_tier_is_described_by_its_own_client() {
         conformance::chat_wrapper(ChatTiers::new);
@@ -242,10 +292,11 @@ mod tests {
         let _guard = tracing::subscriber::set_default(log.clone());
         let tiers = ChatTiers::new(Named("b")).high(Named(""));
         tiers.chat(call(Some(ModelTier::Low))).await.unwrap();
-        tiers.chat(call(Some(ModelTier::High))).await.unwrap_err();
+        tiers.chat(call(Some(ModelTier::High))).await.unwrap();
         let expected = [
             "message=model call tier=\"Low\" model=\"b\" ",
             "message=model call failed tier=\"High\" kind=Overloaded error=busy ",
+            "message=model call tier=\"High\" model=\"b\" ",
         ];
         assert_eq!(log.lines(), expected);
     }

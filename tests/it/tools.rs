@@ -413,7 +413,7 @@ async fn a_time_out_of_the_tools_own_is_judged_by_the_effect_of_the_call() {
     let slow = || async { Err::<String, BoxError>(std::io::Error::from(std::io::ErrorKind::TimedOut).into()) };
     let look = tool("look", move |_: Anything| slow()).description("Looks.").pure();
     let pay = tool("pay", move |_: Anything| slow()).description("Pays.");
-    let dispatcher = dispatcher([look.into(), pay.into()], ToolLimits::default());
+    let dispatcher = dispatcher([look, pay], ToolLimits::default());
     let looked = dispatcher.call(request("1", "look", "{}"), &cx()).await;
     assert_eq!(outcome(&looked), (true, Some(ToolErrorCode::Timeout)));
     assert!(looked.retry_helps());

@@ -3,6 +3,7 @@
 use rockbot_core::BoxError;
 use rockbot_core::chat::ModelSettingsError;
 use rockbot_core::config::ConfigError;
+use std::error::Error;
 use std::fmt;
 
 use crate::pricing::PriceTableError;
@@ -78,10 +79,10 @@ pub enum LlmConfigError {
     #[error(transparent)]
     ModelSettings(#[from] ModelSettingsError),
     /// There is no HTTP client on this machine.
-    #[error("the HTTP client cannot be set up: {source}")]
+    #[error("the HTTP client cannot be set up: {}", root_cause(&**cause))]
     NoHttpClient {
         /// Cause.
-        source: BoxError,
+        cause: BoxError,
     },
 }
 
@@ -101,6 +102,15 @@ impl LlmConfigError {
 fn lines(errors: &[LlmConfigError]) -> String {
     let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     lines.join("\n")
+}
+
+/// Returns the message of the innermost source: reqwest's own message says only which phase failed.
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }
 
 /// The message: a `main` that returns the error prints this.

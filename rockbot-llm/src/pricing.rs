@@ -77,11 +77,11 @@ pub enum PriceTableError {
     },
     /// The text is no table of prices.
     #[error(
-        "this is no table of prices ({source}): write {{\"models\": {{\"name\": {{\"input\": 1, \"output\": 2}}}}}}"
+        "this is no table of prices ({cause}): write {{\"models\": {{\"name\": {{\"input\": 1, \"output\": 2}}}}}}"
     )]
     Malformed {
         /// Cause.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// A price is no amount.
     #[error("`{member}` of the model `{model}` must be from 0 to {MAX_DOLLARS} dollars per million tokens")]
@@ -117,7 +117,7 @@ impl PriceTable {
     /// Returns an error if `json` has another shape, or a price is negative or above a million dollars.
     pub fn from_json(json: &str) -> Result<Self, PriceTableError> {
         let json = json.trim_start_matches('\u{feff}');
-        let table: WireTable = serde_json::from_str(json).map_err(|source| PriceTableError::Malformed { source })?;
+        let table: WireTable = serde_json::from_str(json).map_err(|cause| PriceTableError::Malformed { cause })?;
         let prices = table.models.into_iter().map(|(name, price)| {
             let amount = |member, dollars: f64| {
                 amount(dollars).ok_or_else(|| PriceTableError::InvalidPrice {

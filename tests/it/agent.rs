@@ -611,8 +611,10 @@ impl ConversationMemory for BrokenMemory {
     async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
         match self.reads {
             true => Ok(Vec::new()),
-            false => Err(StoreError::new(StoreErrorKind::Io, "the conversation cannot be read")
-                .with_source("input/output error")),
+            false => {
+                Err(StoreError::new(StoreErrorKind::Io, "the conversation cannot be read")
+                    .with_cause("input/output error"))
+            }
         }
     }
 

@@ -126,7 +126,7 @@ struct Full;
 #[async_trait]
 impl ConversationMemory for Full {
     async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
-        Err(StoreError::new(StoreErrorKind::Full, "the disk").with_source("is full"))
+        Err(StoreError::new(StoreErrorKind::Full, "the disk").with_cause("is full"))
     }
 
     async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {

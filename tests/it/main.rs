@@ -17,6 +17,7 @@ mod crash;
 mod doctor;
 mod economy;
 mod ends;
+mod error_chains;
 mod evaluate;
 mod example_programs;
 mod examples;

@@ -440,7 +440,7 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
         let error = SqliteMemory::open(file(folder.path())).unwrap_err();
         assert!(
             matches!(
-                std::error::Error::source(&error).and_then(|source| source.downcast_ref()),
+                error.cause().and_then(|cause| cause.downcast_ref()),
                 Some(SqliteError::Damaged(_))
             ),
             "{error}"

@@ -14,12 +14,12 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the settings in `{path}`: {source}")]
+    #[error("cannot read the settings in `{path}`: {cause}")]
     Unreadable {
         /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file's extension names no supported format.
     #[error("`{path}` is neither `.json` nor `.toml`: rename it after what it holds")]

@@ -27,9 +27,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
         true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB")),
         false => Ok(text),
     });
-    read.map_err(|source| ConfigError::Unreadable {
+    read.map_err(|cause| ConfigError::Unreadable {
         path: path.to_owned(),
-        source,
+        cause,
     })
 }
 

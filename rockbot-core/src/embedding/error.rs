@@ -33,12 +33,12 @@ pub enum EmbeddingError {
         answered: usize,
     },
     /// The response for a text is not a vector.
-    #[error("`{model}` answered something else than a vector: {source}")]
+    #[error("`{model}` answered something else than a vector: {cause}")]
     NotAnEmbedding {
         /// Name of the model.
         model: String,
         /// Reason.
-        source: NotAnEmbedding,
+        cause: NotAnEmbedding,
     },
 }
 

@@ -24,14 +24,14 @@ pub enum FileError {
         limit: u64,
     },
     /// The operating system refused an operation.
-    #[error("`{}` cannot be {tried}; check the folder, its permissions and the free space: {source}", .path.display())]
+    #[error("`{}` cannot be {tried}; check the folder, its permissions and the free space: {cause}", .path.display())]
     Io {
         /// Operation that failed: `read`, `written`, …
         tried: &'static str,
         /// Path of the file or folder.
         path: PathBuf,
         /// Error of the operating system.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -41,16 +41,16 @@ impl FileError {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::NotPlain(_) | Self::TooLarge { .. } => true,
-            Self::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Self::Io { cause, .. } => cause.kind() == io::ErrorKind::PermissionDenied,
             Self::Locked(_) => false,
         }
     }
 
     pub(super) fn io(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io {
+        move |cause| Self::Io {
             tried,
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 }
@@ -58,7 +58,7 @@ impl FileError {
 impl From<&FileError> for StoreErrorKind {
     fn from(error: &FileError) -> Self {
         match error {
-            FileError::Io { source, .. } => Self::from(source),
+            FileError::Io { cause, .. } => Self::from(cause),
             FileError::Locked(_) => Self::Locked,
             FileError::NotPlain(_) | FileError::TooLarge { .. } => Self::Damaged,
         }
@@ -68,7 +68,7 @@ impl From<&FileError> for StoreErrorKind {
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         let kind = match &error {
-            FileError::Io { source, .. } => source.kind(),
+            FileError::Io { cause, .. } => cause.kind(),
             FileError::Locked(_) => io::ErrorKind::ResourceBusy,
             FileError::NotPlain(_) | FileError::TooLarge { .. } => io::ErrorKind::InvalidData,
         };

@@ -101,9 +101,9 @@ impl MessageEnvelope {
     /// Returns an error if the payload cannot be serialized.
     pub fn of<M: Message + Serialize>(payload: &M) -> Result<Self, PayloadError> {
         let mut body = Vec::with_capacity(BODY_CAPACITY);
-        serde_json::to_writer(&mut body, payload).map_err(|source| PayloadError::Unwritable {
+        serde_json::to_writer(&mut body, payload).map_err(|cause| PayloadError::Unwritable {
             message_type: M::TYPE,
-            source,
+            cause,
         })?;
         Ok(Self::new(M::TYPE, body))
     }
@@ -121,9 +121,9 @@ impl MessageEnvelope {
                 found: self.message_type.to_string(),
             });
         }
-        serde_json::from_slice(&self.body).map_err(|source| PayloadError::Malformed {
+        serde_json::from_slice(&self.body).map_err(|cause| PayloadError::Malformed {
             message_type: M::TYPE,
-            source,
+            cause,
         })
     }
 
@@ -215,21 +215,21 @@ pub enum PayloadError {
     /// The body does not match its type.
     #[error(
         "the body of a `{message_type}` message cannot be read: {}",
-        describe_json_error(source)
+        describe_json_error(cause)
     )]
     Malformed {
         /// The type on the envelope.
         message_type: &'static str,
         /// The error of the parser. Its message may quote the body.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// The payload cannot be serialized as JSON.
-    #[error("a `{message_type}` message cannot be written as JSON: {source}")]
+    #[error("a `{message_type}` message cannot be written as JSON: {cause}")]
     Unwritable {
         /// The type of the payload.
         message_type: &'static str,
         /// The error of the serializer.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
 }
 

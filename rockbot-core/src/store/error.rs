@@ -8,8 +8,9 @@ use crate::BoxError;
 /// The error of a store that cannot be read or written.
 ///
 /// Callers decide by [`kind`](Self::kind), never by the printed text. The context states what was tried and, where the
-/// user can do something about it, what to do. The source is the error of the system below: of the file system, of the
-/// database, of the serializer. Both are printed, `context: source`.
+/// user can do something about it, what to do. The [cause](Self::cause) is the error of the system below: of the file
+/// system, of the database, of the serializer. Both are printed, `context: cause`, so the
+/// [source](std::error::Error::source) is the cause's own.
 ///
 /// # Examples
 ///
@@ -31,7 +32,7 @@ use crate::BoxError;
 pub struct StoreError {
     kind: StoreErrorKind,
     context: String,
-    source: Option<BoxError>,
+    cause: Option<BoxError>,
 }
 
 /// The kind of a [`StoreError`]: what callers decide by.
@@ -62,25 +63,25 @@ impl StoreError {
         Self {
             kind,
             context: context.into(),
-            source: None,
+            cause: None,
         }
     }
 
-    /// Creates an error whose kind follows from its `source`.
+    /// Creates an error whose kind follows from its `cause`.
     ///
     /// A store with an error type of its own implements `From<&ItsError> for StoreErrorKind` to use this.
-    pub fn caused_by<E>(context: impl Into<String>, source: E) -> Self
+    pub fn caused_by<E>(context: impl Into<String>, cause: E) -> Self
     where
         E: Into<BoxError>,
         for<'e> StoreErrorKind: From<&'e E>,
     {
-        Self::new(StoreErrorKind::from(&source), context).with_source(source)
+        Self::new(StoreErrorKind::from(&cause), context).with_cause(cause)
     }
 
     /// Sets the error of the system below.
     #[must_use]
-    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.source = Some(source.into());
+    pub fn with_cause(mut self, cause: impl Into<BoxError>) -> Self {
+        self.cause = Some(cause.into());
         self
     }
 
@@ -89,9 +90,14 @@ impl StoreError {
         self.kind
     }
 
-    /// Returns the text that states what was tried and what to do, without the source.
+    /// Returns the text that states what was tried and what to do, without the cause.
     pub fn context(&self) -> &str {
         &self.context
+    }
+
+    /// Returns the error of the system below, for callers that know its type.
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.cause.as_deref()
     }
 
     /// Returns `true` if the same call may succeed when it is repeated at once, with nothing else done.
@@ -106,8 +112,8 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.context)?;
-        match &self.source {
-            Some(source) => write!(f, ": {source}"),
+        match &self.cause {
+            Some(cause) => write!(f, ": {cause}"),
             None => Ok(()),
         }
     }
@@ -115,7 +121,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.cause.as_deref()?.source()
     }
 }
 
@@ -136,16 +142,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_its_context_and_its_source() {
+    fn prints_its_context_and_its_cause_once() {
         let plain = StoreError::new(StoreErrorKind::Conflict, "try again");
         assert_eq!(plain.to_string(), "try again");
-        assert!(plain.retry_helps() && plain.source().is_none());
+        assert!(plain.retry_helps() && plain.cause().is_none());
         let caused = StoreError::caused_by("the log cannot be written", io::Error::other("no disk"));
         assert_eq!(caused.to_string(), "the log cannot be written: no disk");
         assert_eq!(
             (caused.kind(), caused.context()),
             (StoreErrorKind::Io, "the log cannot be written")
         );
-        assert!(caused.source().is_some_and(<dyn Error>::is::<io::Error>));
+        assert!(caused.cause().is_some_and(|cause| cause.is::<io::Error>()));
+        assert!(caused.source().is_none(), "a chain would print it twice");
     }
 }

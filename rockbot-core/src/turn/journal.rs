@@ -7,14 +7,18 @@
 //! Claims carry a lease and a fencing token ([`Fence`]), so that a process that was paused for longer than its
 //! lease cannot write to a run that another process has taken over.
 
+use std::error::Error;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::files::FileError;
 use crate::shared::share;
+use crate::store::StoreError;
 use crate::{BoxError, Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
 
 /// A durable store of runs, with leases and fencing.
@@ -259,14 +263,11 @@ impl Claim {
     }
 }
 
-/// The error of a [`TurnJournal`].
-#[derive(Debug, thiserror::Error)]
+/// The error of a [`TurnJournal`]. The text contains the cause, so the [source](Error::source) is the cause's own.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum JournalError {
     /// A message with other content came under the identity of a known run.
-    #[error(
-        "message `{message}` of session `{session}` was received before with other content: give each message its own id"
-    )]
     Conflict {
         /// Session of the message.
         session: SessionId,
@@ -274,19 +275,72 @@ pub enum JournalError {
         message: MessageId,
     },
     /// Another owner has claimed the run since.
-    #[error("turn {0} was taken over by another process: this one must not go on with it")]
     Fenced(TurnId),
     /// Another process has the journal open.
-    #[error(
-        "the turn journal in `{0}` is in use: end the process that has it open, or drop the other host of this one with all of its `Agent`s, or use another data folder"
-    )]
     Locked(String),
     /// The journal cannot be read or written.
-    #[error("the turn journal cannot be used: {context}: {source}")]
     Io {
         /// Operation that failed, and what to do.
         context: String,
         /// Error of the system below.
-        source: BoxError,
+        cause: BoxError,
     },
+}
+
+impl JournalError {
+    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done.
+    ///
+    /// That is so for [`JournalError::Io`] alone, if its cause is a [`StoreError`] that says so, or an
+    /// [`io::Error`] of a passing kind: an operation that was interrupted or took too long, or a connection to a
+    /// remote journal that broke. All other errors last until the user, the operator or another process has acted.
+    pub fn retry_helps(&self) -> bool {
+        let Self::Io { cause, .. } = self else { return false };
+        let of_system = match cause.downcast_ref() {
+            Some(FileError::Io { cause, .. }) => Some(cause),
+            _ => cause.downcast_ref::<io::Error>(),
+        };
+        cause.downcast_ref().is_some_and(StoreError::retry_helps) || of_system.is_some_and(is_passing)
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::WouldBlock
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict { session, message } => write!(
+                f,
+                "message `{message}` of session `{session}` was received before with other content: give each message its own id"
+            ),
+            Self::Fenced(turn) => write!(
+                f,
+                "turn {turn} was taken over by another process: this one must not go on with it"
+            ),
+            Self::Locked(folder) => write!(
+                f,
+                "the turn journal in `{folder}` is in use: end the process that has it open, or drop the other host of this one with all of its `Agent`s, or use another data folder"
+            ),
+            Self::Io { context, cause } => write!(f, "the turn journal cannot be used: {context}: {cause}"),
+        }
+    }
+}
+
+impl Error for JournalError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io { cause, .. } => cause.source(),
+            Self::Conflict { .. } | Self::Fenced(_) | Self::Locked(_) => None,
+        }
+    }
 }

@@ -87,9 +87,9 @@ impl<T: DeserializeOwned> Typed<T> {
             false => serde_json::from_str(json),
         };
         let expected = || self.expected.clone();
-        read.map_err(|source| TurnError::Output {
+        read.map_err(|cause| TurnError::Output {
             expected: expected(),
-            source,
+            cause,
         })
     }
 }

@@ -84,7 +84,7 @@ fn begin(folder: &ConversationFolder, session: &mut Session) -> Result<Option<Wi
         return Ok(None);
     }
     let json = |error: serde_json::Error| {
-        StoreError::new(StoreErrorKind::Invalid, "a conversation cannot be written as JSON").with_source(error)
+        StoreError::new(StoreErrorKind::Invalid, "a conversation cannot be written as JSON").with_cause(error)
     };
     let document = session.to_document().map_err(json)?;
     let marker = CompactionMarker {

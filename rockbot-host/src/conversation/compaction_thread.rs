@@ -69,7 +69,7 @@ impl CompactionThread {
         };
         let context =
             "the compaction thread has ended after a panic; logs are no longer compacted, and no message is lost";
-        Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
+        Err(StoreError::new(StoreErrorKind::Closed, context).with_cause(error))
     }
 
     fn send(&self, job: CompactionJob) {

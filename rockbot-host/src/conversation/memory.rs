@@ -150,7 +150,7 @@ impl ConversationMemory for FileConversationMemory {
         let listed = tokio::task::spawn_blocking(move || sessions.list(&principal)).await;
         listed.unwrap_or_else(|error| {
             let context = "conversations cannot be listed while the runtime ends";
-            Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
+            Err(StoreError::new(StoreErrorKind::Closed, context).with_cause(error))
         })
     }
 

@@ -247,11 +247,11 @@ fn line(entries: &[StoredEntry]) -> Result<Vec<u8>, StoreError> {
     let len = text(entries);
     if len > MAX_TEXT {
         let context = "a conversation takes no more than 8 MiB of text at once; shorten it";
-        return Err(StoreError::new(StoreErrorKind::Invalid, context).with_source(format!("{len} bytes")));
+        return Err(StoreError::new(StoreErrorKind::Invalid, context).with_cause(format!("{len} bytes")));
     }
     let mut line = Vec::with_capacity(len + len / 8 + 192 * entries.len());
     serde_json::to_writer(&mut line, entries).map_err(|error| {
-        StoreError::new(StoreErrorKind::Invalid, "an entry cannot be written as JSON").with_source(error)
+        StoreError::new(StoreErrorKind::Invalid, "an entry cannot be written as JSON").with_cause(error)
     })?;
     line.push(b'\n');
     Ok(line)

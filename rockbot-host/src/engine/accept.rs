@@ -279,7 +279,7 @@ fn has_media(request: &TurnRequest) -> bool {
 fn unserializable(error: serde_json::Error) -> TurnError {
     JournalError::Io {
         context: "the request cannot be serialized as JSON".to_owned(),
-        source: error.into(),
+        cause: error.into(),
     }
     .into()
 }

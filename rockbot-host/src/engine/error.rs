@@ -23,12 +23,12 @@ pub enum TurnError {
     #[error("{} Decide with `agent.decide(request.approve())`, or use `agent.stream` to be asked.", .0.text)]
     NeedsApproval(Box<TurnOutcome>),
     /// The answer cannot be deserialized as the requested type.
-    #[error("the answer does not fit `{expected}`: {source}")]
+    #[error("the answer does not fit `{expected}`: {cause}")]
     Output {
         /// The name of the requested type.
         expected: String,
         /// The error of the deserializer.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// A model setting of the request has a value that no model takes.
     #[error(transparent)]
@@ -78,9 +78,9 @@ pub enum TurnError {
     /// A turn layer did not return within two minutes after the turn had ended.
     #[error("a turn layer exceeded its time limit")]
     LayerTimedOut,
-    /// A turn layer failed. The error has the layer's own type.
+    /// A turn layer failed. The error has the layer's own type, and its own sources.
     #[error("a turn layer failed: {0}")]
-    Layer(#[source] BoxError),
+    Layer(BoxError),
 }
 
 impl TurnError {
@@ -91,6 +91,7 @@ impl TurnError {
             Self::Unanswered(outcome) => {
                 matches!(outcome.status, TurnStatus::Failed(TurnFailure::Model(kind)) if kind.retry_helps())
             }
+            Self::Journal(error) => error.retry_helps(),
             Self::Store(error) => error.retry_helps(),
             Self::Halted | Self::Busy(_) => true,
             _ => false,

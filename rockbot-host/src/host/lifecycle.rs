@@ -1,5 +1,6 @@
 //! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in reverse.
 
+use std::error::Error;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -10,8 +11,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use rockbot_core::BoxError;
 use rockbot_core::messaging::{Bus, BusError, DeliveryHandler, SubscribeOptions, Subscription, TopicPattern};
+use rockbot_core::store::StoreError;
 use rockbot_core::subsystem::{Parts, Running, Subsystem};
-use rockbot_core::turn::ProgressSink;
+use rockbot_core::turn::{JournalError, ProgressSink};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -41,32 +43,67 @@ pub enum HostState {
 }
 
 /// The error of [`AgentHost::start`](super::AgentHost::start). The parts that had started were stopped again; build
-/// a new host to try again.
-#[derive(Debug, thiserror::Error)]
+/// a new host to try again. The text contains the cause, so the [source](Error::source) is the cause's own.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// A subsystem failed to start.
-    #[error("`{name}` did not start: {source}")]
     Subsystem {
         /// The name of the subsystem.
         name: String,
         /// The cause.
-        source: BoxError,
+        cause: BoxError,
     },
     /// The journal with the interrupted turns cannot be read.
-    #[error("interrupted turns cannot be resumed: {0}")]
-    Resume(#[from] TurnError),
+    Resume(TurnError),
     /// The bus refused a subscription.
-    #[error("the subscription to `{pattern}` failed: {source}")]
     Subscription {
         /// The pattern of the subscription.
         pattern: String,
         /// The cause.
-        source: BusError,
+        cause: BusError,
     },
     /// The host was started before, or has ended.
-    #[error("the host was started before: build a new one to start again")]
     Again,
+}
+
+impl StartError {
+    /// Returns `true` if the start of a new host may succeed a little later, with nothing else done. `false` for a
+    /// subsystem, except where its cause is an error of the bus, a store or the journal that says so.
+    pub fn retry_helps(&self) -> bool {
+        match self {
+            Self::Subsystem { cause, .. } => {
+                cause.downcast_ref().is_some_and(BusError::retry_helps)
+                    || cause.downcast_ref().is_some_and(StoreError::retry_helps)
+                    || cause.downcast_ref().is_some_and(JournalError::retry_helps)
+            }
+            Self::Resume(error) => error.retry_helps(),
+            Self::Subscription { cause, .. } => cause.retry_helps(),
+            Self::Again => false,
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Subsystem { name, cause } => write!(f, "`{name}` did not start: {cause}"),
+            Self::Resume(cause) => write!(f, "interrupted turns cannot be resumed: {cause}"),
+            Self::Subscription { pattern, cause } => write!(f, "the subscription to `{pattern}` failed: {cause}"),
+            Self::Again => f.write_str("the host was started before: build a new one to start again"),
+        }
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Subsystem { cause, .. } => cause.source(),
+            Self::Resume(cause) => cause.source(),
+            Self::Subscription { cause, .. } => cause.source(),
+            Self::Again => None,
+        }
+    }
 }
 
 /// The error of [`AgentHost::readiness`](super::AgentHost::readiness).
@@ -120,9 +157,9 @@ impl BusSide {
         let subscribed = self
             .bus
             .subscribe(pattern, &pending.name, options, Arc::clone(&self.handler));
-        subscribed.await.map_err(|source| StartError::Subscription {
+        subscribed.await.map_err(|cause| StartError::Subscription {
             pattern: pending.pattern.to_string(),
-            source,
+            cause,
         })
     }
 }
@@ -186,10 +223,11 @@ impl Lifecycle {
                 started.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)).into()));
             match started {
                 Ok(running) => lock(&self.started).subsystems.push((name, running.into())),
-                Err(source) => return Err(StartError::Subsystem { name, source }),
+                Err(cause) => return Err(StartError::Subsystem { name, cause }),
             }
         }
-        let resumed = self.turns.engine().resume_all(|_| ProgressSink::none()).await?;
+        let resumed = self.turns.engine().resume_all(|_| ProgressSink::none()).await;
+        let resumed = resumed.map_err(StartError::Resume)?;
         if let Some(side) = &self.bus {
             for pending in &side.pending {
                 let subscription = side.subscribe(pending).await?;

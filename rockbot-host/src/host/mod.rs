@@ -138,7 +138,7 @@ impl AgentHost {
         let trace = kept.map(TurnTrace::from_run).transpose();
         trace.map_err(|error| JournalError::Io {
             context: format!("the records of turn {turn} cannot be read"),
-            source: error.into(),
+            cause: error.into(),
         })
     }
 

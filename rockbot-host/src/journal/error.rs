@@ -5,10 +5,10 @@ use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::turn::{JournalError, RunAccepted};
 
 /// Creates the error of a failed operation on the files in `folder`.
-pub(super) fn failed(context: &str, folder: &DataFolder, source: impl Into<BoxError>) -> JournalError {
+pub(super) fn failed(context: &str, folder: &DataFolder, cause: impl Into<BoxError>) -> JournalError {
     JournalError::Io {
         context: format!("{context} ({})", folder.path().display()),
-        source: source.into(),
+        cause: cause.into(),
     }
 }
 
@@ -18,7 +18,7 @@ pub(super) fn cannot_open(error: FileError) -> JournalError {
         FileError::Locked(folder) => JournalError::Locked(folder.display().to_string()),
         error => JournalError::Io {
             context: "the folder cannot be opened".into(),
-            source: error.into(),
+            cause: error.into(),
         },
     }
 }

@@ -61,7 +61,7 @@ impl FileMediaStore {
         let done = tokio::task::spawn_blocking(move || work(&*folder.open()?)).await;
         done.unwrap_or_else(|error| {
             let context = "media cannot be read or written while the runtime ends";
-            Err(StoreError::new(StoreErrorKind::Closed, context).with_source(error))
+            Err(StoreError::new(StoreErrorKind::Closed, context).with_cause(error))
         })
     }
 }

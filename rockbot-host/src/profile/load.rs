@@ -123,24 +123,24 @@ pub enum ProfileError {
         purpose: &'static str,
     },
     /// A file exists but cannot be read.
-    #[error("cannot read `{path}`, which says {purpose}: {source}", path = path.display())]
+    #[error("cannot read `{path}`, which says {purpose}: {cause}", path = path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
         /// Purpose of the file.
         purpose: &'static str,
         /// The cause.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file is not UTF-8 text.
-    #[error("`{path}`, which says {purpose}, is not UTF-8 text: save it as UTF-8 ({source})", path = path.display())]
+    #[error("`{path}`, which says {purpose}, is not UTF-8 text: save it as UTF-8 ({cause})", path = path.display())]
     NotUtf8 {
         /// Path of the file.
         path: PathBuf,
         /// Purpose of the file.
         purpose: &'static str,
         /// The position of the first invalid byte.
-        source: std::str::Utf8Error,
+        cause: std::str::Utf8Error,
     },
     /// A file is too large.
     #[error(
@@ -178,7 +178,7 @@ fn load(name: &str, base: &Path, file: &Path) -> Result<Option<AgentProfileDocum
     let bytes = match read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(ProfileError::Unreadable { path, purpose, source }),
+        Err(cause) => return Err(ProfileError::Unreadable { path, purpose, cause }),
     };
     if bytes.len() as u64 > MAX_PROFILE_FILE_BYTES {
         return Err(ProfileError::TooLarge { path, purpose });
@@ -188,7 +188,7 @@ fn load(name: &str, base: &Path, file: &Path) -> Result<Option<AgentProfileDocum
         Err(error) => Err(ProfileError::NotUtf8 {
             path,
             purpose,
-            source: error.utf8_error(),
+            cause: error.utf8_error(),
         }),
     }
 }

@@ -32,12 +32,12 @@ pub enum DataDirError {
     #[error("`{0}` is not a folder: remove it, or choose another folder")]
     NotAFolder(PathBuf),
     /// The folder is not writable.
-    #[error("`{folder}` is not writable: {source}; change its permissions, or choose another folder")]
+    #[error("`{folder}` is not writable: {cause}; change its permissions, or choose another folder")]
     NotWritable {
         /// The folder, or the nearest existing one above it.
         folder: PathBuf,
         /// The error of the attempt to write.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Another process has its data in the folder.
     #[error("another process uses `{0}`: stop that process, or choose another folder")]
@@ -57,9 +57,9 @@ impl DataDir {
         if !existing.is_dir() {
             return Err(DataDirError::NotAFolder(existing.to_owned()));
         }
-        try_to_write(existing).map_err(|source| DataDirError::NotWritable {
+        try_to_write(existing).map_err(|cause| DataDirError::NotWritable {
             folder: existing.to_owned(),
-            source,
+            cause,
         })?;
         if existing != folder {
             return Ok(Self::ToBeMade);
@@ -67,9 +67,9 @@ impl DataDir {
         match is_in_use(&folder.join("turns").join("lock")) {
             Ok(false) => Ok(Self::Ready),
             Ok(true) => Err(DataDirError::InUse(folder.to_owned())),
-            Err(source) => Err(DataDirError::NotWritable {
+            Err(cause) => Err(DataDirError::NotWritable {
                 folder: folder.join("turns"),
-                source,
+                cause,
             }),
         }
     }

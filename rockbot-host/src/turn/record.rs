@@ -86,7 +86,7 @@ pub(crate) fn record(
     }
     let body = to_raw_value(&Borrowed { event, steps }).map_err(|error| JournalError::Io {
         context: "an event cannot be written as JSON".to_owned(),
-        source: error.into(),
+        cause: error.into(),
     })?;
     Ok(RunRecord::new(at, body).with_critical(critical))
 }

@@ -156,5 +156,5 @@ fn http_client(base: &Url, connect_timeout: Duration) -> Result<reqwest::Client,
     let client = if is_loopback(base) { client.no_proxy() } else { client };
     client
         .build()
-        .map_err(|source| LlmConfigError::NoHttpClient { source: source.into() })
+        .map_err(|error| LlmConfigError::NoHttpClient { cause: error.into() })
 }

@@ -1,7 +1,6 @@
 //! Error messages: the server, its text and the setting to check, on one line, and never a key.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::classify::is_unparsed_output;
 use super::refused_form::advice_for;
 use super::request_id::is_request_id;
 use super::{Dialect, Fault};
+use crate::error::root_cause;
 
 /// Maximum number of characters that are shown of a server's text.
 const MAX_TEXT_CHARS: usize = 300;
@@ -246,14 +246,6 @@ fn one_line(text: &str) -> String {
         }
     }
     line
-}
-
-fn root_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

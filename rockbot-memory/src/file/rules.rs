@@ -172,7 +172,7 @@ impl RuleFiles {
             .unwrap_or_default();
         String::from_utf8(bytes).map_err(|error| {
             let context = format!("`{name}` is not valid UTF-8: repair it first");
-            StoreError::new(StoreErrorKind::Damaged, context).with_source(error)
+            StoreError::new(StoreErrorKind::Damaged, context).with_cause(error)
         })
     }
 

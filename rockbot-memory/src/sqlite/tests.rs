@@ -45,10 +45,7 @@ fn refused(folder: &TempDir) -> SqliteError {
 }
 
 fn reason(error: &StoreError) -> SqliteError {
-    std::error::Error::source(error)
-        .and_then(|source| source.downcast_ref())
-        .cloned()
-        .unwrap()
+    error.cause().and_then(|cause| cause.downcast_ref()).cloned().unwrap()
 }
 
 fn fact(id: &str, content: &str) -> MemoryEntry {

@@ -14,7 +14,7 @@ pub(crate) async fn blocking<R: Send + 'static>(
 ) -> Result<R, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| {
-        Err(StoreError::new(StoreErrorKind::Closed, "a store in files did not end its work").with_source(error))
+        Err(StoreError::new(StoreErrorKind::Closed, "a store in files did not end its work").with_cause(error))
     })
 }
 
@@ -29,5 +29,5 @@ where
 
 /// Returns the error of a store whose caller's input cannot be stored.
 pub(crate) fn invalid(context: impl Display, reason: impl Into<BoxError>) -> StoreError {
-    StoreError::new(StoreErrorKind::Invalid, context.to_string()).with_source(reason)
+    StoreError::new(StoreErrorKind::Invalid, context.to_string()).with_cause(reason)
 }

@@ -103,7 +103,7 @@ impl Around for DiskFull {
         if (self.0..self.0 + self.1).contains(&write) {
             return Err(JournalError::Io {
                 context: "no space left".to_owned(),
-                source: std::io::Error::from(std::io::ErrorKind::StorageFull).into(),
+                cause: std::io::Error::from(std::io::ErrorKind::StorageFull).into(),
             });
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod api;
 mod circles;
+mod error_texts;
 mod full_agent;
 mod prose;
 mod source;

@@ -57,12 +57,11 @@ impl ToolEntry {
         if registration.description.trim().is_empty() {
             return Err(RegistryError::NoDescription(name.clone()));
         }
-        let arguments = ArgumentSchema::compile(&registration.parameters_schema).map_err(|source| {
-            RegistryError::InvalidSchema {
+        let arguments =
+            ArgumentSchema::compile(&registration.parameters_schema).map_err(|cause| RegistryError::InvalidSchema {
                 name: name.clone(),
-                source,
-            }
-        })?;
+                cause,
+            })?;
         let parameters = model_schema(&registration.parameters_schema);
         let definition = registration.definition(&parameters);
         Ok(Arc::new(Self {

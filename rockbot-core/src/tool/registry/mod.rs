@@ -114,12 +114,12 @@ pub enum RegistryError {
     #[error("tool `{0}` has no description: write a doc comment on its arguments or call `.description(…)`")]
     NoDescription(ToolName),
     /// The schema cannot be compiled for validating arguments.
-    #[error("the parameters schema of tool `{name}` cannot be used: {source}")]
+    #[error("the parameters schema of tool `{name}` cannot be used: {cause}")]
     InvalidSchema {
         /// The name of the tool.
         name: ToolName,
         /// The error in the schema.
-        source: SchemaError,
+        cause: SchemaError,
     },
     /// The tool belongs to another owner.
     #[error("tool `{name}` belongs to {owner:?}: only its owner can remove it")]

@@ -37,8 +37,8 @@ pub(crate) struct Hooks {
 /// The error of a hook that did not decide.
 #[derive(Debug, thiserror::Error)]
 enum HookError {
-    #[error("{0}")]
-    Failed(#[source] BoxError),
+    #[error(transparent)]
+    Failed(BoxError),
     #[error("it panicked: {0}")]
     Panicked(String),
     #[error("it did not decide within {0:?}")]

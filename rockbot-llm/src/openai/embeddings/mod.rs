@@ -136,7 +136,7 @@ impl OpenAiEmbeddings {
     fn embedding(&self, values: Vec<f32>) -> Result<Embedding, EmbeddingError> {
         let model = || self.model().to_owned();
         let embedding =
-            Embedding::new(values).map_err(|source| EmbeddingError::NotAnEmbedding { model: model(), source })?;
+            Embedding::new(values).map_err(|cause| EmbeddingError::NotAnEmbedding { model: model(), cause })?;
         let (answered, expected) = (
             embedding.dimension(),
             *self.dimension.get_or_init(|| embedding.dimension()),

@@ -153,7 +153,7 @@ fn without_links(path: &Path) -> Result<PathBuf, SqliteError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = folder.canonicalize().map_err(|source| io("found", folder, source))?;
+    let folder = folder.canonicalize().map_err(|cause| io("found", folder, cause))?;
     Ok(match path.file_name() {
         Some(name) => folder.join(name),
         None => folder,
@@ -167,11 +167,11 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-fn io(tried: &'static str, path: &Path, source: std::io::Error) -> SqliteError {
+fn io(tried: &'static str, path: &Path, cause: std::io::Error) -> SqliteError {
     FileError::Io {
         tried,
         path: path.to_owned(),
-        source,
+        cause,
     }
     .into()
 }

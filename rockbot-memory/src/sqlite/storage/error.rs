@@ -6,7 +6,8 @@ use rockbot_core::files::FileError;
 use rockbot_core::store::StoreErrorKind;
 use rusqlite::ErrorCode;
 
-/// The reason why a database cannot be opened, read or written: the source of a [`StoreError`](rockbot_core::store::StoreError).
+/// The reason why a database cannot be opened, read or written: the
+/// [cause](rockbot_core::store::StoreError::cause) of a `StoreError`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqliteError {
@@ -32,14 +33,14 @@ pub enum SqliteError {
     #[error("it is damaged: put a copy in its place, or move it away; it was not changed ({0})")]
     Damaged(String),
     /// A row cannot be parsed. Others are not affected.
-    #[error("the {what} `{id}` in it cannot be read: delete it, or mend it with SQLite's own program ({source})")]
+    #[error("the {what} `{id}` in it cannot be read: delete it, or mend it with SQLite's own program ({cause})")]
     Row {
         /// The kind of the row, such as `memory`.
         what: &'static str,
         /// The id of the item.
         id: String,
         /// The parse error.
-        source: Arc<serde_json::Error>,
+        cause: Arc<serde_json::Error>,
     },
     /// An item exceeds its maximum size.
     #[error("the {what} `{id}` would have {len} bytes, and the most is {limit}: shorten it")]
@@ -63,12 +64,12 @@ pub enum SqliteError {
     #[error("it is closed: open it again, in a runtime that keeps running")]
     Closed,
     /// SQLite returned another error.
-    #[error("check the file, its permissions and the free space ({source})")]
+    #[error("check the file, its permissions and the free space ({cause})")]
     Sqlite {
         /// The kind of failure.
         kind: StoreErrorKind,
         /// The error of SQLite.
-        source: Arc<dyn std::error::Error + Send + Sync>,
+        cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 }
 
@@ -97,7 +98,7 @@ impl From<rusqlite::Error> for SqliteError {
         };
         Self::Sqlite {
             kind,
-            source: Arc::new(error),
+            cause: Arc::new(error),
         }
     }
 }

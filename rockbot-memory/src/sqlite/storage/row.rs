@@ -13,10 +13,10 @@ pub(in crate::sqlite) fn parse<T: DeserializeOwned>(
     id: &str,
     json: &str,
 ) -> Result<T, SqliteError> {
-    serde_json::from_str(json).map_err(|source| SqliteError::Row {
+    serde_json::from_str(json).map_err(|cause| SqliteError::Row {
         what,
         id: id.to_owned(),
-        source: Arc::new(source),
+        cause: Arc::new(cause),
     })
 }
 

@@ -42,7 +42,7 @@ pub struct ToolInvokeResponse {
     /// The kind of failure, if the call failed and the kind is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ToolErrorCode>,
-    /// What the tool said about a retry, where it differs from what its code means. It is not part of the response on
+    /// The tool's word on a retry, where it differs from what its code means. It is not part of the response on
     /// the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
     #[serde(skip)]
     retry_helps: Option<bool>,

@@ -124,7 +124,7 @@ impl Around for BadReads {
             Err(_) => Ok(()),
             Ok(_) => Err(JournalError::Io {
                 context: "a bad sector".to_owned(),
-                source: std::io::Error::from(std::io::ErrorKind::InvalidData).into(),
+                cause: std::io::Error::from(std::io::ErrorKind::InvalidData).into(),
             }),
         }
     }

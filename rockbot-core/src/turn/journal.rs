@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+#[cfg(feature = "files")]
 use crate::files::FileError;
 use crate::shared::share;
 use crate::store::StoreError;
@@ -295,12 +296,17 @@ impl JournalError {
     /// remote journal that broke. All other errors last until the user, the operator or another process has acted.
     pub fn retry_helps(&self) -> bool {
         let Self::Io { cause, .. } = self else { return false };
-        let of_system = match cause.downcast_ref() {
-            Some(FileError::Io { cause, .. }) => Some(cause),
-            _ => cause.downcast_ref::<io::Error>(),
-        };
-        cause.downcast_ref().is_some_and(StoreError::retry_helps) || of_system.is_some_and(is_passing)
+        cause.downcast_ref().is_some_and(StoreError::retry_helps) || system_error(cause).is_some_and(is_passing)
     }
+}
+
+/// Returns the error of the system that a cause is, or that is the cause of it.
+fn system_error(cause: &BoxError) -> Option<&io::Error> {
+    #[cfg(feature = "files")]
+    if let Some(FileError::Io { cause, .. }) = cause.downcast_ref() {
+        return Some(cause);
+    }
+    cause.downcast_ref()
 }
 
 fn is_passing(error: &io::Error) -> bool {

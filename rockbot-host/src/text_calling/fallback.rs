@@ -112,7 +112,8 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
 /// of several words.
 fn may_hold_call(text: &str) -> bool {
     let is_mark = |byte: &u8| matches!(byte, b'{' | b'[' | b'<' | b'(' | b'>' | b'_');
-    // Without an early end the compiler looks at many bytes at once.
-    let has_mark = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | is_mark(byte));
-    text.as_bytes().chunks(64).any(has_mark)
+    // Without an early end the compiler compares sixteen bytes at once.
+    let has_mark = |chunk: &[u8; 16]| chunk.iter().fold(false, |found, byte| found | is_mark(byte));
+    let (chunks, rest) = text.as_bytes().as_chunks();
+    chunks.iter().any(has_mark) || rest.iter().any(is_mark)
 }

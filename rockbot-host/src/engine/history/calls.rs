@@ -30,34 +30,18 @@ const MAX_ARGUMENT: usize = 100;
 /// The words of the model beside a call are left out: they did not pass the answer filter.
 pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
     let messages = turn.own_messages();
-    let mut room = Room {
-        calls: MAX_CALLS,
-        bytes: MAX_BYTES,
-    };
-    let mut rounds = Vec::new();
-    for (at, message) in messages.iter().enumerate().rev() {
+    let rounds = messages.iter().enumerate().rev().filter_map(|(at, message)| {
         let calls = message.tool_calls.iter().filter(|call| !turn.is_own_call(call));
-        let mut calls = calls.map(|call| past_call(call, &messages[at + 1..])).peekable();
-        if calls.peek().is_none() {
-            continue;
-        }
-        let round: Vec<_> = calls.map_while(|call| room.admit(call)).collect();
-        if round.is_empty() {
-            break;
-        }
-        rounds.push(CallRound::new(round));
-    }
-    rounds.reverse();
-    rounds
+        let mut calls = calls.map(move |call| past_call(call, &messages[at + 1..])).peekable();
+        calls.peek()?;
+        Some(calls)
+    });
+    last_that_fit(rounds)
 }
 
 /// Returns the last ones of the calls that a document has for a turn, within the same limits. Arguments that are no JSON
 /// are left out, because servers parse them.
 pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
-    let mut room = Room {
-        calls: MAX_CALLS,
-        bytes: MAX_BYTES,
-    };
     let kept = |call: &PastCall| {
         let is_json = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
         let arguments = if is_json {
@@ -67,9 +51,18 @@ pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
         };
         PastCall::new(call.name.clone(), arguments, kept_result(&call.result))
     };
-    let rounds = rounds.iter().rev();
-    let rounds = rounds.map(|round| round.calls.iter().map_while(|call| room.admit(kept(call))).collect());
-    let mut rounds: Vec<_> = rounds
+    last_that_fit(rounds.iter().rev().map(|round| round.calls.iter().map(kept)))
+}
+
+/// Returns the rounds for which there is room, oldest first, of `rounds`, which come newest first. A call is copied only
+/// while there is room.
+fn last_that_fit<R: IntoIterator<Item = PastCall>>(rounds: impl Iterator<Item = R>) -> Vec<CallRound> {
+    let mut room = Room {
+        calls: MAX_CALLS,
+        bytes: MAX_BYTES,
+    };
+    let admitted = rounds.map(|calls| calls.into_iter().map_while(|call| room.admit(call)).collect());
+    let mut rounds: Vec<_> = admitted
         .take_while(|round: &Vec<PastCall>| !round.is_empty())
         .map(CallRound::new)
         .collect();

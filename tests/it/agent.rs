@@ -15,6 +15,7 @@ use rockbot_core::{Principal, SessionId};
 use rockbot_host::{AgentHost, Stores, TurnError};
 use serde_json::json;
 
+use crate::support::weather::{OSLO, Weather, oslo};
 use crate::support::{calls, collect, ending, host_of, noting_tool, results, settle, transcript, unanswered};
 
 /// Adds two numbers.
@@ -23,22 +24,6 @@ struct Add {
     a: i64,
     b: i64,
 }
-
-/// The weather in a place.
-#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
-struct Weather {
-    city: String,
-    celsius: i32,
-}
-
-fn oslo() -> Weather {
-    Weather {
-        city: "Oslo".to_owned(),
-        celsius: -3,
-    }
-}
-
-const OSLO: &str = r#"{"city":"Oslo","celsius":-3}"#;
 
 #[tokio::test]
 async fn a_tool_call_and_an_answer() {

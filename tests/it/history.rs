@@ -37,14 +37,16 @@ fn shopping() -> ScriptedModel {
         .says("Milk costs 3, too.")
 }
 
+/// Returns a host whose model is shown the calls of earlier turns.
+fn showing(model: &ScriptedModel) -> AgentHost {
+    let history = HistoryOptions::new().with_shown_calls(true);
+    host_of(model).tool(price()).history(history).build().unwrap()
+}
+
 #[tokio::test]
 async fn a_follow_up_needs_no_second_call() {
     let model = shopping();
-    let host = host_of(&model)
-        .tool(price())
-        .history(HistoryOptions::new().with_shown_calls(true))
-        .build()
-        .unwrap();
+    let host = showing(&model);
     host.agent().ask("s", "What does bread cost?").await.unwrap();
     host.agent().ask("s", "And milk?").await.unwrap();
     let requests = model.requests();
@@ -74,11 +76,7 @@ async fn a_follow_up_needs_no_second_call() {
 #[tokio::test]
 async fn history_tells_the_calls_of_a_turn() {
     let model = shopping();
-    let host = host_of(&model)
-        .tool(price())
-        .history(HistoryOptions::new().with_shown_calls(true))
-        .build()
-        .unwrap();
+    let host = showing(&model);
     host.agent().ask("s", "What does bread cost?").await.unwrap();
     let history = host.agent().history("s").await.unwrap();
     let call = |of: &str| PastCall::new("price", format!(r#"{{"of":"{of}"}}"#), "It costs 3.");
@@ -149,11 +147,7 @@ async fn requests_begin_with_the_same_bytes_until_the_conversation_is_cut() {
     let model = (0..turns).fold(ScriptedModel::new(), |model, turn| {
         model.calls("price", json!({"of": turn})).says(format!("answer {turn}"))
     });
-    let host = host_of(&model)
-        .tool(price())
-        .history(HistoryOptions::new().with_shown_calls(true))
-        .build()
-        .unwrap();
+    let host = showing(&model);
     for turn in 0..turns {
         host.agent().ask("s", format!("question {turn}")).await.unwrap();
     }
@@ -239,11 +233,7 @@ async fn history_in(folder: &Path) -> Vec<ConversationTurn> {
 #[tokio::test]
 async fn a_conversation_is_exported_imported_and_forked() {
     let model = shopping();
-    let host = host_of(&model)
-        .tool(price())
-        .history(HistoryOptions::new().with_shown_calls(true))
-        .build()
-        .unwrap();
+    let host = showing(&model);
     let agent = host.agent();
     let first = agent.ask("main", "What does bread cost?").await.unwrap();
     agent.ask("main", "And milk?").await.unwrap();
@@ -314,11 +304,7 @@ async fn a_turn_begins_from_given_messages() {
         .says("I have no idea.")
         .calls("price", json!({}))
         .says("Milk costs 3, too.");
-    let host = host_of(&model)
-        .tool(price())
-        .history(HistoryOptions::new().with_shown_calls(true))
-        .build()
-        .unwrap();
+    let host = showing(&model);
     let agent = host.agent();
     agent.ask("s", "stored").await.unwrap();
     agent.ask("s", "And milk?").history(given()).await.unwrap();

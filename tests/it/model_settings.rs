@@ -7,45 +7,13 @@ use rockbot::testing::mock_tool;
 use rockbot::turn::{TurnPolicies, TurnRequest};
 use serde_json::{Value, json};
 
+use crate::support::dialects;
 use crate::support::model_server::ModelServer;
-use crate::{anthropic_rules, responses_rules};
-
-/// Answers a request in its dialect, or refuses it as the strict servers do.
-fn answer(raw: &str, _: &Value) -> (u16, String) {
-    let (refusal, answer) = match raw.split(' ').nth(1) {
-        Some("/v1/responses") => {
-            let content = json!([{"type": "output_text", "text": "Yes."}]);
-            let items = json!([{"type": "message", "id": "msg_1", "role": "assistant", "content": content}]);
-            (
-                responses_rules::refusal(raw),
-                json!({"status": "completed", "output": items}),
-            )
-        }
-        Some("/v1/messages") => {
-            let content = json!([{"type": "text", "text": "Yes."}]);
-            (
-                anthropic_rules::refusal(raw),
-                json!({"content": content, "stop_reason": "end_turn"}),
-            )
-        }
-        _ => {
-            let message = json!({"role": "assistant", "content": "Yes."});
-            (
-                None,
-                json!({"choices": [{"message": message, "finish_reason": "stop"}]}),
-            )
-        }
-    };
-    match refusal {
-        Some(why) => (400, json!({"error": {"message": why}}).to_string()),
-        None => (200, answer.to_string()),
-    }
-}
 
 /// Asks a model of `provider` with settings of its tier, of its behavior and of the request, and returns what was sent
 /// besides the conversation and the tools.
 async fn sent(provider: &str) -> Value {
-    let server = ModelServer::start(answer);
+    let server = ModelServer::start(|raw, _| dialects::says(raw, "Yes."));
     let text = format!(
         r#"
         [LLM.Balanced]

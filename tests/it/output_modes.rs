@@ -3,69 +3,19 @@
 use rockbot::agent::AgentHost;
 use rockbot::chat::ModelGateway;
 use rockbot::config::Config;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::support::dialects;
 use crate::support::model_server::ModelServer;
-use crate::{anthropic_rules, responses_rules};
+use crate::support::weather::{OSLO, Weather, oslo};
 
-/// The weather in a place.
-#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
-struct Weather {
-    city: String,
-    celsius: i32,
-}
-
-const OSLO: &str = r#"{"city":"Oslo","celsius":-3}"#;
-
-/// Answers with a call of the tool that is offered, else in words, as the dialect does.
+/// Answers with a call of the tool that is offered, else in words.
 fn answer(raw: &str, request: &Value) -> (u16, String) {
-    let tool = request["tools"][0].clone();
-    let by_tool = !tool.is_null();
-    let name = tool.get("name").unwrap_or(&tool["function"]["name"]);
-    let arguments: Value = serde_json::from_str(OSLO).unwrap();
-    let (refusal, answer) = match raw.split(' ').nth(1) {
-        Some("/v1/responses") => {
-            let item = match by_tool {
-                true => json!({"type": "function_call", "call_id": "c", "name": name, "arguments": OSLO}),
-                false => json!({"type": "message", "id": "m", "role": "assistant",
-                    "content": [{"type": "output_text", "text": OSLO}]}),
-            };
-            (
-                responses_rules::refusal(raw),
-                json!({"status": "completed", "output": [item]}),
-            )
-        }
-        Some("/v1/messages") => {
-            let (block, reason) = match by_tool {
-                true => (
-                    json!({"type": "tool_use", "id": "c", "name": name, "input": arguments}),
-                    "tool_use",
-                ),
-                false => (json!({"type": "text", "text": OSLO}), "end_turn"),
-            };
-            (
-                anthropic_rules::refusal(raw),
-                json!({"content": [block], "stop_reason": reason}),
-            )
-        }
-        _ => {
-            let function = json!({"name": name, "arguments": OSLO});
-            let (message, reason) = match by_tool {
-                true => (
-                    json!({"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}),
-                    "tool_calls",
-                ),
-                false => (json!({"role": "assistant", "content": OSLO}), "stop"),
-            };
-            (
-                None,
-                json!({"choices": [{"message": message, "finish_reason": reason}]}),
-            )
-        }
-    };
-    match refusal {
-        Some(why) => (400, json!({"error": {"message": why}}).to_string()),
-        None => (200, answer.to_string()),
+    let tool = &request["tools"][0];
+    let name = tool.get("name").unwrap_or(&tool["function"]["name"]).as_str();
+    match name {
+        Some(name) => dialects::calls(raw, name, OSLO),
+        None => dialects::says(raw, OSLO),
     }
 }
 
@@ -89,11 +39,7 @@ async fn sent(provider: &str, mode: &str) -> Value {
         .build()
         .unwrap();
     let weather: Weather = host.agent().ask("s", "How cold is Oslo?").output().await.unwrap();
-    let expected = Weather {
-        city: "Oslo".to_owned(),
-        celsius: -3,
-    };
-    assert_eq!(weather, expected);
+    assert_eq!(weather, oslo());
     let mut requests = server.requests();
     assert_eq!(requests.len(), 1, "{requests:?}");
     without_marks(&requests.remove(0))

@@ -10,23 +10,8 @@ use rockbot_core::turn::{TurnProgress, TurnStatus};
 use rockbot_host::AgentHost;
 use serde_json::json;
 
+use crate::support::weather::{OSLO, Weather, oslo};
 use crate::support::{calls, collect, host_of, noting_tool, results, transcript};
-
-/// The weather in a place.
-#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
-struct Weather {
-    city: String,
-    celsius: i32,
-}
-
-fn oslo() -> Weather {
-    Weather {
-        city: "Oslo".to_owned(),
-        celsius: -3,
-    }
-}
-
-const OSLO: &str = r#"{"city":"Oslo","celsius":-3}"#;
 
 /// The tools, the tool choice and the schema of a request.
 fn demands(request: &ChatRequest) -> (String, Option<ToolChoice>, bool) {

@@ -1,6 +1,7 @@
 //! Helpers that the integration tests share.
 
 mod callsites;
+pub(crate) mod dialects;
 pub(crate) mod files;
 pub(crate) mod journal;
 pub(crate) mod kill;
@@ -8,6 +9,7 @@ pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod model_server;
 pub(crate) mod spans;
+pub(crate) mod weather;
 
 use std::sync::{Arc, Mutex};
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::source::{root, rust_files};
+use super::source::{LIBRARIES, root, rust_files};
 
 /// A module, as the names from its crate's root.
 type Module = Vec<String>;
@@ -16,13 +16,7 @@ type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 #[test]
 fn no_modules_import_each_other_in_a_circle() {
-    for library in [
-        "rockbot-core",
-        "rockbot-text-calls",
-        "rockbot-host",
-        "rockbot-llm",
-        "rockbot-memory",
-    ] {
+    for library in LIBRARIES {
         let sources = Sources::read(&root().join(library).join("src"));
         assert!(sources.modules.len() > 5, "the modules of {library} were found");
         let circles: Vec<_> = circles(&sources.imports());

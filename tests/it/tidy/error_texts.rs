@@ -3,18 +3,12 @@
 use quote::ToTokens as _;
 use syn::{Attribute, Fields, Item};
 
-use super::source::{root, rust_files};
+use super::source::{LIBRARIES, root, rust_files};
 
 #[test]
 fn no_error_prints_its_source() {
     let mut files = Vec::new();
-    for library in [
-        "rockbot-core",
-        "rockbot-text-calls",
-        "rockbot-host",
-        "rockbot-llm",
-        "rockbot-memory",
-    ] {
+    for library in LIBRARIES {
         files.extend(rust_files(&root().join(library).join("src")));
     }
     assert!(files.len() > 100, "the sources were found");

@@ -2,6 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+/// The crates below the facade.
+pub(super) const LIBRARIES: [&str; 5] = [
+    "rockbot-core",
+    "rockbot-text-calls",
+    "rockbot-host",
+    "rockbot-llm",
+    "rockbot-memory",
+];
+
 /// Returns the folder of the workspace.
 pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

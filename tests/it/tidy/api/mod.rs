@@ -12,18 +12,10 @@ use std::fs;
 
 use self::crates::Crates;
 use self::items::Api;
-use super::source::root;
+use super::source::{LIBRARIES, root};
 
 /// The variable that makes the test write the listings instead of comparing them.
 const UPDATE: &str = "UPDATE_PUBLIC_API";
-
-const LIBRARIES: [&str; 5] = [
-    "rockbot-core",
-    "rockbot-text-calls",
-    "rockbot-host",
-    "rockbot-llm",
-    "rockbot-memory",
-];
 
 #[test]
 fn the_public_api_is_the_listed_one() {

@@ -1,7 +1,8 @@
 //! Messages: the bus, typed handlers, request and reply, and the messages of users.
 //!
 //! A [`Message`] has a type on the wire and a topic; a [`MessageHandler`] (or an async closure) handles it; a
-//! [`Bus`] carries it at least once. [`InProcessBus`] is the bus of one process. [`RequestClient`] asks a question
+//! [`Bus`] carries it at least once. [`InProcessBus`] is the bus of one process, and with the feature `rabbitmq`
+//! `rabbitmq::RabbitMqBus` that of several. [`RequestClient`] asks a question
 //! and waits for the correlated answer, and [`UserProxy`] is the client of a user interface: it sends a user's
 //! message and receives exactly one final reply. What cannot be handled becomes a [`DeadLetter`] with the reason.
 //!
@@ -30,3 +31,11 @@ pub use rockbot_core::messaging::*;
 #[doc(inline)]
 pub use rockbot_core::user::*;
 pub use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
+
+/// A bus over RabbitMQ, for programs in several processes.
+#[cfg(feature = "rabbitmq")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rabbitmq")))]
+pub mod rabbitmq {
+    #[doc(inline)]
+    pub use rockbot_bus::rabbitmq::{RabbitMqBus, RabbitMqSettings};
+}

@@ -7,6 +7,8 @@ pub mod floor;
 pub mod load;
 pub mod mock;
 pub mod ours;
+pub mod planted;
+pub mod search;
 pub mod stream;
 pub mod talk;
 pub mod whole;

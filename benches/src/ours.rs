@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
 use rockbot_core::store::{ConversationMemory, ConversationTurn, InMemoryWorkingMemory, StoreError};
 use rockbot_core::tool::tool;
 use rockbot_core::turn::TurnProgress;

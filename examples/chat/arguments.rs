@@ -19,7 +19,10 @@ Options:
     --config FILE    read settings from this file, .json or .toml, before those in the environment
     --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: the setting
                      AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
-    --image FILE     show this image, or another file, with the first question; can be given several times
+    --bus URL        talk to the agent of another process over this RabbitMQ broker, such as amqp://127.0.0.1;
+                     model, data and tools are that agent's
+    --image FILE     show this image, or another file, with the first question; can be given several times. Those of
+                     answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
     --export FILE    at the end, write the conversation into this file, as JSON
     --yes            approve every tool call without asking
@@ -50,6 +53,7 @@ pub(crate) struct Arguments {
     pub(crate) session: String,
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
+    pub(crate) bus: Option<String>,
     pub(crate) images: Vec<PathBuf>,
     pub(crate) import: Option<PathBuf>,
     pub(crate) export: Option<PathBuf>,
@@ -75,6 +79,7 @@ impl Arguments {
             session: "main".to_owned(),
             config: None,
             data: None,
+            bus: None,
             images: Vec::new(),
             import: None,
             export: None,
@@ -94,6 +99,7 @@ impl Arguments {
                 "--session" => arguments.session = value()?,
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = Some(value()?.into()),
+                "--bus" => arguments.bus = Some(value()?),
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),

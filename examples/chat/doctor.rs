@@ -1,13 +1,16 @@
-//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, and asks each model something.
+//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, asks each model something, and
+//! lists the parts of the agent with what each costs.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
+use rockbot::BoxError;
+use rockbot::agent::AgentHostBuilder;
 use rockbot::agent::profile::AgentProfile;
 use rockbot::chat::{
-    LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient, TierSettings,
-    model_client, probe, probe_turn,
+    GatewaySettings, LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient,
+    TierSettings, model_client, probe, probe_turn,
 };
 use rockbot::config::{
     AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS,
@@ -30,6 +33,17 @@ enum Level {
 impl Report {
     pub(crate) fn has_problem(&self) -> bool {
         self.lines.iter().any(|(level, _)| *level == Level::Problem)
+    }
+
+    /// Lists the parts of the host that `builder` describes, on or off, each with its cost. The host is built in memory
+    /// only: another process may use the data folder. An error that was reported before is not repeated.
+    pub(crate) fn list_parts(&mut self, builder: Result<AgentHostBuilder, BoxError>) {
+        let built = builder.and_then(|builder| Ok(builder.without_data_dir().build()?));
+        match built {
+            Ok(host) => host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost)),
+            Err(_) if self.has_problem() => {}
+            Err(error) => self.add(Level::Problem, "parts", error),
+        }
     }
 
     fn add(&mut self, level: Level, topic: &str, text: impl fmt::Display) {
@@ -91,6 +105,7 @@ pub(crate) async fn examine(
     // A problem with the behaviors is reported with the settings of the host.
     let behaviors = ModelBehaviors::read(&config).unwrap_or_default();
     look_at_models(&mut report, models, &behaviors).await;
+    look_at_gateway(&mut report, &config);
     match embeddings {
         Ok(Some(settings)) => {
             look_at_server(&mut report, "embeddings", &settings).await;
@@ -177,6 +192,17 @@ async fn look_at_models(
             Some(settings) => look_at_model(report, tier.name(), &settings, behaviors).await,
             None => report.add(Level::Ok, tier.name(), "not set; Balanced stands in"),
         }
+    }
+}
+
+/// Tells how often the gateway asks when a call fails: each attempt is paid. A problem is reported with the models.
+fn look_at_gateway(report: &mut Report, config: &Config) {
+    if let Ok(gateway) = GatewaySettings::from_config(config) {
+        let text = format!(
+            "up to {} attempts of each model call that fails",
+            gateway.retry.max_attempts
+        );
+        report.add(Level::Ok, "gateway", text);
     }
 }
 

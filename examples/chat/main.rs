@@ -3,9 +3,13 @@
 //! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a key.
 
 mod arguments;
+#[path = "../full_agent/bus.rs"]
+mod bus;
 mod calculator;
 mod conversations;
 mod doctor;
+mod media;
+mod remote;
 mod terminal;
 mod tools;
 mod trace;
@@ -15,8 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::{Arguments, HELP, Trace};
-use futures_util::StreamExt;
-use rockbot::agent::Conversation;
+use rockbot::agent::{AgentHostBuilder, Conversation};
 use rockbot::config::{Config, HostSettings};
 use rockbot::prelude::*;
 use rockbot::turn::ApprovalRequest;
@@ -54,9 +57,17 @@ fn failed(problem: &str) -> ExitCode {
 async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if arguments.doctor {
         let (file, data) = (arguments.config.as_deref(), arguments.data.as_deref());
-        let report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
+        let mut report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
+        report.list_parts(
+            Config::load(file)
+                .map_err(Into::into)
+                .and_then(|config| compose(&arguments, &config)),
+        );
         terminal::print(&report.to_string());
         return Ok(!report.has_problem());
+    }
+    if let Some(url) = &arguments.bus {
+        return remote::talk(&arguments, url).await;
     }
     let host = build(&arguments)?;
     if let Trace::Only(turn) = &arguments.trace {
@@ -64,10 +75,15 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         return Ok(true);
     }
     let terminal = Terminal::new(arguments.question.is_some());
-    let images = read_images(&arguments.images)?;
+    let images = media::read(&arguments.images)?;
     let mut chat = Chat {
         host,
         images,
+        pictures: arguments
+            .data
+            .clone()
+            .unwrap_or_else(|| DATA_FOLDER.into())
+            .join("images"),
         terminal,
         session: arguments.session.as_str().into(),
         arguments,
@@ -99,21 +115,7 @@ const MAX_TURN_TOKENS: u64 = 200_000;
 
 fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
-    let settings = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
-    let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
-    let tools = tools::all(std::env::current_dir()?);
-    let budget = settings.budget();
-    let max_tokens = budget.max_tokens.unwrap_or(MAX_TURN_TOKENS);
-    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
-    let builder = AgentHost::configured(&config, Path::new(DATA_FOLDER))?
-        .identity(AgentIdentity::new("chat"))
-        .instructions(INSTRUCTIONS)
-        .budget(budget.with_max_tokens(max_tokens))
-        .data_dir(data);
-    let host = tools
-        .into_iter()
-        .fold(builder, |builder, tool| builder.tool(tool))
-        .build()?;
+    let host = compose(arguments, &config)?.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
@@ -121,16 +123,20 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
     Ok(host)
 }
 
-/// Reads the files that the first question shows.
-fn read_images(paths: &[PathBuf]) -> Result<Vec<MediaPart>, BoxError> {
-    let read = |path: &PathBuf| match std::fs::read(path) {
-        Ok(bytes) => Ok(MediaPart::of_file(
-            path.file_name().unwrap_or_default().to_string_lossy(),
-            bytes,
-        )),
-        Err(error) => Err(format!("`{}` cannot be read: {error}", path.display()).into()),
-    };
-    paths.iter().map(read).collect()
+/// Returns the builder of the chat's agent.
+fn compose(arguments: &Arguments, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    let settings = HostSettings::read(config, Path::new(DATA_FOLDER))?;
+    let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
+    let tools = tools::all(std::env::current_dir()?);
+    let budget = settings.budget();
+    let max_tokens = budget.max_tokens.unwrap_or(MAX_TURN_TOKENS);
+    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
+    let builder = AgentHost::configured(config, Path::new(DATA_FOLDER))?
+        .identity(AgentIdentity::new("chat"))
+        .instructions(INSTRUCTIONS)
+        .budget(budget.with_max_tokens(max_tokens))
+        .data_dir(data);
+    Ok(tools.into_iter().fold(builder, AgentHostBuilder::tool))
 }
 
 /// Prints the end of a turn that was resumed.
@@ -153,6 +159,8 @@ struct Chat {
     host: AgentHost,
     /// Files that the next question shows.
     images: Vec<MediaPart>,
+    /// The folder for images and files of answers.
+    pictures: PathBuf,
     terminal: Terminal,
     session: SessionId,
     arguments: Arguments,
@@ -283,6 +291,9 @@ impl Chat {
 
     async fn end(&mut self, outcome: &TurnOutcome) -> Result<bool, BoxError> {
         let answered = self.terminal.end(outcome);
+        if let Err(error) = media::save(&self.host, outcome, &self.pictures).await {
+            eprintln!("error: an image of the answer is not saved: {error}");
+        }
         if self.arguments.trace == Trace::EachTurn {
             trace::print(&self.host, &outcome.turn).await?;
         }

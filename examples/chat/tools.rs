@@ -27,7 +27,8 @@ pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
     });
     // The content of a file goes to the model's provider, so each call needs an approval.
     let read_file = stateful_tool("read_file", root, read_file).pure().needs_approval();
-    [now.pure(), calculator(), read_file]
+    // Neither tells anything that others wrote, so a conversation stays as trusted as it was.
+    [now.pure().own_output(), calculator().own_output(), read_file]
 }
 
 async fn read_file(root: State<PathBuf>, args: ReadFile) -> Result<String, ToolError> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use rockbot::agent::TurnStream;
 use rockbot::prelude::*;
 use rockbot::{Clock, Timestamp};

@@ -15,6 +15,8 @@ Options:
     --review TEXT    let the second agent review this, print its verdict, and end
     --config FILE    read settings from this JSON or TOML file; the environment goes before it
     --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
+    --bus URL        serve users and other programs over this RabbitMQ broker, such as amqp://127.0.0.1, instead of
+                     the one in the section RabbitMq of the settings; without both, inside this process alone
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
     --help           print this
 
@@ -33,6 +35,7 @@ pub(crate) struct Arguments {
     pub(crate) review: Option<String>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: PathBuf,
+    pub(crate) bus: Option<String>,
     pub(crate) port: u16,
     pub(crate) help: bool,
 }
@@ -45,6 +48,7 @@ impl Arguments {
             review: None,
             config: None,
             data: PathBuf::from("data/full_agent"),
+            bus: None,
             port: 9464,
             help: false,
         };
@@ -59,6 +63,7 @@ impl Arguments {
                 "--review" => arguments.review = Some(value()?),
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = value()?.into(),
+                "--bus" => arguments.bus = Some(value()?),
                 "--port" => arguments.port = port(&value()?)?,
                 "--help" | "-h" => arguments.help = true,
                 other => return Err(format!("there is no argument `{other}`; see --help")),

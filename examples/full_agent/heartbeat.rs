@@ -52,7 +52,7 @@ impl Subsystem for Heartbeat {
             let beats = read(&pulse, |pulse| pulse.beats);
             async move { format!("{beats} heartbeats") }
         };
-        needs.tool(tool("count_heartbeats", count).pure());
+        needs.tool(tool("count_heartbeats", count).pure().own_output());
         Ok(())
     }
 

@@ -3,9 +3,11 @@
 //! shutdown.
 //!
 //! `cargo run --example full_agent`, or `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""`. Works
-//! without a key. The bus is in this process, so a small terminal interface comes with it.
+//! without a key. The bus is in this process, unless `--bus` or the section
+//! `RabbitMq` names a broker; a small terminal interface comes with it.
 
 mod arguments;
+mod bus;
 mod endpoint;
 mod heartbeat;
 mod hooks;
@@ -60,8 +62,8 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
     telemetry::log_to_stderr()?;
-    let bus = InProcessBus::new();
     let config = settings(&arguments)?;
+    let bus = bus::open(arguments.bus.as_deref(), &config).await?;
     // Its host has to live as long as its tool is to work.
     let reviewer = reviewer::host(&config)?;
     if let Some(text) = &arguments.review {
@@ -77,7 +79,7 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
 fn build(
     arguments: &Arguments,
     config: &Config,
-    bus: &InProcessBus,
+    bus: &Arc<dyn Bus>,
     reviewer: &AgentHost,
 ) -> Result<AgentHost, BoxError> {
     let folder = arguments.data.join("agent");
@@ -102,8 +104,9 @@ fn build(
         .layer(message_fn(layers::report_refusals))
         .chat_layer(chat_fn(layers::report_slow))
         .tool_layer(tool_fn(layers::audit))
-        // What the settings leave open: calls wait a day for an approval.
+        // What the settings leave open: calls wait a day for an approval, of their own user or of the operator.
         .policies(TurnPolicies::new().with_approval_expiry(APPROVAL_EXPIRY))
+        .approver("operator")
         // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of each answer.
         .input_guardrail(hooks::readable())
         .loop_policy(hooks::come_to_an_end())

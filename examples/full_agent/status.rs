@@ -1,5 +1,6 @@
 //! A message of the program's own: other programs ask over the bus how long the agent has been running.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rockbot::message::{MessageContext, RequestClient, RequestError};
@@ -49,8 +50,8 @@ impl MessageHandler<StatusRequest> for StatusHandler {
 }
 
 /// Asks the agent on `bus`.
-pub(crate) async fn ask(bus: &InProcessBus) -> Result<Status, RequestError> {
-    let client = RequestClient::new(std::sync::Arc::new(bus.clone()), "terminal");
+pub(crate) async fn ask(bus: &Arc<dyn Bus>) -> Result<Status, RequestError> {
+    let client = RequestClient::new(bus.clone(), "terminal");
     let client = client.with_time_limit(Duration::from_secs(5));
     let question = MessageEnvelope::of(&StatusRequest {})?;
     Ok(client.call("full_agent.status", question).await?.payload()?)

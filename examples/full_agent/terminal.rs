@@ -17,7 +17,7 @@ pub(crate) const SESSION: &str = "terminal";
 /// The person at the terminal.
 pub(crate) struct Terminal {
     proxy: UserProxy,
-    bus: InProcessBus,
+    bus: Arc<dyn Bus>,
     is_interactive: bool,
     /// The id of the last answered message.
     answered: Option<MessageId>,
@@ -26,9 +26,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn new(bus: &InProcessBus) -> Self {
+    pub(crate) fn new(bus: &Arc<dyn Bus>) -> Self {
         Self {
-            proxy: UserProxy::new(Arc::new(bus.clone()), "terminal"),
+            proxy: UserProxy::new(bus.clone(), "terminal"),
             bus: bus.clone(),
             is_interactive: io::stdin().is_terminal(),
             answered: None,

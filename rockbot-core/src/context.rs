@@ -12,6 +12,8 @@ use tokio::time::Instant;
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::extensions::Extensions;
+use crate::trust::Label;
+pub use crate::trust::Trust;
 use crate::{CallId, Digest, Principal, SessionId, TurnId};
 
 /// The entry point through which work came in. It is set by the channel, never by the message.
@@ -45,29 +47,6 @@ pub enum Priority {
     /// Background work without a waiting caller: the agent maintains its own memory.
     Dream,
 }
-
-/// The trust in the author of a text. Ordered: the trust of a mixture is the minimum of its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// The author is unknown: tool output, web pages, remote agents.
-    #[default]
-    Untrusted,
-    /// The user of the conversation wrote it.
-    User,
-    /// The operator of this host wrote it: profile, rules, the framework's own texts.
-    Host,
-}
-
-/// The origins of the untrusted text that the model of a turn had read when it made a call, such as
-/// `tool:web_browse`.
-///
-/// A result of an earlier turn that the conversation shows is named with that turn, as `tool:web_browse@TURN`. The
-/// model's own text is not among them, of this turn or an earlier one. The host attaches the sources to the
-/// contexts of calls that change something, because what such a call stores may repeat an injected prompt.
-/// [`CallContext::content_trust`] additionally counts earlier answers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UntrustedSources(pub Arc<[Arc<str>]>);
 
 /// The approval of one exact tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,8 +158,10 @@ struct Scope {
     origin: Origin,
     priority: Priority,
     trust: Trust,
-    /// The least trust of what the model had read; see [`CallContext::content_trust`].
-    content: Trust,
+    /// The label of what the model had read; see [`CallContext::label`].
+    content: Label,
+    /// `true` if a person approved this exact call.
+    is_endorsed: bool,
     deadline: Option<Instant>,
     cancellation: CancellationToken,
     grants: Arc<[Grant]>,
@@ -204,7 +185,8 @@ impl CallContext {
             origin: Origin::User,
             priority: Priority::User,
             trust: Trust::User,
-            content: Trust::Host,
+            content: Label::HOST,
+            is_endorsed: false,
             deadline: None,
             cancellation: CancellationToken::new(),
             grants: Arc::from([]),
@@ -258,13 +240,30 @@ impl CallContext {
     /// Returns how far everything can be trusted that led to this call: its originator, and what the model had read
     /// when it made the call.
     ///
-    /// It is [`Trust::Untrusted`] as soon as the model has read a tool's result, an earlier answer of its own, which
-    /// may repeat such a result, or content in another program, whose sources are unknown.
+    /// It is [`Trust::Untrusted`] as soon as the model has read text of an untrusted source: a tool's result (unless the
+    /// tool's [output is its own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
+    /// in another program, whose sources are unknown.
     ///
     /// A tool layer can decide by it, for example deny a tool that sends mail once the model may have read an
     /// injected prompt. A tool that starts further work passes it on as the trust of that work.
     pub fn content_trust(&self) -> Trust {
-        self.0.trust.min(self.0.content)
+        self.0.trust.min(self.0.content.trust())
+    }
+
+    /// Returns the label of everything that led to this call: its trust is the [content
+    /// trust](Self::content_trust), its sources are the untrusted ones that the model had read when it made the call.
+    ///
+    /// What the call stores or starts carries this label, unless the call [is endorsed](Self::is_endorsed).
+    pub fn label(&self) -> Label {
+        let mut label = self.0.content.clone();
+        label.join(&Label::of(self.0.trust));
+        label
+    }
+
+    /// Returns `true` if a person approved exactly this call: what it writes may be trusted as the person's own, whatever
+    /// the model had read. The host sets it for the call that the grant names, and for no other.
+    pub fn is_endorsed(&self) -> bool {
+        self.0.is_endorsed
     }
 
     /// Returns the deadline of the work, if it has one.
@@ -363,7 +362,19 @@ impl CallContext {
     /// Lowers the content trust to `content`, because the model has read content of that trust. It never rises again.
     #[must_use]
     pub fn with_content_trust(self, content: Trust) -> Self {
-        self.change(|scope| scope.content = scope.content.min(content))
+        self.with_label(&Label::of(content))
+    }
+
+    /// Adds the label of content that the model has read. The label only gets more restrictive.
+    #[must_use]
+    pub fn with_label(self, read: &Label) -> Self {
+        self.change(|scope| scope.content.join(read))
+    }
+
+    /// Sets whether a person approved exactly the call that gets this context. Default `false`.
+    #[must_use]
+    pub fn with_endorsement(self, is_endorsed: bool) -> Self {
+        self.change(|scope| scope.is_endorsed = is_endorsed)
     }
 
     /// Sets the deadline.

@@ -199,6 +199,11 @@ impl RateLimitExceeded {
     pub fn retry_after(&self) -> Duration {
         self.retry_after
     }
+
+    /// Returns `true`: the same call may begin after [`retry_after`](Self::retry_after).
+    pub fn retry_helps(&self) -> bool {
+        true
+    }
 }
 
 impl fmt::Display for RateLimitExceeded {

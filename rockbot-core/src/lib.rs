@@ -17,6 +17,7 @@
 //! * [`store`]: what an agent remembers: conversations, long-term memory, skills, rules, feedback
 //! * [`recall`]: sources of context for a message
 //! * [`embedding`]: vectors of texts, and the [`EmbeddingClient`](embedding::EmbeddingClient) that computes them
+//! * [`trust`]: the [`Label`](trust::Label) of a text: how far it can be trusted, and what went into it
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * [`layer`]: a rate limit for any of the services that tower layers wrap
 //! * [`clock`] and [`rfc3339`]: wall-clock time
@@ -58,6 +59,7 @@ pub mod support;
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 pub mod tool;
+pub mod trust;
 pub mod turn;
 pub mod user;
 

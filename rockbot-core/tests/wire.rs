@@ -134,7 +134,9 @@ fn tool_registration() {
     registration.effect = Effect::Idempotent;
     registration.hints = ToolHints::default()
         .with_needs_approval(true)
-        .with_time_limit(Duration::from_millis(1_500));
+        .with_time_limit(Duration::from_millis(1_500))
+        // What comes over a bus describes itself in text of others.
+        .with_outside_text(true);
     check(
         &registration,
         &json!({
@@ -149,7 +151,8 @@ fn tool_registration() {
             },
         }),
     );
-    let delegating = ToolHints::default().with_delegates(true);
+    // A registration that was read is text of outside.
+    let delegating = ToolHints::default().with_delegates(true).with_outside_text(true);
     let json = json!({
         "needsApproval": false, "timeLimit": null, "maxConcurrency": null, "keepsResultsWhole": false, "delegates": true,
     });

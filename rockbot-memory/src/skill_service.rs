@@ -56,6 +56,13 @@ impl SkillService {
         self
     }
 
+    /// Returns the skills that are not archived, in the order of their names.
+    pub(crate) async fn live(&self, principal: &Principal) -> Result<Vec<Arc<Skill>>, StoreError> {
+        let mut skills = self.skills.list(principal).await?;
+        skills.retain(|skill| skill.is_live());
+        Ok(skills)
+    }
+
     /// Returns the text of a guide.
     pub(crate) fn guide(&self, name: &StorePath) -> Option<String> {
         let guides = self.guides.as_ref()?.snapshot();

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
-use rockbot_core::testing::{ManualClock, ScriptedModel};
+use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_host::{Agent, AgentHost, AgentHostBuilder, TurnError, TurnPolicies};
 use serde_json::json;
@@ -330,4 +329,26 @@ async fn a_question_expires_over_a_restart_too() {
     host.resume().await.unwrap();
     assert_eq!(host.agent().outcome(&parked.turn).await.unwrap().text, "too late");
     assert!(paid.all().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_a_jump_of_the_clock_nor_a_queue_uses_up_the_time_of_an_approved_call() {
+    let model = paying().calls("look", json!({})).says("Looked.").says("paid");
+    let (clock, (look, mut handle)) = (ManualClock::default(), mock_tool("look"));
+    let (host, paid) = paying_host(&model);
+    let budget = Budget::default().with_max_wall_clock(Duration::from_secs(60));
+    let host = host.tool(look).budget(budget).clock(clock.clone()).build().unwrap();
+    let (parked, asks) = park(host.agent()).await;
+    let other = host.agent().clone();
+    let asking = tokio::spawn(async move { other.ask("s", "Look!").await });
+    let call = handle.next_call().await;
+    host.agent().decide(asks[0].approve()).await.unwrap();
+    settle().await;
+    clock.advance(DAY);
+    call.respond("seen");
+    let looked = asking.await.unwrap().unwrap();
+    assert_eq!(ending(&looked), (&TurnStatus::Answered, "Looked."));
+    let outcome = host.agent().outcome(&parked.turn).await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "paid"));
+    assert_eq!(paid.all(), ["pay 7"]);
 }

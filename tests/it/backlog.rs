@@ -160,8 +160,11 @@ async fn a_host_works_on_a_bounded_number_of_messages() {
     }
 }
 
-/// A host with a bus that works on one message at a time, and the replies to users.
-async fn serving(model: &ScriptedModel) -> (AgentHost, MockToolHandle, InProcessBus, mpsc::UnboundedReceiver<String>) {
+/// A host with a bus and these limits, and the replies to users.
+async fn serving(
+    model: &ScriptedModel,
+    limits: BacklogLimits,
+) -> (AgentHost, MockToolHandle, InProcessBus, mpsc::UnboundedReceiver<String>) {
     let (bus, (sender, replies)) = (InProcessBus::new(), mpsc::unbounded_channel());
     let listener = move |delivery: Delivery| {
         let reply: AgentReply = delivery.envelope.payload().unwrap();
@@ -172,7 +175,7 @@ async fn serving(model: &ScriptedModel) -> (AgentHost, MockToolHandle, InProcess
     };
     // Lives as long as the bus.
     std::mem::forget(bus.on("desk", "desk", listener).await.unwrap());
-    let (host, handle) = limited(model, BacklogLimits::new().with_max_messages(1));
+    let (host, handle) = limited(model, limits);
     let budget = Budget::default().with_max_wall_clock(LONG);
     let host = host.bus(bus.clone()).serve_users().budget(budget).build().unwrap();
     host.start().await.unwrap();
@@ -189,7 +192,7 @@ async fn publish(bus: &InProcessBus, session: &str, text: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_bus_keeps_a_message_that_is_not_accepted() {
     let model = working().says("1").says("2");
-    let (host, mut handle, bus, mut replies) = serving(&model).await;
+    let (host, mut handle, bus, mut replies) = serving(&model, BacklogLimits::new().with_max_messages(1)).await;
     publish(&bus, "a", "one").await;
     publish(&bus, "b", "two").await;
     // The second one is in no journal: a crash would leave it to the bus.
@@ -204,7 +207,7 @@ async fn a_bus_keeps_a_message_that_is_not_accepted() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_finds_no_room_for_long_is_refused_in_words() {
     let model = ScriptedModel::new().hangs().hangs();
-    let (_host, _handle, bus, mut replies) = serving(&model).await;
+    let (_host, _handle, bus, mut replies) = serving(&model, BacklogLimits::new().with_max_messages(1)).await;
     publish(&bus, "a", "one").await;
     publish(&bus, "b", "two").await;
     assert_eq!(
@@ -219,4 +222,19 @@ async fn a_message_that_finds_no_room_for_long_is_refused_in_words() {
         .map(|letter| letter.envelope.message_id.as_str())
         .collect();
     assert_eq!(letters, ["two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_sessions_leave_workers_to_others() {
+    let sessions = 20;
+    let model = (0..=sessions).fold(ScriptedModel::new(), |model, _| model.hangs());
+    let limits = BacklogLimits::new().with_max_session_messages(1);
+    let (_host, _handle, bus, _replies) = serving(&model, limits).await;
+    for message in 0..3 {
+        for session in 0..sessions {
+            publish(&bus, &session.to_string(), &format!("{session}-{message}")).await;
+        }
+    }
+    publish(&bus, "another", "hi").await;
+    assert_eq!(model.requests().len(), sessions + 1);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::layer::RateLimitLayer;
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
@@ -16,7 +17,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::support::journal::{Counting, SlowDisk};
-use crate::support::{calls, ending, host_of, noting_tool, results, settle};
+use crate::support::{Notes, calls, ending, host_of, noting_tool, results, settle};
 
 const NOT_FINISHED: &str = "This request was not finished: it was cancelled. Nothing had been done yet.";
 
@@ -147,6 +148,17 @@ async fn a_turn_that_is_cancelled_while_it_begins_to_wait_for_a_person_ends() {
     }
 }
 
+/// A host that pays, with a journal on such a disk.
+fn paying_onto(disk: SlowDisk) -> (AgentHost, Notes) {
+    let (pay, paid) = noting_tool("pay");
+    let host = host_of(&ScriptedModel::new().calls("pay", json!({"n": 1})).says("too late"))
+        .stores(Stores::new().with_journal(Counting::new(InMemoryTurnJournal::default(), disk)))
+        .tool(pay.effect(Effect::Mutating))
+        .build()
+        .unwrap();
+    (host, paid)
+}
+
 #[tokio::test]
 async fn a_mutating_call_that_waits_in_line_does_not_run_once_its_turn_is_cancelled() {
     let (work, mut handle) = mock_tool("work");
@@ -194,8 +206,54 @@ async fn a_mutating_call_that_waits_in_line_does_not_run_once_the_time_is_up() {
     );
     assert_eq!(
         results(&model.requests()[2]),
-        ["call_2: not run: cancelled while it waited for a concurrency permit"]
+        ["call_2: not run: cancelled before it began"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mutating_call_that_waits_in_a_layer_does_not_run_once_its_turn_is_cancelled() {
+    let (pay, paid) = noting_tool("pay");
+    let model = ScriptedModel::new()
+        .calls("pay", json!({"n": 1}))
+        .says("paid")
+        .calls("pay", json!({"n": 2}));
+    let host = host_of(&model)
+        .tool(pay.effect(Effect::Mutating))
+        .tool_layer(RateLimitLayer::new(1, Duration::from_secs(60)))
+        .build()
+        .unwrap();
+    host.agent().ask("a", "pay").await.unwrap();
+    let request = TurnRequest::new("b", "m", "pay");
+    call_off(&host, request.clone(), Way::Cancelled, settle()).await;
+    let outcome = host.agent().outcome(&request.turn_id()).await.unwrap();
+    assert_eq!(outcome.status, TurnStatus::Cancelled);
+    assert_eq!(paid.all(), ["pay 1"], "the second waited a minute for its token");
+}
+
+#[tokio::test]
+async fn a_mutating_call_does_not_run_when_its_turn_is_cancelled_while_its_start_is_written() {
+    let written = Arc::new(Semaphore::new(2));
+    let (host, paid) = paying_onto(SlowDisk(written.clone()));
+    let request = TurnRequest::new("s", "m", "pay");
+    call_off(&host, request.clone(), Way::Cancelled, settle()).await;
+    written.add_permits(9);
+    let outcome = host.agent().outcome(&request.turn_id()).await.unwrap();
+    assert_eq!((outcome.status, paid.all()), (TurnStatus::Cancelled, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mutating_call_does_not_run_when_the_time_is_up_while_its_start_is_written() {
+    let written = Arc::new(Semaphore::new(2));
+    let (host, paid) = paying_onto(SlowDisk(written.clone()));
+    let minute = Duration::from_secs(60);
+    let request = TurnRequest::new("s", "m", "pay").with_budget(Budget::default().with_max_wall_clock(minute));
+    let agent = host.agent().clone();
+    let running = tokio::spawn(async move { agent.run(request).await });
+    tokio::time::sleep(2 * minute).await;
+    written.add_permits(9);
+    let outcome = running.await.unwrap().unwrap();
+    assert_eq!(outcome.status, TurnStatus::Partial(BudgetLimit::WallClock));
+    assert_eq!(paid.all(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rockbot_core::Timestamp;
-use rockbot_core::testing::{ManualClock, ScriptedModel};
+use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::turn::{Approval, InMemoryTurnJournal, TurnJournal, TurnRequest, TurnStatus};
 use rockbot_host::{AgentHost, Stores, TurnError};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
-use crate::support::journal::{BadReads, Counting, DiskFull};
+use crate::support::journal::{BadReads, Counting, DiskFull, SlowDisk};
 use crate::support::{host_of, noting_tool, settle};
 
 /// A host whose turn waits for a decision, and its journal's next reads.
@@ -69,9 +69,8 @@ async fn a_cancellation_of_a_turn_that_another_process_holds_says_so() {
 
 #[tokio::test]
 async fn a_turn_that_cannot_be_read_keeps_no_other_from_being_resumed() {
-    let (clock, reads) = (ManualClock::new(Timestamp::from_millis(0)), BadReads::default());
-    let journal = InMemoryTurnJournal::new(Arc::new(clock.clone()));
-    let journal = Arc::new(Counting::new(journal, reads.clone()));
+    let reads = BadReads::default();
+    let journal = Arc::new(Counting::new(InMemoryTurnJournal::default(), reads.clone()));
     let first = host_of(&ScriptedModel::new().hangs().hangs())
         .stores(Stores::new().with_journal(journal.clone()))
         .build()
@@ -83,7 +82,7 @@ async fn a_turn_that_cannot_be_read_keeps_no_other_from_being_resumed() {
         settle().await;
     }
     drop(first);
-    clock.advance(Duration::from_secs(2 * 60 * 60));
+    settle().await;
     let second = host_of(&ScriptedModel::new().hangs().hangs())
         .stores(Stores::new().with_journal(journal))
         .build()
@@ -108,4 +107,56 @@ async fn a_message_whose_turn_could_not_be_written_is_answered_when_it_comes_aga
         assert_eq!(again.turn, first.turn, "write {failing}");
         assert!(again.is_final(), "write {failing}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_that_is_cut_leaves_its_turns_to_another_host() {
+    let journal = Arc::new(InMemoryTurnJournal::default());
+    let host = |model: &ScriptedModel| {
+        let (pay, paying) = mock_tool("pay");
+        let host = host_of(model)
+            .tool(pay)
+            .stores(Stores::new().with_journal(journal.clone()))
+            .build()
+            .unwrap();
+        (host, paying)
+    };
+    let (first, mut paying) = host(&ScriptedModel::new().calls("pay", json!({})));
+    let request = TurnRequest::new("s", "m1", "pay");
+    let (agent, asked) = (first.agent().clone(), request.clone());
+    tokio::spawn(async move { agent.run(asked).await });
+    let _running = paying.next_call().await;
+    first.shutdown(Duration::from_secs(1)).await;
+    // The runtime drops an aborted task when it comes to it.
+    settle().await;
+    let (second, _) = host(&ScriptedModel::new().says("It is unclear."));
+    assert_eq!(second.start().await.unwrap().running, [request.turn_id()]);
+    let outcome = second.agent().outcome(&request.turn_id()).await.unwrap();
+    assert_eq!(outcome.text, "It is unclear.");
+}
+
+#[tokio::test]
+async fn a_decision_that_is_given_up_leaves_no_claim() {
+    let written = Arc::new(Semaphore::new(9));
+    let journal = Counting::new(InMemoryTurnJournal::default(), SlowDisk(written.clone()));
+    let journal = Arc::new(journal);
+    let model = ScriptedModel::new().calls("pay", json!({"n": 7}));
+    let host = host_of(&model)
+        .tool(noting_tool("pay").0.needs_approval())
+        .stores(Stores::new().with_journal(journal.clone()))
+        .build()
+        .unwrap();
+    let parked = host.agent().run(TurnRequest::new("s", "m1", "pay")).await.unwrap();
+    let TurnStatus::Parked(asks) = parked.status else {
+        panic!("the turn should wait")
+    };
+    written.forget_permits(9);
+    tokio::select! {
+        biased;
+        decided = host.agent().decide(asks[0].approve()) => panic!("it was not written: {decided:?}"),
+        () = settle() => {}
+    }
+    settle().await;
+    let free = journal.claim(&parked.turn, "another", Duration::from_secs(60)).await;
+    assert!(free.unwrap().is_some());
 }

@@ -27,7 +27,7 @@ use crate::support::{Notes, calls, ending, host_of, noting_tool, results, settle
 
 /// A model that decides by the conversation alone, as it must after a crash: two rounds of calls, then what it was
 /// told.
-struct Planner;
+pub(crate) struct Planner;
 
 #[async_trait]
 impl ChatClient for Planner {
@@ -56,6 +56,17 @@ impl ChatClient for Planner {
     }
 }
 
+/// The calls of the planner, under their ids.
+pub(crate) const PLAN: [(&str, &str); 7] = [
+    ("1", "look"),
+    ("2", "put"),
+    ("3", "send"),
+    ("4", "look"),
+    ("5", "send"),
+    ("6", "put"),
+    ("7", "send"),
+];
+
 const CALLS: [(&str, Effect); 3] = [
     ("look", Effect::Pure),
     ("put", Effect::Idempotent),
@@ -64,10 +75,10 @@ const CALLS: [(&str, Effect); 3] = [
 
 /// The folder in which the processes of a test leave their traces.
 #[derive(Debug, Clone)]
-struct World(PathBuf);
+pub(crate) struct World(pub(crate) PathBuf);
 
 impl World {
-    fn append(&self, file: &str, line: &str) {
+    pub(crate) fn append(&self, file: &str, line: &str) {
         let mut file = std::fs::File::options()
             .create(true)
             .append(true)
@@ -76,13 +87,13 @@ impl World {
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    fn lines(&self, file: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, file: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.0.join(file)).unwrap_or_default();
         text.lines().map(ToOwned::to_owned).collect()
     }
 
     /// Counts how often each line stands in a file.
-    fn counts(&self, file: &str) -> BTreeMap<String, usize> {
+    pub(crate) fn counts(&self, file: &str) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         self.lines(file)
             .into_iter()
@@ -90,7 +101,7 @@ impl World {
         counts
     }
 
-    fn tools(&self, recovers: bool) -> impl Iterator<Item = Tool> {
+    pub(crate) fn tools(&self, recovers: bool) -> impl Iterator<Item = Tool> {
         let world = self.clone();
         CALLS.into_iter().map(move |(name, effect)| {
             let registration = ToolRegistration::new(name, "Acts.", json!({"type": "object"}));
@@ -276,16 +287,7 @@ fn check(case: Case) -> bool {
     for message in MESSAGES {
         let reply = replies.iter().find(|line| line.starts_with(message)).unwrap();
         assert!(reply.starts_with(&format!("{message} Answered ")), "{case:?}: {reply}");
-        let all = [
-            ("1", "look"),
-            ("2", "put"),
-            ("3", "send"),
-            ("4", "look"),
-            ("5", "send"),
-            ("6", "put"),
-            ("7", "send"),
-        ];
-        for (id, tool) in all {
+        for (id, tool) in PLAN {
             let call = format!("{message} {id}");
             let count = |counts: &BTreeMap<String, usize>, what| {
                 counts

@@ -4,11 +4,17 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
+use rockbot::agent::{AgentHost, AgentHostBuilder, FromConfig};
+use rockbot::config::Config;
+use rockbot::testing::ScriptedModel;
+use rockbot_core::BoxError;
+use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 use rockbot_host::journal::FileTurnJournal;
 use serde_json::{Value, json};
 
 use crate::chat_arguments::Arguments;
-use crate::chat_doctor::examine;
+use crate::chat_doctor::{Report, examine};
+use crate::chat_tools;
 
 const CANARY: &str = "canary-key-1234";
 
@@ -134,6 +140,7 @@ ok       Low: the key is set by `LLM.Balanced.ApiKey` in `HERE/agent.json`
 ok       Low: model `small`: it answers and has the model
 ok       Low: model `small`: a turn's requests are accepted, and the model calls tools
 ok       High: not set; Balanced stands in
+ok       gateway: up to 4 attempts of each model call that fails
 ";
     assert_eq!((report.0, text.as_str()), (false, expected));
 }
@@ -151,7 +158,7 @@ async fn without_a_model_it_says_who_answers() {
         "{text}"
     );
     assert!(
-        text.ends_with("until then the built-in offline model answers\n"),
+        text.contains("until then the built-in offline model answers\n"),
         "{text}"
     );
 }
@@ -378,4 +385,89 @@ fn the_doctor_is_a_word_of_its_own() {
     assert_eq!(parse("doctor who?"), (false, Some("doctor who?".to_owned()), None));
     let missing = Arguments::parse(["--config".to_owned()].into_iter()).unwrap_err();
     assert_eq!(missing, "`--config` needs a value; see --help");
+}
+
+/// Returns the lines of the parts of a host with this configuration.
+fn parts(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new().with_text("a.toml", text).unwrap();
+    let builder = AgentHost::configured(&config, folder.path()).map(|builder| {
+        let root = folder.path().to_owned();
+        chat_tools::all(root).into_iter().fold(builder, AgentHostBuilder::tool)
+    });
+    let mut report = Report::default();
+    report.list_parts(builder);
+    assert!(!report.has_problem(), "{report}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "a doctor leaves nothing behind: {left:?}");
+    report.to_string()
+}
+
+#[test]
+fn each_part_is_listed_with_its_cost() {
+    // Without the date, whose length changes from day to day.
+    insta::assert_snapshot!(parts("[AgentHost]\nDateTime = false"));
+}
+
+#[test]
+fn what_the_configuration_turns_on_is_listed_as_on() {
+    let all = parts(
+        r#"
+        [AgentHost]
+        MaxCompletionReprompts = 2
+        MaxFollowUpPasses = 1
+        WorkingMethod = true
+        [LLM]
+        ApiKey = "none"
+        Endpoint = "http://127.0.0.1:9/v1"
+        ModelId = "m"
+        [LLM.Low]
+        ModelId = "s"
+        [LLM.Embeddings]
+        Endpoint = "http://127.0.0.1:9/v1"
+        ModelId = "e"
+        [Feedback]
+        Enabled = true
+        [ConversationLog]
+        Enabled = true
+        "#,
+    );
+    for line in [
+        "part: completion judge: no tokens in a request; model calls: in a turn up to 2 of a judge on the low tier, and \
+         what its verdicts prolong",
+        "part: follow-up: no tokens in a request; model calls: in a turn up to 1 of a judge",
+        "part: tier selector: no tokens in a request; no model calls of its own",
+        "part: embeddings: no tokens in a request; model calls: one of the embedding model",
+        "part: conversation log: no tokens in a request; no model calls",
+        "part: feedback signals: no tokens in a request; no model calls",
+        "part: session evaluation: no tokens in a request; model calls: one on the Balanced tier for each ended session",
+    ] {
+        assert!(all.contains(line), "{line}: {all}");
+    }
+}
+
+#[derive(Debug)]
+struct Silent;
+
+#[async_trait::async_trait]
+impl Subsystem for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn declare(&mut self, _: &mut Declarations) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, _: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        Ok(Box::new(Idle))
+    }
+}
+
+#[test]
+fn a_subsystem_that_states_no_cost_is_not_hidden() {
+    let mut report = Report::default();
+    report.list_parts(Ok(AgentHost::in_memory().chat(ScriptedModel::new()).add(Silent)));
+    let line = "part: silent: no tokens in a request; model calls: unknown, it states no cost\n";
+    assert!(report.to_string().contains(line), "{report}");
 }

@@ -17,17 +17,18 @@ use crate::{handlers, remote_tools_example};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 6] = [
+const EXAMPLES: [(&str, &[&str]); 7] = [
     ("quickstart", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
+    ("distributed", &["--ask", "What is 6 * 7?"]),
     ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];
 
 /// An example, to be run in `folder` with nothing in its environment.
-fn example(name: &str, arguments: &[&str], folder: &Path) -> Command {
+pub(crate) fn example(name: &str, arguments: &[&str], folder: &Path) -> Command {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(2).unwrap().join("examples");
     let program = built.join(name).with_extension(std::env::consts::EXE_EXTENSION);
@@ -47,12 +48,12 @@ fn example(name: &str, arguments: &[&str], folder: &Path) -> Command {
     command
 }
 
-async fn run(name: &str, arguments: &[&str], folder: &Path) -> Output {
+pub(crate) async fn run(name: &str, arguments: &[&str], folder: &Path) -> Output {
     let ended = timeout(PATIENCE, example(name, arguments, folder).output());
     ended.await.expect("it ends by itself").unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_owned()).unwrap()
 }
 
@@ -244,6 +245,81 @@ async fn the_chat_shows_files_to_the_model() {
 }
 
 #[tokio::test]
+async fn the_chat_sends_the_bytes_of_files_and_saves_the_images_of_answers() {
+    let server = ModelServer::start(|_, request| {
+        let asked = &request["messages"].as_array().unwrap().last().unwrap()["content"];
+        let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AQID"}});
+        assert_eq!(asked[1], image);
+        let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,Bwg="}});
+        let delta = json!({"content": "Here.", "images": [image]});
+        let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]});
+        (200, format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cat.png"), [1, 2, 3]).unwrap();
+    let mut chat = example("chat", &["--image", "cat.png", "In green, please."], folder.path());
+    chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let output = timeout(PATIENCE, chat.output()).await.unwrap().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "Here.\n", "{told}");
+    assert_eq!(server.requests().len(), 1);
+    let saved = told.lines().find_map(|line| line.strip_prefix("[image saved as "));
+    let saved = saved.unwrap_or_else(|| panic!("{told}")).trim_end_matches(']');
+    assert!(
+        saved.starts_with("data/chat/images/") && saved.ends_with(".png"),
+        "{saved}"
+    );
+    assert_eq!(std::fs::read(folder.path().join(saved)).unwrap(), [7, 8]);
+}
+
+#[tokio::test]
+async fn the_chat_forks_a_conversation_at_a_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--trace", "--export", "branch.json"];
+    let mut chat = example("chat", &arguments, folder.path())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let typed = "What is 6 * 7?\nWhat is 2 * 2?\n/fork 9 no\n/fork 1 branch\nWhat is 5 * 5?\n/quit\n";
+    chat.stdin.take().unwrap().write_all(typed.as_bytes()).await.unwrap();
+    let output = timeout(PATIENCE, chat.wait_with_output()).await.unwrap().unwrap();
+    let told = text(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("this conversation has no question 9"), "{told}");
+    let branch: Value = serde_json::from_slice(&std::fs::read(folder.path().join("branch.json")).unwrap()).unwrap();
+    let asked = branch["entries"].as_array().unwrap().iter().step_by(2);
+    let asked: Vec<_> = asked.map(|entry| entry["content"].as_str().unwrap()).collect();
+    assert_eq!(asked, ["What is 6 * 7?", "What is 5 * 5?"]);
+}
+
+#[tokio::test]
+async fn the_full_agent_reviews_a_text_by_an_answer_of_a_type() {
+    let server = ModelServer::start(|_, request| {
+        let asked = request["messages"].to_string();
+        assert!(
+            asked.contains("Send it NOW!!") && asked.contains("At most three changes."),
+            "{asked}"
+        );
+        let review = json!({"is_ready": false, "changes": ["Ask politely."]}).to_string();
+        let message = json!({"role": "assistant", "content": review});
+        (
+            200,
+            json!({"choices": [{"finish_reason": "stop", "message": message}]}).to_string(),
+        )
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut agent = example("full_agent", &["--review", "Send it NOW!!"], folder.path());
+    agent.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let output = timeout(PATIENCE, agent.output()).await.unwrap().unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        "not ready\n- Ask politely.\n",
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[tokio::test]
 async fn the_chat_takes_a_conversation_to_another_session() {
     let folder = tempfile::tempdir().unwrap();
     let chat = async |arguments: &[&str]| {
@@ -267,7 +343,7 @@ async fn the_chat_takes_a_conversation_to_another_session() {
     let (one, two): (Value, Value) = (read("one.json"), read("two.json"));
     assert_eq!(one["entries"][0]["content"], "What is 6 * 7?");
     let call = &one["entries"][1]["rounds"][0]["calls"][0];
-    assert!(call["result"].as_str().unwrap().contains("42"), "{call}");
+    assert_eq!(call["result"][0]["text"], "42", "{call}");
     assert_eq!(
         two["entries"].as_array().unwrap()[..2],
         one["entries"].as_array().unwrap()[..]

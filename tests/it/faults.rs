@@ -14,7 +14,9 @@ use rockbot_core::tool::{
     RemoteToolExecutor, Tool, ToolError, ToolErrorCode, ToolInvocation, ToolInvokeResponse, ToolRegistration,
     remote_tool, tool,
 };
-use rockbot_core::turn::{Budget, BudgetLimit, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{
+    Budget, BudgetLimit, InputVerdict, TurnOutcome, TurnProgress, TurnRequest, TurnStatus, UserInput, guardrail_fn,
+};
 use rockbot_core::{BoxError, CallContext};
 use rockbot_host::answer::SafeLinks;
 use rockbot_host::bus::InProcessBus;
@@ -455,4 +457,13 @@ async fn r_20_the_host_keeps_the_addresses_in_its_own_texts() {
         panic!("the turn failed");
     };
     assert!(outcome.text.contains("http://127.0.0.1:9/v1"), "{}", outcome.text);
+}
+
+#[tokio::test]
+async fn r_20_a_program_keeps_the_addresses_in_its_own_texts() {
+    let text = "Ask at https://help.example/7 instead.";
+    let refuse = guardrail_fn(move |_: UserInput| async move { Ok(InputVerdict::refuse(text)) });
+    let host = host_of(&ScriptedModel::new()).answer_filter(SafeLinks::new());
+    let host = host.input_guardrail(refuse).build().unwrap();
+    assert_eq!(host.agent().ask("s", "Hi.").await.unwrap().text, text);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rockbot::testing::{ManualClock, ScriptedModel};
 use rockbot_core::chat::{ChatMessage, ChatRequest, ContextReason, Provenance, Role, ToolCall};
-use rockbot_core::context::{Trust, UntrustedSources};
+use rockbot_core::context::Trust;
 use rockbot_core::store::{CallRound, ConversationDocument, ConversationTurn, PastCall};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::{CallContext, Clock};
@@ -168,8 +168,7 @@ async fn heard(host: impl Fn(Tool) -> AgentHost) -> (Vec<String>, Trust) {
     let write = {
         let heard = heard.clone();
         tool("write", move |_: Anything, cx: CallContext| {
-            let sources = cx.extension::<UntrustedSources>().map(|sources| sources.0.to_vec());
-            let sources = sources.unwrap_or_default().iter().map(ToString::to_string).collect();
+            let sources = cx.label().sources().iter().map(ToString::to_string).collect();
             *heard.lock().unwrap() = Some((sources, cx.content_trust()));
             async { "written" }
         })
@@ -181,7 +180,7 @@ async fn heard(host: impl Fn(Tool) -> AgentHost) -> (Vec<String>, Trust) {
 }
 
 #[tokio::test]
-async fn a_later_turn_counts_the_results_that_it_is_shown() {
+async fn a_later_turn_counts_what_the_conversation_was_made_of_shown_or_not() {
     let model = || {
         ScriptedModel::new()
             .calls("web", json!({}))
@@ -197,14 +196,10 @@ async fn a_later_turn_counts_the_results_that_it_is_shown() {
             builder.history(options).build().unwrap()
         }
     };
-    let (sources, trust) = heard(with(HistoryOptions::new().with_shown_calls(true))).await;
-    assert!(
-        sources.iter().any(|source| source.starts_with("tool:web@")),
-        "{sources:?}"
-    );
-    assert_eq!(trust, Trust::Untrusted);
-    let (sources, _) = heard(with(HistoryOptions::new().with_shown_calls(false))).await;
-    assert_eq!(sources, [] as [&str; 0]);
+    for shows in [true, false] {
+        let (sources, trust) = heard(with(HistoryOptions::new().with_shown_calls(shows))).await;
+        assert_eq!((sources, trust), (vec!["tool:web".to_owned()], Trust::Untrusted));
+    }
 }
 
 #[tokio::test]
@@ -367,4 +362,36 @@ async fn given_messages_that_no_server_takes_are_refused() {
         refused(vec![ChatMessage::system("Obey.")]).await,
         "message 0 is a system message, and its sender is not the host: give instructions with the request"
     );
+}
+
+#[tokio::test]
+async fn a_session_that_was_idle_longer_than_its_time_out_begins_afresh_and_keeps_its_history() {
+    let hour = Duration::from_secs(3600);
+    for (history, shown) in [
+        (HistoryOptions::new().with_idle_timeout(hour), [0, 2, 0, 2]),
+        (HistoryOptions::new(), [0, 2, 4, 6]),
+    ] {
+        let model = ScriptedModel::new().says("1").says("2").says("3").says("4");
+        let clock = ManualClock::default();
+        let host = host_of(&model).history(history).clock(clock.clone()).build().unwrap();
+        for pause in [0, 59, 61, 1] {
+            clock.advance(Duration::from_secs(60 * pause));
+            host.agent().ask("s", "And?").await.unwrap();
+        }
+        let past: Vec<_> = model.requests().iter().map(|request| past(request).len()).collect();
+        assert_eq!(past, shown);
+        assert_eq!(host.agent().history("s").await.unwrap().len(), 8);
+    }
+}
+
+#[tokio::test]
+async fn the_length_of_the_shown_conversation_is_an_option() {
+    let model = (0..9).fold(ScriptedModel::new(), |model, _| model.says("Fine."));
+    let history = HistoryOptions::new().with_max_entries(4);
+    let host = host_of(&model).history(history).build().unwrap();
+    for _ in 0..9 {
+        host.agent().ask("s", "And?").await.unwrap();
+    }
+    let past: Vec<_> = model.requests().iter().map(|request| past(request).len()).collect();
+    assert_eq!(past.iter().max(), Some(&4), "{past:?}");
 }

@@ -1,10 +1,7 @@
 //! Images from a user and a tool to models of both dialects and back: real HTTP on the loopback, a journal on disk.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use rockbot::Principal;
 use rockbot::agent::AgentHost;
@@ -17,66 +14,33 @@ use rockbot::turn::TurnStatus;
 use serde_json::{Value, json};
 
 use crate::anthropic_rules::refusal;
+use crate::support::end_of;
+use crate::support::model_server::ModelServer;
 
-/// A server that gives its answers in order and notes the requests.
-struct Server {
-    endpoint: String,
-    requests: Arc<Mutex<Vec<Value>>>,
+/// Starts a server that gives its answers in order, and refuses what Anthropic's refuses.
+fn server(answers: impl IntoIterator<Item = Value>) -> ModelServer {
+    let mut answers: VecDeque<_> = answers.into_iter().collect();
+    ModelServer::start(move |raw, _| {
+        let refused = raw.starts_with("POST /v1/messages").then(|| refusal(raw)).flatten();
+        let (status, answer) = match (refused, answers.pop_front()) {
+            (Some(why), _) => (
+                400,
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": why}}),
+            ),
+            (None, Some(answer)) => (200, answer),
+            (None, None) => (400, json!({"error": {"message": "no answer is left"}})),
+        };
+        (status, answer.to_string())
+    })
 }
 
-impl Server {
-    fn start(answers: impl IntoIterator<Item = Value>) -> Self {
-        let mut answers: VecDeque<_> = answers.into_iter().collect();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = requests.clone();
-        std::thread::spawn(move || {
-            for socket in listener.incoming().map_while(Result::ok) {
-                seen.lock().unwrap().push(serve(socket, answers.pop_front()));
-            }
-        });
-        Self { endpoint, requests }
-    }
-
-    /// Returns the messages of the request `index`, with the digits of marks left out.
-    fn messages(&self, index: usize) -> Value {
-        let messages = self.requests.lock().unwrap()[index]["messages"].to_string();
-        let mut pieces = messages.split("system_note ");
-        let first = pieces.next().unwrap().to_owned();
-        let text = pieces.fold(first, |text, piece| format!("{text}system_note{}", &piece[8..]));
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-fn serve(socket: TcpStream, answer: Option<Value>) -> Value {
-    let mut reader = BufReader::new(socket);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let begin = head.len();
-        if reader.read_line(&mut head).unwrap() <= 2 {
-            break;
-        }
-        let count = head[begin..].strip_prefix("content-length: ");
-        length = count.map_or(length, |count| count.trim().parse().unwrap());
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
-    let is_anthropic = head.contains("/messages");
-    let refused = is_anthropic.then(|| refusal(&format!("{head}{body}"))).flatten();
-    let (status, text) = match (refused, answer) {
-        (Some(why), _) => (
-            400,
-            json!({"type": "error", "error": {"type": "invalid_request_error", "message": why}}),
-        ),
-        (None, Some(answer)) => (200, answer),
-        (None, None) => (500, json!({"error": {"message": "no answer is left"}})),
-    };
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n");
-    // The client may have had enough already.
-    let _ = reader.get_mut().write_all((head + &text.to_string()).as_bytes());
-    serde_json::from_str(&body).unwrap()
+/// Returns the messages of the request `index`, with the digits of marks left out.
+fn messages(server: &ModelServer, index: usize) -> Value {
+    let messages = server.requests()[index]["messages"].to_string();
+    let mut pieces = messages.split("system_note ");
+    let first = pieces.next().unwrap().to_owned();
+    let text = pieces.fold(first, |text, piece| format!("{text}system_note{}", &piece[8..]));
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Draws a plot.
@@ -101,7 +65,7 @@ fn question() -> Content {
 }
 
 /// Returns all text in the files below `folder`, media excepted.
-fn written(folder: &Path) -> String {
+pub(crate) fn written(folder: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         match entry.file_type().unwrap().is_dir() {
@@ -121,7 +85,7 @@ fn openai_answer(message: &Value) -> Value {
 async fn images_go_to_an_openai_model_and_come_back() {
     let call = json!({"id": "c1", "type": "function", "function": {"name": "plot", "arguments": "{}"}});
     let drawn = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,Bwg="}});
-    let server = Server::start([
+    let server = server([
         openai_answer(&json!({"content": null, "tool_calls": [call]})),
         openai_answer(&json!({"content": "A cat.", "images": [drawn]})),
         openai_answer(&json!({"content": "You are welcome."})),
@@ -145,7 +109,7 @@ async fn images_go_to_an_openai_model_and_come_back() {
         json!({"role": "assistant", "content": "[Results received.]"}),
         json!({"role": "user", "content": [{"type": "text", "text": lead}, image("BAUG")]}),
     ];
-    assert_eq!(server.messages(1), Value::from(expected.clone()));
+    assert_eq!(messages(&server, 1), Value::from(expected.clone()));
 
     // The model's own image is in the outcome, and its bytes in the store.
     let media = outcome.media[0].as_media().unwrap();
@@ -167,12 +131,37 @@ async fn images_go_to_an_openai_model_and_come_back() {
         json!({"role": "assistant", "content": "A cat.\n[image image/png, 2 bytes: it follows below]"}),
         json!({"role": "user", "content": [{"type": "text", "text": lead}, image("Bwg="), {"type": "text", "text": "Thanks."}]}),
     ]);
-    assert_eq!(server.messages(2), Value::from(expected));
+    assert_eq!(messages(&server, 2), Value::from(expected));
     let text = written(folder.path());
     assert!(text.contains("cat.png"), "{text}");
     for bytes in ["AQID", "BAUG", "Bwg="] {
         assert!(!text.contains(bytes), "no record has the bytes {bytes}: {text}");
     }
+}
+
+#[tokio::test]
+async fn an_image_of_a_streamed_answer_is_in_the_outcome() {
+    let server = ModelServer::start(|_, request| {
+        assert_eq!(request["stream"], true);
+        let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,Bwg="}});
+        let chunk = |delta: Value, reason: Value| {
+            let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+            format!("data: {chunk}\n\n")
+        };
+        let text = chunk(json!({"content": "Here "}), Value::Null)
+            + &chunk(json!({"content": "it is.", "images": [image]}), Value::Null)
+            + &chunk(json!({}), "stop".into());
+        (200, text + "data: [DONE]\n\n")
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let host = host(
+        OpenAiChat::builder(&server.endpoint, "m").build().unwrap(),
+        folder.path(),
+    );
+    let outcome = end_of(host.agent().stream("s", "Draw a cat.")).await;
+    assert_eq!(outcome.text, "Here it is.");
+    let stored = outcome.media[0].as_media().unwrap().source.digest();
+    assert_eq!(stored, MediaSource::Bytes(vec![7, 8].into()).digest());
 }
 
 #[tokio::test]
@@ -182,7 +171,7 @@ async fn images_go_to_an_anthropic_model() {
             "usage": {"input_tokens": 1, "output_tokens": 1}})
     };
     let call = json!({"type": "tool_use", "id": "c1", "name": "plot", "input": {}});
-    let server = Server::start([
+    let server = server([
         answer(json!([call]), "tool_use"),
         answer(json!([{"type": "text", "text": "A cat."}]), "end_turn"),
     ]);
@@ -198,12 +187,9 @@ async fn images_go_to_an_anthropic_model() {
     let outcome = host(model, folder.path()).agent().ask("s", asked).await.unwrap();
     assert_eq!(outcome.text, "A cat.");
     let source = |data: &str, kind: &str| json!({"type": "base64", "media_type": kind, "data": data});
-    let mut messages = server.messages(1);
+    let mut sent = messages(&server, 1);
     // The mark of the prompt cache is not the point here.
-    messages[2]["content"][0]
-        .as_object_mut()
-        .unwrap()
-        .remove("cache_control");
+    sent[2]["content"][0].as_object_mut().unwrap().remove("cache_control");
     let expected = json!([
         {"role": "user", "content": [
             {"type": "text", "text": "Who is this?"},
@@ -217,12 +203,12 @@ async fn images_go_to_an_anthropic_model() {
             {"type": "image", "source": source("BAUG", "image/png")},
         ]}]},
     ]);
-    assert_eq!(messages, expected);
+    assert_eq!(sent, expected);
 }
 
 #[tokio::test]
 async fn a_model_that_takes_no_images_reads_their_description() {
-    let server = Server::start([openai_answer(&json!({"content": "I cannot see it."}))]);
+    let server = server([openai_answer(&json!({"content": "I cannot see it."}))]);
     let model = OpenAiChat::builder(&server.endpoint, "m").model_settings(ModelSettings::new().with_images(false));
     let folder = tempfile::tempdir().unwrap();
     host(model.build().unwrap(), folder.path())
@@ -231,13 +217,13 @@ async fn a_model_that_takes_no_images_reads_their_description() {
         .await
         .unwrap();
     let words = "Who is this?\n[image \"cat.png\", image/png, 3 bytes: this model does not take images and files]";
-    assert_eq!(server.messages(0)[1], json!({"role": "user", "content": words}));
+    assert_eq!(messages(&server, 0)[1], json!({"role": "user", "content": words}));
 }
 
 #[tokio::test]
 async fn a_medium_that_is_gone_is_described_and_the_turn_goes_on() {
     let answers = ["A cat.", "I cannot see it any more."].map(|text| openai_answer(&json!({"content": text})));
-    let server = Server::start(answers);
+    let server = server(answers);
     let folder = tempfile::tempdir().unwrap();
     let host = host(
         OpenAiChat::builder(&server.endpoint, "m").build().unwrap(),
@@ -252,13 +238,13 @@ async fn a_medium_that_is_gone_is_described_and_the_turn_goes_on() {
     }
     host.agent().ask("s", "And now?").await.unwrap();
     let words = "Who is this?[image \"cat.png\", image/png, 3 bytes: it is not stored any more]";
-    assert_eq!(server.messages(1)[1], json!({"role": "user", "content": words}));
+    assert_eq!(messages(&server, 1)[1], json!({"role": "user", "content": words}));
 }
 
 #[tokio::test]
 async fn a_message_that_is_too_large_is_refused_at_the_door() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start([]);
+    let server = server([]);
     let host = host(
         OpenAiChat::builder(&server.endpoint, "m").build().unwrap(),
         folder.path(),

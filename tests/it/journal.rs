@@ -342,8 +342,12 @@ async fn a_disk_that_fills_up_at_any_write_gives_one_honest_reply() {
                     TurnStatus::Failed(TurnFailure::Storage),
                     "write {full_from}"
                 );
-                let text = "This request could not be finished: the turn journal cannot be used: no space left: no storage space";
-                assert_eq!(outcome.text, text);
+                assert!(outcome.text.contains("under the reference"), "{}", outcome.text);
+                assert!(
+                    !outcome.text.contains("journal") && !outcome.text.contains("space"),
+                    "{}",
+                    outcome.text
+                );
             }
             _ => assert_eq!(
                 ended.unwrap().text,

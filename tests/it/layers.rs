@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelTier,
 };
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolInvocation;
 use rockbot_core::turn::{TurnFailure, TurnProgress, TurnStatus};
+use rockbot_core::{BoxError, Principal};
 use rockbot_host::{AgentHost, Stack, TurnCall, TurnError, chat_fn, tool_fn, turn_fn};
 use rockbot_llm::{Fallback, Meter, ModelGateway, PermitLimits, Permits, PriceTable, Retry, TimeLimit};
 use serde_json::json;
 use tokio::sync::Semaphore;
+use tower::buffer::BufferLayer;
 use tower::limit::ConcurrencyLimitLayer;
+use tower::load_shed::LoadShedLayer;
+use tower::retry::RetryLayer;
 use tower::timeout::TimeoutLayer;
 use tower::util::{BoxCloneSyncService, MapRequestLayer};
 use tower::{ServiceExt, layer::layer_fn};
@@ -268,7 +271,7 @@ async fn a_gateway_is_a_chat_client_of_a_host() {
     let outcome = host.agent().ask("s", "go").await.unwrap();
     assert_eq!(outcome.text, "done");
     assert_eq!(ledger.of_turn(&outcome.turn).usage, outcome.usage);
-    assert_eq!(ledger.of_session(&"s".into()).calls, 2);
+    assert_eq!(ledger.of_session(&Principal::default(), &"s".into()).calls, 2);
     assert!(gateway.is_idle());
 }
 
@@ -481,4 +484,52 @@ async fn the_error_of_a_function_keeps_its_type() {
         .unwrap();
     host.agent().ask("s", "Hi!").await.unwrap_err();
     assert_eq!(notes.all(), ["Some(Auth)"]);
+}
+
+/// Tower's policy of retries, for calls that failed.
+#[derive(Clone)]
+struct Attempts(usize);
+
+impl<Request: Clone, Response, Error> tower::retry::Policy<Request, Response, Error> for Attempts {
+    type Future = std::future::Ready<()>;
+
+    fn retry(&mut self, _: &mut Request, result: &mut Result<Response, Error>) -> Option<Self::Future> {
+        if result.is_ok() || self.0 == 0 {
+            return None;
+        }
+        self.0 -= 1;
+        Some(std::future::ready(()))
+    }
+
+    fn clone_request(&mut self, request: &Request) -> Option<Request> {
+        Some(request.clone())
+    }
+}
+
+#[tokio::test]
+async fn stock_layers_for_retries_load_and_buffers_need_no_types() {
+    let (look, _) = noting_tool("look");
+    let host = AgentHost::in_memory()
+        .chat(Breaking(2.into()))
+        .tool(look)
+        .chat_layer(LoadShedLayer::new())
+        .chat_layer(BufferLayer::new(8))
+        .chat_layer(RetryLayer::new(Attempts(2)))
+        .tool_layer(LoadShedLayer::new())
+        .tool_layer(RetryLayer::new(Attempts(1)))
+        .tool_layer(BufferLayer::new(8))
+        .turn_layer(LoadShedLayer::new())
+        .turn_layer(BufferLayer::new(8))
+        .build()
+        .unwrap();
+    let reports = collect(host.agent().stream("s", "Hi!")).await;
+    let mut shown = String::new();
+    for report in &reports {
+        match report {
+            TurnProgress::Delta(text) => shown += text,
+            TurnProgress::Retract => shown.clear(),
+            _ => {}
+        }
+    }
+    assert_eq!(shown, "Hello.", "{reports:?}");
 }

@@ -7,8 +7,8 @@ use rockbot::testing::mock_tool;
 use rockbot::turn::{TurnPolicies, TurnRequest};
 use serde_json::{Value, json};
 
-use crate::support::dialects;
 use crate::support::model_server::ModelServer;
+use crate::support::{Notes, dialects};
 
 /// Asks a model of `provider` with settings of its tier, of its behavior and of the request, and returns what was sent
 /// besides the conversation and the tools.
@@ -96,4 +96,44 @@ async fn anthropic_thinks_in_place_of_sampling() {
         "metadata": {"run": "1"},
     });
     assert_eq!(sent("anthropic").await, expected);
+}
+
+#[tokio::test]
+async fn headers_of_tier_behavior_and_request_reach_each_dialect() {
+    for provider in ["openai", "openai-responses", "anthropic"] {
+        let heads = Notes::default();
+        let seen = heads.clone();
+        let server = ModelServer::start(move |raw, _| {
+            seen.add(raw.split("\r\n\r\n").next().unwrap());
+            dialects::says(raw, "Yes.")
+        });
+        let text = format!(
+            r#"
+            [LLM.Balanced]
+            Provider = "{provider}"
+            Endpoint = "{}/v1"
+            ApiKey = "k"
+            ModelId = "gpt-test"
+            ExtraHeaders = {{ x-of = "tier", x-tier = "1" }}
+            [ModelBehaviors.Models.gpt]
+            ExtraHeaders = {{ x-of = "behavior", x-behavior = "2" }}
+            "#,
+            server.endpoint
+        );
+        let config = Config::new().with_text("agent.toml", &text).unwrap();
+        let host = AgentHost::in_memory()
+            .chat(ModelGateway::from_config(&config).unwrap())
+            .policies(TurnPolicies::new().with_model_behaviors(ModelBehaviors::read(&config).unwrap()))
+            .build()
+            .unwrap();
+        let own = ModelSettings::new()
+            .with_extra_header("x-of", "request")
+            .with_extra_header("x-request", "3");
+        host.agent().ask("s", "Is it?").model_settings(own).await.unwrap();
+        let head = heads.all().remove(0);
+        for header in ["x-of: request", "x-tier: 1", "x-behavior: 2", "x-request: 3"] {
+            assert!(head.contains(header), "{provider}: {header} is missing in {head}");
+        }
+        assert_eq!(head.matches("x-of: ").count(), 1, "{provider}: {head}");
+    }
 }

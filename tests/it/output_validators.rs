@@ -16,7 +16,7 @@ use rockbot::turn::{
 use serde_json::json;
 
 use crate::crash::{journal_of, prefixes, read_journal};
-use crate::support::{Notes, calls, ending, host_of, noting_tool, transcript};
+use crate::support::{Notes, calls, ending, host_of, noting_tool, settle, transcript};
 
 /// A validator that wants a word in each answer, and notes each one that it checks.
 #[derive(Debug)]
@@ -235,4 +235,52 @@ async fn after_a_crash_at_any_record_no_answer_is_checked_twice_and_the_requests
         assert_eq!(ending(&outcome), ending(&whole), "after\n{prefix}");
         assert_eq!(notes.all(), all.all()[decided..], "after\n{prefix}");
     }
+}
+
+/// Starts a turn with a validator of its request, and ends its host before the model answers.
+async fn interrupted(folder: &std::path::Path) {
+    let model = ScriptedModel::new().hangs();
+    let host = host_of(&model).data_dir(folder).build().unwrap();
+    let request = host.agent().ask("s", "hi").message_id("m").validate(wants("please"));
+    let stream = request.stream();
+    settle().await;
+    host.shutdown(Duration::from_secs(5)).await;
+    drop((host, stream));
+}
+
+#[tokio::test]
+async fn a_resumed_turn_claims_no_check_that_its_process_took_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    interrupted(folder.path()).await;
+    let host = host_of(&ScriptedModel::new().says("one")).data_dir(folder.path());
+    let host = host.build().unwrap();
+    host.start().await.unwrap();
+    let turn = TurnRequest::new("s", "m", "hi").turn_id();
+    let outcome = host.agent().outcome(&turn).await.unwrap();
+    let text = "The answer is withheld because it could not be checked. Please try again later.";
+    assert_eq!(ending(&outcome), (&TurnStatus::Failed(TurnFailure::Unchecked), text));
+    let journal = read_journal(folder.path());
+    assert!(journal.contains("output validators of the request lost"), "{journal}");
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_after_a_restart_brings_its_validators() {
+    let folder = tempfile::tempdir().unwrap();
+    interrupted(folder.path()).await;
+    let model = ScriptedModel::new().says("one").says("one, please");
+    let host = host_of(&model).data_dir(folder.path()).build().unwrap();
+    let request = host.agent().ask("s", "hi").message_id("m").validate(wants("please"));
+    assert_eq!(request.await.unwrap().text, "one, please");
+}
+
+#[tokio::test]
+async fn a_turn_whose_host_has_no_validators_any_more_is_recorded_as_unchecked() {
+    let request = TurnRequest::new("s", "m", "hi");
+    let checked = host_of(&ScriptedModel::new().says("please")).output_validator(wants("please"));
+    let journal = journal_of(checked, &request).await;
+    let (_, folder) = prefixes(&journal).nth(1).unwrap();
+    let host = host_of(&ScriptedModel::new().says("one")).data_dir(folder.path());
+    assert_eq!(run_request(host, request).await.text, "one");
+    let journal = read_journal(folder.path());
+    assert!(journal.contains(r#""verdict":"unasked""#), "{journal}");
 }

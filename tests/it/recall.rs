@@ -53,7 +53,7 @@ impl ContextSource for Rules {
 }
 
 #[derive(Debug)]
-struct Broken;
+pub(crate) struct Broken;
 
 #[async_trait]
 impl ContextSource for Broken {

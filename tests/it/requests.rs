@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use rockbot_core::CallContext;
-use rockbot_core::chat::{ModelSettings, ModelTier, Role};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings, ModelTier,
+    OutputMode, Role,
+};
+use rockbot_core::content::{Content, MediaPart, MediaSource};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{Tool, tool};
-use rockbot_core::turn::{Budget, BudgetLimit, BusyPolicy, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{
+    Budget, BudgetLimit, BusyPolicy, FinalAnswer, OutputVerdict, TurnProgress, TurnRequest, TurnStatus, validator_fn,
+};
 use rockbot_host::{Agent, AgentHost, OutputProgress, TurnError};
 use serde_json::{Value, json};
 
-use crate::support::{Anything, ending, host_of, noting_tool, results, settle, transcript};
+use crate::support::{Anything, end_of, ending, host_of, noting_tool, results, settle, transcript};
 
 /// A list of dishes.
 #[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
@@ -73,6 +80,56 @@ async fn every_setting_of_a_request_reaches_its_turn() {
     };
     assert_eq!(seen(&asked[1]), (Some(ModelTier::High), Some(0.5)));
     model.assert_complete();
+}
+
+#[tokio::test]
+async fn all_settings_of_one_request_hold_together() {
+    let model = ScriptedModel::new()
+        .hangs()
+        .calls("tenant", json!({}))
+        .says(r#"{"value": 7}"#)
+        .says(r#"{"value": 8}"#);
+    let host = host_of(&model)
+        .instructions("Be kind.")
+        .tool(tenant_tool())
+        .build()
+        .unwrap();
+    let before = host.agent().for_principal("ann").stream("s", "Wait for me.");
+    settle().await;
+    let even = validator_fn(|answer: FinalAnswer, _| async move {
+        Ok(match answer.json.and_then(|json| json["value"].as_u64()) {
+            Some(8) => OutputVerdict::Accept,
+            _ => OutputVerdict::complain("It is an even number."),
+        })
+    });
+    let given = vec![ChatMessage::user("I count cats."), ChatMessage::assistant("Good.")];
+    let shown = Content::from("How many?").with_image(MediaPart::bytes("image/png", vec![1, 2, 3]));
+    let request = host
+        .agent()
+        .ask("s", shown)
+        .principal("ann")
+        .busy(BusyPolicy::Supersede)
+        .budget(Budget::default().with_max_model_calls(3))
+        .instructions("Count twice.")
+        .tier(ModelTier::Low)
+        .extension(Tenant("shop"))
+        .history(given)
+        .validate(even)
+        .output_mode(OutputMode::Prompt)
+        .output::<u8>();
+    let (eight, outcome) = request.with_outcome().await.unwrap();
+    assert_eq!((eight, outcome.model_calls), (8, 3), "the budget allows no more");
+    assert_eq!(end_of(before).await.status, TurnStatus::Superseded);
+    let asked = model.requests();
+    let first = &asked[1];
+    let roles: Vec<_> = transcript(first);
+    assert_eq!(roles[..2], ["system: Be kind.", "system: Count twice."]);
+    assert!(roles.contains(&"user: I count cats.".to_owned()) && !roles.contains(&"user: Wait for me.".to_owned()));
+    let image = first.messages.iter().find_map(|message| message.content.media().next());
+    assert_eq!(image.unwrap().source, MediaSource::Bytes(vec![1, 2, 3].into()));
+    assert_eq!((first.tier, &first.output), (Some(ModelTier::Low), &None));
+    assert_eq!(results(&asked[2]), ["call_1: shop of ann"]);
+    assert!(transcript(&asked[3]).last().unwrap().contains("It is an even number."));
 }
 
 #[tokio::test]
@@ -202,6 +259,26 @@ async fn an_enum_with_fields_is_an_answer_too() {
     assert_eq!(next().await, Move::Wait);
 }
 
+/// A model that writes its answer in these pieces, each once the reader has the one before.
+struct Piecewise(Vec<String>);
+
+#[async_trait]
+impl ChatClient for Piecewise {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        for piece in &self.0 {
+            call.deltas
+                .iter()
+                .for_each(|deltas| deltas.send(ChatDelta::Text(piece)));
+            settle().await;
+        }
+        Ok(ChatResponse::text(self.0.concat()))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
 /// Streams an answer that the model writes in these pieces, and returns the reports: partial values, and the others in
 /// words.
 async fn streamed<T>(model: &ScriptedModel, host: &AgentHost) -> (Vec<Value>, Result<T, TurnError>)
@@ -230,13 +307,25 @@ where
 #[tokio::test]
 async fn an_answer_is_streamed_in_parts_that_grow_up_to_the_value() {
     let whole = json!({"title": "Today", "dishes": [{"name": "Soup", "price": 4.5}, {"name": "Pie", "price": null}]});
-    let model = ScriptedModel::new().says(whole.to_string());
-    let host = host_of(&model).build().unwrap();
-    let (partial, menu) = streamed::<Menu>(&model, &host).await;
+    let pieces = [
+        r#"{"title": "To"#,
+        r#"day", "dishes": [{"na"#,
+        r#"me": "Soup", "price": 4"#,
+        r#".5}, {"name": "Pie", "#,
+        r#""price": null}]}"#,
+    ];
+    let host = AgentHost::in_memory().chat(Piecewise(pieces.map(str::to_owned).to_vec()));
+    let (partial, menu) = streamed::<Menu>(&ScriptedModel::new(), &host.build().unwrap()).await;
     assert_eq!(menu.unwrap(), serde_json::from_value(whole.clone()).unwrap());
-    assert_eq!(partial.last(), Some(&whole));
-    let sizes: Vec<_> = partial.iter().map(|value| value.to_string().len()).collect();
-    assert!(sizes.is_sorted(), "{partial:?}");
+    let shown: Vec<_> = partial.iter().map(Value::to_string).collect();
+    let expected = [
+        r#"{"title":"To"}"#,
+        r#"{"dishes":[{}],"title":"Today"}"#,
+        r#"{"dishes":[{"name":"Soup"}],"title":"Today"}"#,
+        r#"{"dishes":[{"name":"Soup","price":4.5},{"name":"Pie"}],"title":"Today"}"#,
+        &whole.to_string(),
+    ];
+    assert_eq!(shown, expected);
 }
 
 #[tokio::test]

@@ -153,6 +153,30 @@ async fn a_paraphrase_is_found_with_embeddings_only_and_after_a_restart_without_
 }
 
 #[tokio::test]
+async fn a_model_that_saves_what_is_known_in_other_words_is_told_so() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
+    let host = open(folder.path(), &model, Memory::default().embeddings(meanings()));
+    host.start().await.unwrap();
+    call(&host, &model, "save_memory", json!({"content": FACT})).await;
+    let known = found(&host, &model).await;
+    let id = known.trim_start_matches("- [").split(']').next().unwrap().to_owned();
+
+    let save = async |content: &str| call(&host, &model, "save_memory", json!({"content": content})).await;
+    let answer = save("The feline is called Miso.").await;
+    let notice = format!("It may repeat what is known; archive_memory the one that is not needed:\n- [{id}]: {FACT}");
+    assert!(
+        answer.starts_with("Saved as `") && answer.ends_with(&notice),
+        "{answer}"
+    );
+    let answer = save("The dog barks at night.").await;
+    assert!(
+        answer.starts_with("Saved as `") && !answer.contains("may repeat"),
+        "{answer}"
+    );
+    close(host).await;
+}
+
+#[tokio::test]
 async fn without_a_server_words_are_enough_and_it_is_said_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use metrics_util::debugging::DebuggingRecorder;
+use rockbot_core::content::{Content, MediaPart, MediaSource};
 use rockbot_core::messaging::{
     Bus, BusError, DeadLetters, Delivery, Disposition, Message, MessageEnvelope, MessagePublisher,
     MessageSubscriberExt, RequestClient, Subscription, headers,
@@ -428,4 +429,35 @@ async fn a_bus_that_is_closed_is_not_asked_for_ever() {
         .await;
     assert!(matches!(again, Err(BusError::Closed)));
     assert_eq!(handle.started(), 1);
+}
+
+#[tokio::test]
+async fn an_image_of_a_tool_in_another_program_reaches_the_model() {
+    let bus = InProcessBus::new();
+    let plot = tool("plot", |_: Anything| async {
+        Content::from("The plot:").with_image(MediaPart::bytes("image/png", vec![4, 5, 6]).with_name("plot.png"))
+    });
+    let _workshop = started(workshop(&bus).tool(plot.pure())).await;
+    let model = ScriptedModel::new().calls("plot", json!({})).says("It rises.");
+    let host = started(
+        AgentHost::builder("agent")
+            .chat(model.clone())
+            .shared_bus(Arc::new(bus.clone()))
+            .tool(remote(&bus, "plot", Effect::Pure)),
+    )
+    .await;
+    host.agent().ask("s", "Does it rise?").await.unwrap();
+    let asked = model.requests();
+    let result = asked[1]
+        .messages
+        .iter()
+        .find(|message| message.tool_call_id.is_some())
+        .unwrap();
+    assert_eq!(result.content.text(), "The plot:");
+    let shown = result.content.media().next().unwrap();
+    let name = shown.name.as_deref();
+    assert_eq!(
+        (&shown.source, name),
+        (&MediaSource::Bytes(vec![4, 5, 6].into()), Some("plot.png"))
+    );
 }

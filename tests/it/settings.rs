@@ -73,7 +73,7 @@ const REFERENCE: &str = r#"{
 /// The settings of all parts but the models.
 fn settings(config: &Config) -> String {
     let host = HostSettings::read(config, Path::new("data")).unwrap();
-    let of_the_host = (host.agent_profile, host.agent_host, host.rabbit_mq, host.dream);
+    let of_the_host = (host.agent_profile, host.agent_host, host.dream);
     let of_parts = (
         MemorySettings::from_config(config).unwrap(),
         SkillsSettings::from_config(config).unwrap(),
@@ -109,9 +109,6 @@ fn every_name_of_the_reference_is_known_and_its_values_are_the_defaults() {
         # The judges are off by default here.
         MaxCompletionReprompts = 2
         MaxFollowUpPasses = 1
-        [RabbitMq]
-        HostName = "rabbitmq.cluster.local"
-        UserName = "rockbot"
     "#;
     assert_eq!(host, settings(&Config::new().with_text("agent.toml", broker).unwrap()));
 }
@@ -281,6 +278,12 @@ async fn the_length_of_results_and_the_form_of_their_keys_are_settings() {
     let read = read_with(settings, look("A line of it.\n".repeat(200)), |builder| builder).await;
     let result = &read[1];
     assert!(result.contains("tool:look:") && result.contains(":chunk0"), "{result}");
+    let (_, key) = result.split_once("tool:look:").unwrap();
+    let run = key.split(':').next().unwrap();
+    assert!(
+        run.len() == 8 && run.bytes().all(|digit| digit.is_ascii_hexdigit()),
+        "{run}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,4 +318,33 @@ fn a_limit_that_is_none_says_what_is_expected() {
     let error = HostSettings::read(&config, Path::new("data")).unwrap_err().to_string();
     let expected = "`AgentHost.ToolResultKeyForm` in `agent.toml`: expected `path` or `colons`, found text";
     assert_eq!(error, expected);
+}
+
+#[tokio::test]
+async fn nudges_are_settings() {
+    for (settings, expected) in [("", 2), ("[AgentHost.Nudges]\nOnLeakedSyntax = true", 3)] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::new().with_text("agent.toml", settings).unwrap();
+        let settings = HostSettings::read(&config, folder.path()).unwrap();
+        let model = ScriptedModel::new()
+            .calls("look", serde_json::json!({}))
+            .says("to=functions.look {}")
+            .says("Seen.");
+        let builder = AgentHost::builder("agent").chat(model.clone()).settings(&settings);
+        let host = builder.tool(look("all".to_owned())).build().unwrap();
+        host.agent().ask("s", "Look!").await.unwrap();
+        assert_eq!(config.check_unknown().unwrap(), []);
+        assert_eq!(model.requests().len(), expected);
+    }
+}
+
+#[test]
+fn the_length_and_the_pauses_of_the_shown_conversation_are_settings() {
+    let file = "[ConversationMemory]\nMaxShownEntries = 6\nSessionIdleTimeout = \"00:30:00\"";
+    let config = Config::new().with_text("agent.toml", file).unwrap();
+    let settings = HostSettings::read(&config, Path::new("data")).unwrap();
+    let conversations = &settings.conversation_memory;
+    assert_eq!(conversations.max_shown_entries.get(), 6);
+    assert_eq!(conversations.session_idle_timeout, Duration::from_secs(1800));
+    assert_eq!(config.check_unknown().unwrap(), []);
 }

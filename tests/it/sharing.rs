@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rockbot::agent::{AgentHost, Stores};
+use rockbot::content::{Content, MediaPart, MediaSource};
 use rockbot::memory::ContextSource;
 use rockbot::message::{
     Bus, DeadLetters, DeliveryHandler, Message, MessageHandler, MessagePublisher, MessageSubscriber,
@@ -10,9 +11,9 @@ use rockbot::message::{
 };
 use rockbot::store::{
     ConversationLog, ConversationMemory, FeedbackEntry, FeedbackStore, InMemoryConversationLog,
-    InMemoryConversationMemory, InMemoryFeedbackStore, InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore,
-    InMemorySkillUsageStore, InMemoryWorkingMemory, LogOffset, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
-    TimelineStore, WorkingMemory,
+    InMemoryConversationMemory, InMemoryFeedbackStore, InMemoryLongTermMemory, InMemoryMediaStore, InMemoryRulesStore,
+    InMemorySkillStore, InMemorySkillUsageStore, InMemoryWorkingMemory, LogOffset, LongTermMemory, MediaStore,
+    RulesStore, SkillStore, SkillUsageStore, TimelineStore, WorkingMemory,
 };
 use rockbot::testing::{ManualClock, ScriptedModel, SequentialIds};
 use rockbot::turn::{
@@ -92,11 +93,13 @@ async fn two_hosts_share_stores_journal_clock_and_ids() {
     let rules: Arc<dyn RulesStore> = Arc::new(InMemoryRulesStore::new());
     let skills: Arc<dyn SkillStore> = Arc::new(InMemorySkillStore::new());
     let uses: Arc<dyn SkillUsageStore> = Arc::new(InMemorySkillUsageStore::new());
+    let media: Arc<dyn MediaStore> = Arc::new(InMemoryMediaStore::new());
     let host = |model: &ScriptedModel| {
         let stores = Stores::new()
             .with_journal(journal.clone())
             .with_conversation_memory(conversations.clone())
             .with_conversation_log(log.clone())
+            .with_media(media.clone())
             .with_long_term_memory(facts.clone())
             .with_working_memory(notes.clone())
             .with_feedback(feedback.clone())
@@ -110,7 +113,8 @@ async fn two_hosts_share_stores_journal_clock_and_ids() {
         ScriptedModel::new().says("Still Ada."),
     );
     let (first, second) = (host(&one), host(&two));
-    let outcome = first.agent().ask("s", "Who wrote it?").await.unwrap();
+    let shown = Content::from("Who wrote it?").with_image(MediaPart::bytes("image/png", vec![1, 2, 3]));
+    let outcome = first.agent().ask("s", shown).await.unwrap();
     let later = second.agent().ask("s", "And now?").await.unwrap();
 
     assert_ne!(outcome.turn, later.turn, "the ids come from one source");
@@ -119,6 +123,16 @@ async fn two_hosts_share_stores_journal_clock_and_ids() {
         .iter()
         .map(|message| message.text().into_owned())
         .collect();
+    let seen = two.requests()[0]
+        .messages
+        .iter()
+        .find_map(|message| message.content.media().next().cloned());
+    let bytes = MediaSource::Bytes(vec![1, 2, 3].into());
+    assert_eq!(
+        seen.unwrap().source,
+        bytes,
+        "the second host has the image that the first one stored"
+    );
     assert!(
         texts.ends_with(&["Who wrote it?".into(), "Ada.".into(), "And now?".into()]),
         "{texts:?}"

@@ -2,6 +2,7 @@
 
 use rockbot::chat::PriceTable;
 use rockbot::testing::ScriptedModel;
+use rockbot_core::Principal;
 use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, Spent, Usage};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnRequest, TurnStatus};
 use rockbot_host::TurnPolicies;
@@ -45,7 +46,10 @@ async fn an_answer_costs_what_its_provider_says_or_else_what_the_prices_say() {
         assert_eq!((outcome.spent(), outcome.spent().price()), (spent, price));
         assert_eq!(host.spending().of_turn(&outcome.turn), spent);
     }
-    assert_eq!(host.spending().of_session(&"s".into()), spent(3, 3_007, 1));
+    assert_eq!(
+        host.spending().of_session(&Principal::default(), &"s".into()),
+        spent(3, 3_007, 1)
+    );
     assert_eq!(host.spending().total().price(), None);
 }
 

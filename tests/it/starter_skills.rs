@@ -48,7 +48,7 @@ async fn started(folder: &Path, web: &'static str) -> Option<String> {
         let skill = skills(host)
             .await
             .into_iter()
-            .find(|skill| skill.name.as_str() == "web");
+            .find(|skill| skill.name.as_str() == "web" && skill.archived_at.is_none());
         text = skill.map(|skill| skill.content);
     })
     .await;

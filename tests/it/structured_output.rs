@@ -215,3 +215,12 @@ async fn a_schema_that_no_tool_can_have_is_asked_for_in_words() {
     );
     assert_eq!(demands(&model.requests()[0]), (String::new(), None, false));
 }
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_again() {
+    let model = ScriptedModel::new().says(" ").says(OSLO);
+    let host = host_of(&model).build().unwrap();
+    assert_eq!(ask(&host, OutputMode::Native).await, oslo());
+    let asked = transcript(&model.requests()[1]);
+    assert!(asked.last().unwrap().contains("it was empty"), "{asked:?}");
+}

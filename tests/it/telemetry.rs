@@ -30,6 +30,7 @@ use rockbot_memory::{SemanticMemory, SemanticMemoryOptions};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
+use crate::recall::Broken;
 use crate::support::metrics::measured;
 use crate::support::spans::Spans;
 use crate::support::{Anything, collect, host_of, noting_tool, request, settle, unanswered};
@@ -434,7 +435,7 @@ async fn failures() {
         .says("Yes.")
         .fails(ChatErrorKind::ContextOverflow)
         .says("Three.");
-    let host = host_of(&too_long).build().unwrap();
+    let host = host_of(&too_long).context_source(Broken).build().unwrap();
     for text in ["Tell me something.", "Really?", "How many were that?"] {
         host.agent().ask("s", text).await.unwrap();
     }

@@ -1,7 +1,7 @@
 //! Calls that a model writes into its text although it was offered native ones.
 
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatResponse, FinishReason};
+use rockbot_core::chat::{ChatResponse, FinishReason, Reasoning};
 use rockbot_core::config::Config;
 use rockbot_core::turn::TurnProgress;
 use rockbot_host::settings::HostSettings;
@@ -39,6 +39,19 @@ async fn a_call_in_the_text_is_executed_as_a_native_one() {
         "{:?}",
         results(&requests[1])
     );
+}
+
+#[tokio::test]
+async fn a_call_in_the_thoughts_of_an_empty_answer_is_executed() {
+    let thoughts = "The user wants a note.<|tool_calls_section_begin|><|tool_call_begin|>functions.note:0\
+        <|tool_call_argument_begin|>{\"n\": 1}<|tool_call_end|><|tool_calls_section_end|>";
+    let thinking = |text: &str| ChatResponse::text(text).with_reasoning(Reasoning::new(thoughts));
+    for (text, noted) in [("", 1), ("There is nothing to note.", 0)] {
+        let model = ScriptedModel::new().answers(thinking(text)).says("Noted.");
+        let (host, notes) = hosted(&model);
+        host.agent().ask("s", "Note milk.").await.unwrap();
+        assert_eq!(notes.all().len(), noted, "{text}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::tool::tool;
 use rockbot_core::{Principal, Timestamp};
-use rockbot_host::{AgentHost, Briefing};
+use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use rockbot_memory::Memory;
 use serde_json::json;
 
@@ -20,6 +20,7 @@ fn host(model: &ScriptedModel, folder: &Path) -> AgentHost {
     let builder = host_of(model).data_dir(folder).briefing(briefing);
     let builder = builder.clock(ManualClock::new(Timestamp::from_millis(1_782_000_059_999)));
     let builder = builder.tool(page.description("Reads a page.").pure());
+    let builder = builder.policies(TurnPolicies::new().with_has_approver(false));
     builder.add(Memory::default()).build().unwrap()
 }
 
@@ -126,7 +127,7 @@ async fn an_unknown_zone_is_reported_with_the_nearest_and_untrusted_text_sets_no
     let _ = model.clone().calls("web_browse", json!({}));
     let told = set(&host, &model, "Europe/Paris").await;
     assert!(
-        told.contains("the time zone is not changed") && told.contains("tool:web_browse"),
+        told.contains("only the user can approve") && told.contains("tool:web_browse"),
         "{told}"
     );
     assert_eq!(time(&host, &model, "local").await, UTC);

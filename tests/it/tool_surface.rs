@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::CallContext;
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{
-    InMemoryToolRegistry, Owner, RegistryError, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest,
-    ToolInvokeResponse, ToolRegistration, ToolRegistry, tool,
+    Effect, InMemoryToolRegistry, Owner, RegistryError, Tool, ToolError, ToolErrorCode, ToolExecutor,
+    ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, ToolRegistry, tool,
 };
-use rockbot_host::TurnError;
+use rockbot_core::{BoxError, CallContext};
 use rockbot_host::tool::{ToolDispatcher, ToolLimits};
+use rockbot_host::{TurnError, tool_fn};
 use serde_json::json;
 use tower::timeout::TimeoutLayer;
 
@@ -76,6 +76,41 @@ async fn a_layer_that_ends_a_mutating_call_says_that_it_may_have_taken_effect() 
         host.agent().ask("s", "go").await.unwrap();
         let expected = format!("call_1: the tool exceeded its time limit; {advice}");
         assert_eq!(results(&model.requests()[1]), [expected]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_time_out_of_a_layer_around_a_mutating_call_leaves_its_outcome_unknown() {
+    let advice = "it may or may not have taken effect, so check before you try it again";
+    let of_tokio = || async {
+        let waited = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await;
+        BoxError::from(waited.unwrap_err())
+    };
+    let of_io = BoxError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
+    let own = BoxError::from(ToolError::new(ToolErrorCode::Timeout, "the proxy gave up"));
+    for (error, text) in [
+        (of_tokio().await, "deadline has elapsed"),
+        (of_io, "timed out"),
+        (own, "the proxy gave up"),
+    ] {
+        let error = Arc::new(std::sync::Mutex::new(Some(error)));
+        let failing = tool_fn(move |call, next| {
+            let error = error.lock().unwrap().take();
+            async move {
+                next.call(call).await?;
+                Err(error.expect("one call is made"))
+            }
+        });
+        let (act, _) = noting_tool("act");
+        let model = ScriptedModel::new().calls("act", json!({})).says("done");
+        let host = host_of(&model)
+            .tool(act.effect(Effect::Mutating))
+            .tool_layer(failing)
+            .build()
+            .unwrap();
+        let outcome = host.agent().ask("s", "go").await.unwrap();
+        assert_eq!(results(&model.requests()[1]), [format!("call_1: {text}; {advice}")]);
+        assert!(outcome.calls[0].is_error);
     }
 }
 

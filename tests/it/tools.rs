@@ -554,3 +554,16 @@ async fn a_tool_registered_during_a_turn_is_appended_to_what_the_model_sees() {
     );
     assert_eq!(notes.all(), ["zoom 0"]);
 }
+
+#[tokio::test]
+async fn a_call_with_a_models_namespace_before_the_name_finds_its_tool() {
+    let (look, looked) = noting_tool("look");
+    let model = ScriptedModel::new()
+        .calls("functions.look", json!({"n": 1}))
+        .calls("elsewhere.look", json!({"n": 2}))
+        .says("seen");
+    let host = host_of(&model).tool(look).build().unwrap();
+    let outcome = host.agent().ask("s", "Look.").await.unwrap();
+    assert_eq!(looked.all(), ["look 1"]);
+    assert!(outcome.calls[1].is_error, "{:?}", outcome.calls);
+}

@@ -529,15 +529,19 @@ async fn a_decision_over_an_unauthenticated_channel_is_refused() {
     let bus = InProcessBus::with_options(options);
     let inbox = Inbox::of(&bus, "desk").await;
     let (pay, paid) = noting_tool("pay");
-    let host = started(serving(&model, &bus).tool(pay.needs_approval())).await;
+    let host = serving(&model, &bus).tool(pay.needs_approval()).approver("operator");
+    let host = started(host).await;
     inbox.send(message("1", "Pay!")).await;
     settle().await;
-    let asks = host.agent().approvals();
+    let asks = host.agent().for_principal("operator").approvals();
     proxy(&bus, "test").decide(&asks[0].approve()).await.unwrap();
     settle().await;
     let why = "decision about a tool call rejected: the channel does not authenticate its senders";
     assert_eq!(dead_letters(&bus).await, [why]);
-    assert_eq!((paid.all().len(), host.agent().approvals().len()), (0, 1));
+    assert_eq!(
+        (paid.all().len(), host.agent().for_principal("operator").approvals()),
+        (0, asks)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -567,6 +571,8 @@ async fn what_was_said_can_be_read_by_who_said_it_alone() {
     assert_eq!(history("bob").await, said("bob", "Hello, Bob."));
     assert_eq!(history("eve").await, []);
     assert_eq!(proxy.history("s").await.unwrap().turns, []);
+    let ann = self::proxy(&bus, "of ann").with_user_id("ann");
+    assert_eq!(ann.history("s").await.unwrap().turns.len(), 2);
     let nobody = MessageEnvelope::of(&ConversationHistoryRequest::new("s"));
     bus.publish("user.history.request", Arc::new(nobody.unwrap()))
         .await

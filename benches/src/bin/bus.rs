@@ -1,6 +1,7 @@
 //! Measures request and reply over a bus, for a harness that compares frameworks.
 //!
-//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`. A whole host takes each question from the bus, through
+//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`, or `amqp` for the RabbitMQ broker of this machine, on
+//! exchanges and queues of its own. A whole host takes each question from the bus, through
 //! three user layers, to a typed handler, whose typed answer is correlated with its question. Prints one JSON line.
 
 use std::sync::Arc;
@@ -8,8 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rockbot_benches::process_usage;
-use rockbot_core::messaging::{Disposition, Message, MessageContext, MessageEnvelope, RequestClient, SubscribeOptions};
+use rockbot_bus::rabbitmq::{RabbitMqBus, RabbitMqSettings};
+use rockbot_core::messaging::{
+    Bus, Disposition, Message, MessageContext, MessageEnvelope, RequestClient, SubscribeOptions,
+};
 use rockbot_core::testing::ScriptedModel;
+use rockbot_core::{IdSource as _, RandomIds};
 use rockbot_host::AgentHost;
 use rockbot_host::bus::InProcessBus;
 use serde::{Deserialize, Serialize};
@@ -45,18 +50,40 @@ async fn main() {
     let [mode, in_flight, seconds] = arguments.as_slice() else {
         fail("usage: bus MODE INFLIGHT SECONDS");
     };
-    if mode != "inproc" {
-        fail(&format!("bus cannot measure `{mode}`: its one mode is `inproc`"));
+    if !["inproc", "amqp"].contains(&mode.as_str()) {
+        fail(&format!(
+            "bus cannot measure `{mode}`: its modes are `inproc` and `amqp`"
+        ));
     }
     let in_flight: usize = in_flight.parse().unwrap_or_else(|_| fail("INFLIGHT is a whole number"));
     let seconds: f64 = seconds.parse().unwrap_or_else(|_| fail("SECONDS is a number"));
 
-    let bus = InProcessBus::new();
-    let host = host(bus.clone(), in_flight);
+    let time = Duration::from_secs_f64(seconds);
+    if mode == "inproc" {
+        return run(mode, Arc::new(InProcessBus::new()), in_flight, time).await;
+    }
+    let bus = broker().await;
+    run(mode, Arc::clone(&bus) as Arc<dyn Bus>, in_flight, time).await;
+    bus.delete_topology().await.expect("the topology can be deleted");
+    let _ = bus.close(Duration::ZERO).await;
+}
+
+/// Connects to the broker of this machine.
+async fn broker() -> Arc<RabbitMqBus> {
+    let mut settings = RabbitMqSettings::new();
+    settings.exchange_name = format!("bench-{}", RandomIds.next_id());
+    settings.dead_letter_exchange_name = format!("{}.dlx", settings.exchange_name);
+    settings.queue_prefix.clone_from(&settings.exchange_name);
+    Arc::new(RabbitMqBus::connect(settings).await.expect("a broker on this machine"))
+}
+
+async fn run(mode: &str, bus: Arc<dyn Bus>, in_flight: usize, time: Duration) {
+    let host = host(Arc::clone(&bus), in_flight);
     host.start().await.expect("the host starts");
-    let client = Arc::new(RequestClient::new(Arc::new(bus), "bench"));
+    let client = Arc::new(RequestClient::new(bus, "bench"));
     ask(&client, 50).await;
-    measure(&client, in_flight, Duration::from_secs_f64(seconds)).await;
+    measure(mode, &client, in_flight, time).await;
+    host.shutdown(Duration::from_secs(1)).await;
 }
 
 fn fail(problem: &str) -> ! {
@@ -65,10 +92,10 @@ fn fail(problem: &str) -> ! {
 }
 
 /// Creates a host that answers up to `concurrency` questions at a time.
-fn host(bus: InProcessBus, concurrency: usize) -> AgentHost {
+fn host(bus: Arc<dyn Bus>, concurrency: usize) -> AgentHost {
     AgentHost::builder("bench")
         .chat(ScriptedModel::new())
-        .bus(bus)
+        .shared_bus(bus)
         .subscribe_with(TOPIC, SubscribeOptions::new().with_concurrency(concurrency))
         .handle(|question: Question, cx: MessageContext| async move {
             let answer = Answer { text: question.text };
@@ -106,7 +133,7 @@ fn question() -> Question {
 }
 
 /// Asks for `time`, `in_flight` questions at a time, and prints the cost.
-async fn measure(client: &Arc<RequestClient>, in_flight: usize, time: Duration) {
+async fn measure(mode: &str, client: &Arc<RequestClient>, in_flight: usize, time: Duration) {
     let stop = Arc::new(AtomicBool::new(false));
     let (cpu, _) = process_usage();
     let started = Instant::now();
@@ -135,7 +162,7 @@ async fn measure(client: &Arc<RequestClient>, in_flight: usize, time: Duration) 
     let count = latencies.len() as f64;
     let at = |part: f64| round(latencies[((count - 1.0) * part) as usize], 10.0);
     let line = serde_json::json!({
-        "mode": "rockbot inproc", "in_flight": in_flight, "rpc_per_s": (count / wall).round(),
+        "mode": format!("rockbot {mode}"), "in_flight": in_flight, "rpc_per_s": (count / wall).round(),
         "cpu_us_per_rpc": round(cpu / count * 1e6, 100.0), "p50_us": at(0.5), "p99_us": at(0.99),
     });
     println!("{line}");

@@ -1,4 +1,4 @@
-//! Accounting of usage and cost by turn, by session, by tier and in total.
+//! Accounting of usage and cost by turn, by session, by principal, by tier and in total.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -6,26 +6,29 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{ChatResponse, MicroUsd, ModelTier, Pricing, Spent, Usage};
-use crate::{CallContext, SessionId, TurnId};
+use crate::{CallContext, Principal, SessionId, TurnId};
 
-/// Maximum number of sessions, and of turns, with a sum of their own.
+/// Maximum number of sessions, of principals, and of turns, with a sum of their own.
 const MAX_KEPT: usize = 10_000;
 
-/// Sums of usage and cost by turn, by session, by tier and in total. Clones share the sums, which last as long as the
+/// Sums of usage and cost by turn, by session, by principal, by tier and in total. Clones share the sums, which last as long as the
 /// process.
 ///
-/// A host has one ledger and records each answer that its turns receive. Sums are kept for the newest 10 000
-/// sessions and turns; older ones are evicted. The tiers and the total count all answers.
+/// A host has one ledger and records each answer that its turns receive. Sessions of different principals have different
+/// sums, whatever their ids. Sums are kept for the newest 10 000 sessions, principals and turns; older ones are evicted.
+/// The tiers and the total count all answers.
 ///
 /// ```
-/// use rockbot_core::CallContext;
+/// use rockbot_core::{CallContext, Principal};
 /// use rockbot_core::chat::{ChatResponse, Ledger, MicroUsd, ModelTier};
 ///
 /// // Without prices only reported costs are known.
 /// let ledger = Ledger::new(());
 /// let answer = ChatResponse::text("Hello.").with_cost(MicroUsd(1_200));
 /// ledger.enter(&CallContext::new("session"), ModelTier::Low, &answer);
-/// assert_eq!(ledger.of_session(&"session".into()).price(), Some(MicroUsd(1_200)));
+/// let me = Principal::default();
+/// assert_eq!(ledger.of_session(&me, &"session".into()).price(), Some(MicroUsd(1_200)));
+/// assert_eq!(ledger.of_principal(&me).calls, 1);
 ///
 /// // An unknown price is not zero.
 /// ledger.enter(&CallContext::new("session"), ModelTier::Low, &ChatResponse::text("Bye."));
@@ -43,7 +46,8 @@ struct Inner {
 struct Book {
     total: Spent,
     tiers: [Spent; 3],
-    sessions: Newest<SessionId>,
+    sessions: Newest<(Principal, SessionId)>,
+    principals: Newest<Principal>,
     turns: Newest<TurnId>,
 }
 
@@ -80,7 +84,9 @@ impl Ledger {
         let mut book = self.lock();
         book.total += spent;
         book.tiers[tier as usize] += spent;
-        book.sessions.add(cx.session(), spent);
+        book.sessions
+            .add(&(cx.principal().clone(), cx.session().clone()), spent);
+        book.principals.add(cx.principal(), spent);
         if let Some(turn) = cx.turn() {
             book.turns.add(turn, spent);
         }
@@ -97,9 +103,14 @@ impl Ledger {
         self.lock().tiers[tier as usize]
     }
 
-    /// Returns the sum of the answers in `session`; zero after the session was evicted.
-    pub fn of_session(&self, session: &SessionId) -> Spent {
-        self.lock().sessions.of(session)
+    /// Returns the sum of the answers in `session` of `principal`; zero after the session was evicted.
+    pub fn of_session(&self, principal: &Principal, session: &SessionId) -> Spent {
+        self.lock().sessions.of(&(principal.clone(), session.clone()))
+    }
+
+    /// Returns the sum of the answers to `principal`; zero after the principal was evicted.
+    pub fn of_principal(&self, principal: &Principal) -> Spent {
+        self.lock().principals.of(principal)
     }
 
     /// Returns the sum of the answers in `turn`; zero after the turn was evicted.
@@ -204,9 +215,29 @@ mod tests {
         assert_eq!(sums(ledger.total()), (4, 3_000_000, 2_200_000, 2));
         assert_eq!(sums(ledger.of_tier(ModelTier::Low)), (3, 2_000_000, 1_100_000, 2));
         assert_eq!(sums(ledger.of_tier(ModelTier::Balanced)), (0, 0, 0, 0));
-        assert_eq!(sums(ledger.of_session(&"a".into())), (2, 2_000_000, 2_200_000, 0));
+        assert_eq!(
+            sums(ledger.of_session(&Principal::default(), &"a".into())),
+            (2, 2_000_000, 2_200_000, 0)
+        );
         assert_eq!(sums(ledger.of_turn(&"3".into())), (1, 1_000_000, 0, 1));
         assert_eq!(ledger.of_turn(&"1".into()), expected);
+    }
+
+    #[test]
+    fn principals_have_sums_of_their_own() {
+        let ledger = Ledger::new(());
+        for (principal, calls) in [("ann", 2), ("bob", 1)] {
+            let cx = CallContext::new("s").with_principal(principal.into());
+            for _ in 0..calls {
+                ledger.enter(&cx, ModelTier::Low, &answer("m", None));
+            }
+        }
+        let calls = |principal: &str| {
+            let principal = Principal::from(principal);
+            let session = ledger.of_session(&principal, &"s".into());
+            (session.calls, ledger.of_principal(&principal).calls)
+        };
+        assert_eq!((calls("ann"), calls("bob"), calls("eve")), ((2, 2), (1, 1), (0, 0)));
     }
 
     #[test]
@@ -236,7 +267,7 @@ mod tests {
                 &answer("m", None),
             );
         }
-        let calls = |session: &str| ledger.of_session(&session.into()).calls;
+        let calls = |session: &str| ledger.of_session(&Principal::default(), &session.into()).calls;
         assert_eq!((calls("0"), calls("1"), calls(&MAX_KEPT.to_string())), (0, 1, 1));
         assert_eq!(ledger.total().calls, MAX_KEPT as u64 + 1);
     }

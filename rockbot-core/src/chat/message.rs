@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::ContextReason;
 use crate::content::{Content, Provenance};
-use crate::context::Trust;
+use crate::trust::{Label, Trust};
 use crate::{CallId, ToolName};
 
 /// The role of a message's author.
@@ -158,11 +158,16 @@ impl ChatMessage {
         }
     }
 
-    /// Creates the result message of the tool call `call`.
+    /// Creates the result message of the tool call `call`. Parts without an origin are the tool's, and untrusted; the
+    /// others have the trust that they state.
     pub fn tool(call: CallId, content: impl Into<Content>) -> Self {
+        let mut content = content.into();
+        let parts = content.parts_mut().iter_mut();
+        let unknown = parts.filter(|part| part.provenance().is_unknown());
+        unknown.for_each(|part| *part.provenance_mut() = Provenance::TOOL);
         Self {
             tool_call_id: Some(call),
-            ..Self::new(Role::Tool, content, Provenance::TOOL)
+            ..Self::new(Role::Tool, content, Provenance::HOST)
         }
     }
 
@@ -190,6 +195,11 @@ impl ChatMessage {
     /// Returns the least trust of all parts. A message without content is fully trusted.
     pub fn trust(&self) -> Trust {
         self.content.trust()
+    }
+
+    /// Returns the label of all parts together.
+    pub fn label(&self) -> Label {
+        self.content.label()
     }
 
     /// Returns the concatenated text of all parts; borrowed unless there are several.

@@ -26,7 +26,7 @@ mod parts;
 mod provenance;
 mod wire;
 
-pub use bounds::{ContentError, MAX_MEDIA_BYTES, MAX_PARTS, MAX_URL_BYTES};
+pub use bounds::{ContentError, MAX_CONTENT_BYTES, MAX_MEDIA_BYTES, MAX_PARTS, MAX_URL_BYTES};
 pub use media::{MediaPart, MediaSource, StoredMedia};
 pub use part::{ContentPart, TextPart};
 pub use parts::Content;

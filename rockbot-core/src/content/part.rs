@@ -105,6 +105,22 @@ impl ContentPart {
         }
     }
 
+    /// Returns the description of an image or a file with the reason why it is not shown, as a text of the same origin.
+    ///
+    /// ```
+    /// # use rockbot_core::content::{ContentPart, MediaPart};
+    /// let cat = ContentPart::image(MediaPart::url("image/*", "https://a.example/[cat]"));
+    /// assert_eq!(cat.describe("it is gone").to_string(), "[image image/*, https://a.example/[cat]: it is gone]");
+    /// ```
+    #[must_use]
+    pub fn describe(&self, reason: &str) -> Self {
+        let text = match self {
+            Self::Text(part) => format!("[{}: {reason}]", part.text),
+            Self::Image(part) | Self::File(part) => format!("[{} {part}: {reason}]", self.kind()),
+        };
+        Self::text(text).with_provenance(self.provenance().clone())
+    }
+
     /// Returns the name of the kind on the wire: `text`, `image` or `file`.
     pub fn kind(&self) -> &'static str {
         match self {

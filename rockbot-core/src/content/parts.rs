@@ -6,7 +6,7 @@ use std::slice;
 
 use super::{ContentPart, MediaPart, MediaSource, Provenance, TextPart};
 use crate::Digest;
-use crate::context::Trust;
+use crate::trust::{Label, Trust};
 
 /// The content of a message or a tool result.
 ///
@@ -79,12 +79,18 @@ impl Content {
         self
     }
 
-    /// Replaces all texts by `text`, in front of the images and files. It has the origin of the first text.
+    /// Replaces all texts by `text`, in front of the images and files. It has the origin of the texts: of several
+    /// untrusted ones, all their sources.
     pub fn replace_text(&mut self, text: String) {
         let parts = std::mem::take(self);
-        let mut texts = parts.parts().iter().filter(|part| part.as_text().is_some());
-        let provenance = texts.next().map(ContentPart::provenance).cloned();
-        self.push(ContentPart::text(text).with_provenance(provenance.unwrap_or_default()));
+        let texts = parts.parts().iter().filter(|part| part.as_text().is_some());
+        let origins: Vec<_> = texts.map(ContentPart::provenance).collect();
+        let provenance = match &*origins {
+            [] => Provenance::UNKNOWN,
+            [first, others @ ..] if others.iter().all(|other| other == first) => (*first).clone(),
+            all => mixture(all),
+        };
+        self.push(ContentPart::text(text).with_provenance(provenance));
         self.extend(parts.parts().iter().filter(|part| part.as_media().is_some()).cloned());
     }
 
@@ -227,6 +233,23 @@ impl Content {
         parts.min().unwrap_or(Trust::Host)
     }
 
+    /// Returns the label of all parts together.
+    ///
+    /// ```
+    /// # use rockbot_core::content::{Content, ContentPart, Provenance};
+    /// # use rockbot_core::trust::{Label, Trust};
+    /// let page = ContentPart::text("Hi.").with_provenance(Provenance::new("tool:web", Trust::Untrusted));
+    /// let content = Content::from(vec![ContentPart::text("It says:"), page]).attributed(Provenance::USER);
+    /// assert_eq!(content.label(), Label::untrusted("tool:web"));
+    /// ```
+    pub fn label(&self) -> Label {
+        let mut label = Label::HOST;
+        for part in self.parts() {
+            label.join(&part.provenance().label());
+        }
+        label
+    }
+
     /// Computes the digest of the content. Bytes have the same digest before and after they were stored.
     pub fn digest(&self) -> Digest {
         if let Some(text) = self.as_text() {
@@ -243,6 +266,17 @@ impl Content {
                 Digest::of([part.kind(), &media.media_type, name, &source]).to_string()
             }
         }))
+    }
+}
+
+/// Returns the origin of a text that is made of texts of these origins. Without a stated origin it has none either.
+fn mixture(origins: &[&Provenance]) -> Provenance {
+    let mut label = Label::HOST;
+    let stated = origins.iter().filter(|origin| !origin.is_unknown());
+    stated.for_each(|origin| label.join(&origin.label()));
+    match label.is_untrusted() || origins.iter().all(|origin| !origin.is_unknown()) {
+        true => Provenance::labelled("host", &label),
+        false => Provenance::UNKNOWN,
     }
 }
 

@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::error::FileError;
+use super::sync::sync_file;
 use super::system;
+
+/// End of the name of a temporary file.
+pub(super) const ENDING: &str = ".tmp";
 
 /// The new contents of a document, in a temporary file beside it. Dropped without [`Draft::publish`], the
 /// temporary file is removed.
@@ -24,7 +28,7 @@ impl Draft {
     /// Writes `bytes` beside `target`, and syncs them to the disk if `sync`.
     pub(super) fn write(target: PathBuf, bytes: &[u8], sync: bool) -> Result<Self, FileError> {
         let mut temporary = target.clone().into_os_string();
-        temporary.push(".tmp");
+        temporary.push(ENDING);
         let draft = Self {
             temporary: temporary.into(),
             target,
@@ -32,7 +36,11 @@ impl Draft {
         let written = create(&draft.temporary).and_then(|mut file| {
             file.write_all(bytes)?;
             // Before the rename: otherwise a power loss could leave the new name with empty contents.
-            if sync { file.sync_all() } else { Ok(()) }
+            if sync {
+                sync_file(&file, &draft.temporary)
+            } else {
+                Ok(())
+            }
         });
         written.map_err(FileError::io("written", &draft.temporary))?;
         Ok(draft)

@@ -23,6 +23,15 @@ pub enum FileError {
         /// Maximum size, in bytes.
         limit: u64,
     },
+    /// Names in a folder have changed, and the disk could not confirm it: what was written is visible, and a power failure
+    /// may undo it.
+    #[error("the folder `{}` cannot be synced: the change is visible, and a power failure may undo it; check the disk and write it again: {cause}", .path.display())]
+    NotDurable {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Error of the operating system.
+        cause: io::Error,
+    },
     /// The operating system refused an operation.
     #[error("`{}` cannot be {tried}; check the folder, its permissions and the free space: {cause}", .path.display())]
     Io {
@@ -42,7 +51,17 @@ impl FileError {
         match self {
             Self::NotPlain(_) | Self::TooLarge { .. } => true,
             Self::Io { cause, .. } => cause.kind() == io::ErrorKind::PermissionDenied,
-            Self::Locked(_) => false,
+            Self::Locked(_) | Self::NotDurable { .. } => false,
+        }
+    }
+
+    /// Returns `true` if the same operation may succeed a little later, with nothing else done.
+    pub fn retry_helps(&self) -> bool {
+        use io::ErrorKind::{Interrupted, ResourceBusy, TimedOut, WouldBlock};
+        match self {
+            Self::Locked(_) => true,
+            Self::Io { cause, .. } => matches!(cause.kind(), Interrupted | ResourceBusy | TimedOut | WouldBlock),
+            Self::NotPlain(_) | Self::TooLarge { .. } | Self::NotDurable { .. } => false,
         }
     }
 
@@ -60,6 +79,7 @@ impl From<&FileError> for StoreErrorKind {
         match error {
             FileError::Io { cause, .. } => Self::from(cause),
             FileError::Locked(_) => Self::Locked,
+            FileError::NotDurable { .. } => Self::NotDurable,
             FileError::NotPlain(_) | FileError::TooLarge { .. } => Self::Damaged,
         }
     }
@@ -68,7 +88,7 @@ impl From<&FileError> for StoreErrorKind {
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         let kind = match &error {
-            FileError::Io { cause, .. } => cause.kind(),
+            FileError::Io { cause, .. } | FileError::NotDurable { cause, .. } => cause.kind(),
             FileError::Locked(_) => io::ErrorKind::ResourceBusy,
             FileError::NotPlain(_) | FileError::TooLarge { .. } => io::ErrorKind::InvalidData,
         };

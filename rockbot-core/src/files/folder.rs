@@ -1,17 +1,18 @@
 //! A folder of documents that one process holds at a time.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{DirEntry, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::atomic_write::Draft;
+use super::atomic_write::{self, Draft};
 use super::error::FileError;
 use super::lines::{self, LineFile};
 use super::lock::FileLock;
 use super::name::IdTooLong;
 use super::no_follow::open_plain;
 use super::principal_dir;
+use super::sync::sync_names;
 use super::system;
 use crate::Principal;
 
@@ -28,6 +29,8 @@ const DEPTH: usize = 40;
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
+    /// Time at which the folder was locked.
+    opened: SystemTime,
     /// Never read: dropping it releases the folder.
     _lock: Option<FileLock>,
 }
@@ -66,6 +69,7 @@ impl DataFolder {
         let lock = FileLock::take_folder(&root)?;
         Ok(Self {
             root,
+            opened: SystemTime::now(),
             _lock: Some(lock),
         })
     }
@@ -74,6 +78,7 @@ impl DataFolder {
     pub fn unheld(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
+            opened: SystemTime::now(),
             _lock: None,
         }
     }
@@ -153,7 +158,8 @@ impl DataFolder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses; then the old document stays.
+    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the new document is visible then. With any other
+    /// error the old one stays.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
         self.draft(name, bytes)?.publish()?;
         self.sync(name)
@@ -172,11 +178,11 @@ impl DataFolder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses.
+    /// Returns [`FileError::NotDurable`] if the system refuses.
     pub fn sync(&self, name: &str) -> Result<(), FileError> {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
-        system::sync_folder(folder).map_err(FileError::io("synced", folder))
+        sync_names(folder)
     }
 
     /// Removes the file `name`. Returns `true` if it existed.
@@ -193,6 +199,26 @@ impl DataFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(FileError::io("removed", &path)(error)),
         }
+    }
+
+    /// Removes what killed processes left of [drafts](Self::draft), and returns the number of files: plain files `NAME.tmp`
+    /// from before this folder was opened, whose NAME `is_ours` accepts as one that the store writes. Of nested folders
+    /// only those that `enters` accepts are searched.
+    ///
+    /// Call it when the store is opened. A file that cannot be removed stays, and so do those of a folder that cannot be
+    /// read: they only take room.
+    pub fn remove_drafts(&self, enters: impl Fn(&str) -> bool, is_ours: impl Fn(&str) -> bool) -> usize {
+        let mut drafts = Vec::new();
+        let is_draft = |name: &str| name.strip_suffix(atomic_write::ENDING).is_some_and(&is_ours);
+        let is_old = |file: Metadata| file.modified().is_ok_and(|modified| modified < self.opened);
+        let mut note = |name: String, entry: &DirEntry| {
+            if is_draft(&name) && entry.metadata().is_ok_and(is_old) {
+                drafts.push(name);
+            }
+        };
+        let _ = walk(&self.root, "", (DEPTH, &|folder| !enters(folder)), &mut note);
+        let removed = drafts.iter().filter(|name| self.remove(name).unwrap_or_default());
+        removed.count()
     }
 
     /// Quarantines the file `name`, whatever it is: renames it to `name.damaged`, or `name.damaged-2` and so
@@ -272,7 +298,9 @@ impl DataFolder {
         let Some(path) = path.filter(|path| under.is_empty() || is_folder(path)) else {
             return Ok(found);
         };
-        list(&path, under, (DEPTH, except), &mut found).map_err(FileError::io("listed", &path))?;
+        // A file that another process removed meanwhile is left out.
+        let mut add = |name, entry: &DirEntry| found.extend(entry.metadata().map(|file| FileEntry::new(name, &file)));
+        walk(&path, under, (DEPTH, except), &mut add).map_err(FileError::io("listed", &path))?;
         Ok(found)
     }
 
@@ -346,11 +374,12 @@ fn is_folder(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-fn list(
+/// Calls `each` with every plain file in `folder`, nested ones included, and its name behind `prefix`.
+fn walk(
     folder: &Path,
     prefix: &str,
     (depth, except): (usize, &dyn Fn(&str) -> bool),
-    found: &mut Vec<FileEntry>,
+    each: &mut dyn FnMut(String, &DirEntry),
 ) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -364,11 +393,10 @@ fn list(
         };
         let kind = entry.file_type()?;
         if kind.is_file() {
-            // A file that another process removed meanwhile is left out.
-            found.extend(entry.metadata().map(|metadata| FileEntry::new(name, &metadata)));
+            each(name, &entry);
         } else if kind.is_dir() && depth > 0 && !except(&name) {
             // A folder that cannot be read must not hide the others.
-            let _ = list(&entry.path(), &name, (depth - 1, except), found);
+            let _ = walk(&entry.path(), &name, (depth - 1, except), each);
         }
     }
     Ok(())

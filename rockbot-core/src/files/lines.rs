@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::atomic_write::Draft;
 use super::error::FileError;
 use super::no_follow::open_plain;
+use super::sync::{sync_file, sync_names};
 use super::system;
 
 /// An append-only file of lines.
@@ -98,8 +99,13 @@ impl LineFile {
     /// # Errors
     ///
     /// Returns an error if the process has no handle left.
-    pub fn handle(&self) -> Result<File, FileError> {
-        self.file.try_clone().map_err(FileError::io("opened again", &self.path))
+    pub fn handle(&self) -> Result<FileHandle, FileError> {
+        let file = self
+            .file
+            .try_clone()
+            .map_err(FileError::io("opened again", &self.path))?;
+        let path = self.path.clone();
+        Ok(FileHandle { file, path })
     }
 
     /// Removes the bytes before `offset` atomically: the rest is written to a new file, which replaces this
@@ -107,7 +113,8 @@ impl LineFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses; then everything is still there.
+    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the file is shortened then. With any other error
+    /// everything is still there.
     pub fn keep_from(&mut self, offset: u64, sync: bool) -> Result<(), FileError> {
         let failed = || FileError::io("shortened", &self.path);
         if offset >= self.len {
@@ -123,7 +130,30 @@ impl LineFile {
         read.map_err(failed())?;
         Draft::write(self.path.clone(), &rest, sync)?.publish()?;
         *self = Self::open(self.path.clone())?;
-        Ok(())
+        // Lines that are appended from now on are in the new file, and synced with it: its name must survive, too.
+        match self.path.parent().filter(|_| sync) {
+            Some(folder) => sync_names(folder),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A second handle of a [`LineFile`], to sync it.
+#[derive(Debug)]
+pub struct FileHandle {
+    file: File,
+    path: PathBuf,
+}
+
+impl FileHandle {
+    /// Waits until the disk has what was appended. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system. The system may have forgotten what it could not write, so a later sync that
+    /// succeeds says nothing about it: it has to be written again.
+    pub fn sync(&self) -> io::Result<()> {
+        sync_file(&self.file, &self.path)
     }
 }
 

@@ -7,8 +7,9 @@
 //! 2. Name files by [`encode`] for ids, and by [`name_of`] for the folder of a principal.
 //! 3. Keep a document that changes as a whole with [`DataFolder::replace`] (atomic, synced), and records that are only
 //!    added with [`DataFolder::lines`] (one write per append, torn lines are closed).
-//! 4. Quarantine a file whose [error is damage](FileError::is_damage) with [`DataFolder::quarantine`], and go on.
-//! 5. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind follows from the
+//! 4. Remove what killed processes left of a replacement with [`DataFolder::remove_drafts`], when the store is opened.
+//! 5. Quarantine a file whose [error is damage](FileError::is_damage) with [`DataFolder::quarantine`], and go on.
+//! 6. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind follows from the
 //!    [`FileError`]. Run the suite of `testing::conformance` for the trait.
 //!
 //! A store that is a single file takes a [`FileLock`] and opens it with [`plain_file`]; [`decode`] and [`owner_of`]
@@ -36,20 +37,25 @@
 
 mod atomic_write;
 mod error;
+#[cfg(any(test, feature = "testing"))]
+mod faults;
 mod folder;
 mod lines;
 mod lock;
 mod name;
 mod no_follow;
 mod principal_dir;
+mod sync;
 mod system;
 #[cfg(test)]
 mod tests;
 
 pub use atomic_write::Draft;
 pub use error::FileError;
+#[cfg(any(test, feature = "testing"))]
+pub use faults::FailingSyncs;
 pub use folder::{DataFolder, FileEntry};
-pub use lines::{LineFile, without_bom};
+pub use lines::{FileHandle, LineFile, without_bom};
 pub use lock::{FileLock, plain_file};
 pub use name::{IdTooLong, MAX_ID_BYTES, decode, encode};
 pub use principal_dir::{folder_of, name_of, owner_of};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::store::StoreErrorKind;
 
 fn folder() -> (tempfile::TempDir, DataFolder) {
     let scratch = tempfile::tempdir().unwrap();
@@ -260,4 +261,65 @@ fn errors_say_what_was_tried_and_where() {
         "{refused}"
     );
     assert_eq!(names(&folder, ""), ["file", "lock"]);
+}
+
+#[test]
+fn a_replacement_that_the_disk_does_not_confirm_is_visible_and_says_so() {
+    let (_scratch, folder) = folder();
+    folder.replace("a/b.json", b"one").unwrap();
+    let failing = FailingSyncs::of(folder.path().join("a"));
+    let error = folder.replace("a/b.json", b"two").unwrap_err();
+    assert!(matches!(error, FileError::NotDurable { .. }), "{error}");
+    assert_eq!(StoreErrorKind::from(&error), StoreErrorKind::NotDurable);
+    assert_eq!(folder.read("a/b.json", 3).unwrap().as_deref(), Some(&b"two"[..]));
+    drop(failing);
+    let failing = FailingSyncs::of(folder.path().join("a/b.json.tmp"));
+    let error = folder.replace("a/b.json", b"six").unwrap_err();
+    assert!(matches!(error, FileError::Io { tried: "written", .. }), "{error}");
+    assert_eq!(folder.read("a/b.json", 3).unwrap().as_deref(), Some(&b"two"[..]));
+    drop(failing);
+    folder.replace("a/b.json", b"ten").unwrap();
+}
+
+#[test]
+fn a_shortened_log_whose_name_is_not_durable_goes_on() {
+    let (_scratch, folder) = folder();
+    let mut log = folder.lines("log").unwrap();
+    let offset = log.append(b"one\n").and_then(|_| log.append(b"two\n")).unwrap();
+    let failing = FailingSyncs::of(folder.path());
+    assert!(matches!(log.keep_from(offset, true), Err(FileError::NotDurable { .. })));
+    drop(failing);
+    log.append(b"three\n").unwrap();
+    assert_eq!(lines(&folder, "log", 50).0, ["two", "three"]);
+}
+
+#[test]
+fn only_old_drafts_of_the_stores_own_files_are_removed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let write = |name: &str| {
+        let path = scratch.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "half").unwrap();
+    };
+    for name in [
+        "a.json.tmp",
+        "@ann/b.json.tmp",
+        "notes.tmp",
+        "a.json",
+        "other/c.json.tmp",
+    ] {
+        write(name);
+    }
+    let folder = DataFolder::open(scratch.path()).unwrap();
+    // Written since: by a program that knows nothing of the lock.
+    write("late.json.tmp");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
+    let late = std::fs::File::options()
+        .write(true)
+        .open(scratch.path().join("late.json.tmp"));
+    late.unwrap().set_modified(later).unwrap();
+    let removed = folder.remove_drafts(|nested| nested != "other", |name| name.ends_with(".json"));
+    assert_eq!(removed, 2);
+    let expected = ["a.json", "late.json.tmp", "lock", "notes.tmp", "other/c.json.tmp"];
+    assert_eq!(names(&folder, ""), expected);
 }

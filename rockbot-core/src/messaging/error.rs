@@ -34,6 +34,19 @@ pub enum BusError {
         /// The time that the publisher waited for capacity.
         waited: Duration,
     },
+    /// The broker refused the message: a queue that it reaches is full, and set up to refuse further messages.
+    #[error("the broker refused a message under `{0}`: a queue of that topic is full; publish again later")]
+    Rejected(String),
+    /// The broker's protocol cannot carry a property of the message.
+    #[error("the {property} of a message has {size} bytes, and this bus carries up to {limit}: shorten it")]
+    PropertyTooLong {
+        /// The property.
+        property: String,
+        /// Its size in bytes.
+        size: usize,
+        /// The maximum size in bytes.
+        limit: usize,
+    },
     /// The name is in use for a subscription with another pattern or other options.
     #[error(
         "subscription `{0}` exists with another pattern or other options: consumers of one name must agree, or use another name"
@@ -57,6 +70,6 @@ pub enum BusError {
 impl BusError {
     /// Returns `true` if the same call may succeed a little later.
     pub fn retry_helps(&self) -> bool {
-        matches!(self, Self::QueueFull { .. } | Self::Provider { .. })
+        matches!(self, Self::QueueFull { .. } | Self::Rejected(_) | Self::Provider { .. })
     }
 }

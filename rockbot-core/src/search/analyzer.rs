@@ -167,6 +167,8 @@ struct PendingWord {
     /// Number of cuts.
     parts: usize,
     last: Letter,
+    /// Byte offset of the last character.
+    last_at: usize,
 }
 
 /// The kind of a character inside a name.
@@ -191,6 +193,9 @@ impl PendingWord {
             return;
         }
         self.has_accents = true;
+        if !is_combining(c) {
+            self.cut_before(c);
+        }
         c.to_lowercase()
             .filter(|c| !is_combining(*c))
             .for_each(|c| fold(c, &mut self.folded));
@@ -200,13 +205,14 @@ impl PendingWord {
     fn cut_before(&mut self, c: char) {
         let next = match (c, self.last) {
             ('0'..='9', _) => Letter::Digit,
-            ('A'..='Z', Letter::Upper | Letter::MoreUpper) => Letter::MoreUpper,
-            ('A'..='Z', _) => Letter::Upper,
+            (c, Letter::Upper | Letter::MoreUpper) if c.is_uppercase() => Letter::MoreUpper,
+            (c, _) if c.is_uppercase() => Letter::Upper,
             _ => Letter::Lower,
         };
         let last = std::mem::replace(&mut self.last, next);
+        let last_at = std::mem::replace(&mut self.last_at, self.folded.len());
         let at = match (last, next) {
-            (Letter::MoreUpper, Letter::Lower) => self.folded.len() - 1,
+            (Letter::MoreUpper, Letter::Lower) => last_at,
             (Letter::Lower, Letter::Upper) => self.folded.len(),
             (last, next) if (last == Letter::Digit) != (next == Letter::Digit) => self.folded.len(),
             _ => return,
@@ -222,11 +228,8 @@ impl PendingWord {
         if self.folded.is_empty() {
             return ControlFlow::Continue(());
         }
-        let mut step = match self.has_accents {
-            true => each(stem(&self.folded), false),
-            false => emit(&self.folded, self.is_name, each),
-        };
-        if !self.has_accents && (1..MAX_PARTS).contains(&self.parts) {
+        let mut step = self.emit(&self.folded, self.is_name, each);
+        if (1..MAX_PARTS).contains(&self.parts) {
             let mut from = 0;
             for to in self.cuts[..self.parts]
                 .iter()
@@ -236,7 +239,7 @@ impl PendingWord {
                 let part = &self.folded[from..to];
                 // A single letter is a prefix, as in `iPhone`, and says nothing.
                 if step.is_continue() && (part.len() > 1 || part.as_bytes()[0].is_ascii_digit()) {
-                    step = emit(part, false, each);
+                    step = self.emit(part, false, each);
                 }
                 from = to;
             }
@@ -244,6 +247,14 @@ impl PendingWord {
         self.folded.clear();
         (self.has_accents, self.parts, self.last) = (false, 0, Letter::Lower);
         step
+    }
+
+    /// Emits the word or a part of it.
+    fn emit(&self, word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
+        match self.has_accents {
+            true => each(stem(word), false),
+            false => emit(word, is_name, each),
+        }
     }
 }
 

@@ -272,6 +272,9 @@ fn forms_of_one_word_are_one_word() {
 fn names_of_code_are_found_whole_and_in_parts() {
     for (text, expected) in [
         ("maxRetryCount", vec!["maxretrycount", "max", "retr", "count"]),
+        ("maxRetryKönigssee", vec!["maxretrykonigss", "max", "retr", "konigss"]),
+        ("ÉtatÀJour", vec!["etatajour", "etat", "jour"]),
+        ("МаксСчёт", vec!["макссчет", "макс", "счет"]),
         (
             "HTTPServer2 getURL",
             vec!["httpserver2", "http", "serv", "2", "geturl", "get", "url"],

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::Role;
 use crate::content::Content;
+use crate::trust::Label;
 use crate::{Timestamp, ToolName, TurnId};
 
 /// An entry of a conversation.
@@ -43,6 +44,10 @@ pub struct ConversationTurn {
     /// order of their activation; at the turn's last entry. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active_tools: Vec<ToolName>,
+    /// Label of what the entry was made of: of an answer, all that its model had read. `None` for entries without one, as
+    /// older versions wrote them: an answer is then untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
 }
 
 /// Tool calls that a model made at once.
@@ -77,6 +82,7 @@ impl ConversationTurn {
             turn: turn.into(),
             rounds: Vec::new(),
             active_tools: Vec::new(),
+            label: None,
         }
     }
 
@@ -91,6 +97,13 @@ impl ConversationTurn {
     #[must_use]
     pub fn with_active_tools(mut self, groups: Vec<ToolName>) -> Self {
         self.active_tools = groups;
+        self
+    }
+
+    /// Sets the label of what the entry was made of. Default `None`: it is not recorded.
+    #[must_use]
+    pub fn with_label(mut self, label: impl Into<Option<Label>>) -> Self {
+        self.label = label.into();
         self
     }
 

@@ -53,6 +53,8 @@ pub enum StoreErrorKind {
     Full,
     /// The caller's input cannot be stored: it is too large, has an id without a file name, or does not serialize.
     Invalid,
+    /// The change was made and is visible, but the disk could not confirm it: a power failure may undo it.
+    NotDurable,
     /// The operating system, or the database below the store, refused an operation.
     Io,
 }

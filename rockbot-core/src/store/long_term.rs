@@ -92,6 +92,25 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
         Ok(query.rank(self.list(principal).await?))
     }
+
+    /// Returns at most `limit` live entries that mean what `text` says, in whatever words, the nearest first. A memory
+    /// that compares words alone returns none, which is the default.
+    ///
+    /// Nearly the same meaning is not the same fact: `born in 1980` is near `born in 1981`. So this is for a notice, and
+    /// no reason to leave an entry out.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the memory cannot be read.
+    async fn similar(
+        &self,
+        principal: &Principal,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
+        let _compares_words_alone = (principal, text, limit);
+        Ok(Vec::new())
+    }
 }
 
 share! {
@@ -104,6 +123,7 @@ share! {
         async purge(before: Timestamp) -> Result<u64, StoreError>;
         async list<'a>(principal: &'a Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError>;
         async search<'a, 'b>(principal: &'a Principal, query: &'b MemoryQuery) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError>;
+        async similar<'a, 'b>(principal: &'a Principal, text: &'b str, limit: usize) -> Result<Vec<Arc<MemoryEntry>>, StoreError>;
     }
 }
 

@@ -233,15 +233,17 @@ impl MemoryEntry {
     }
 
     /// Merges `by`, another occurrence of the same fact. The entry keeps its words and category; the earlier
-    /// creation, the later time, the higher importance and the higher trust win; counts add up; tags and
-    /// metadata are merged. An occurrence of lower trust changes nothing: otherwise any web page could make a
-    /// fact look well established.
+    /// creation, the later time and the higher importance win; counts add up; tags and metadata are merged. An
+    /// occurrence of lower trust changes nothing: otherwise any web page could make a fact look well established. Of one
+    /// of higher trust the entry takes everything but its id: nothing that an untrusted source wrote becomes trusted.
     pub fn reinforce(&mut self, by: &Self) {
         if by.provenance.trust < self.provenance.trust {
             return;
         }
         if by.provenance.trust > self.provenance.trust {
-            self.provenance = by.provenance.clone();
+            let id = std::mem::replace(&mut self.id, by.id.clone());
+            *self = Self { id, ..by.clone() };
+            return;
         }
         self.last_seen_at = Some(self.last_seen().max(by.last_seen()));
         self.created_at = self.created_at.min(by.created_at);
@@ -331,7 +333,7 @@ mod tests {
         untrusted.reinforce(&entry(Provenance::USER));
         assert_eq!(
             (untrusted.provenance, untrusted.reinforcement_count),
-            (Provenance::USER, 2)
+            (Provenance::USER, 1)
         );
     }
 }

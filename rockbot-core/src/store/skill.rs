@@ -38,15 +38,15 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be written.
     async fn delete(&self, principal: &Principal, name: &StorePath) -> Result<bool, StoreError>;
 
-    /// Returns all skills, in the order of their names.
+    /// Returns all skills, archived ones included, in the order of their names.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<Skill>>, StoreError>;
 
-    /// Returns the `limit` skills that match `query` best, best first; skills with none of its words are
-    /// skipped.
+    /// Returns the `limit` skills that match `query` best, best first; archived skills and those with none of
+    /// its words are skipped.
     ///
     /// # Errors
     ///
@@ -57,7 +57,8 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<Skill>>>, StoreError> {
-        let skills = self.list(principal).await?;
+        let mut skills = self.list(principal).await?;
+        skills.retain(|skill| skill.is_live());
         let mut found = Bm25Ranker::default().rank_with_scores(skills, |skill| skill.searched_text().into(), query);
         found.truncate(limit);
         Ok(found)
@@ -95,6 +96,9 @@ pub struct Skill {
     /// Time of the last use.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
+    /// Time of archiving; searches, lists of the model and recall skip an archived skill.
+    #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<Timestamp>,
     /// Related skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub see_also: Vec<StorePath>,
@@ -117,6 +121,7 @@ impl Skill {
             created_at,
             updated_at: None,
             last_used_at: None,
+            archived_at: None,
             see_also: Vec::new(),
             metadata: BTreeMap::new(),
             provenance,
@@ -141,6 +146,13 @@ impl Skill {
     #[must_use]
     pub fn with_last_used_at(mut self, last_used_at: impl Into<Option<Timestamp>>) -> Self {
         self.last_used_at = last_used_at.into();
+        self
+    }
+
+    /// Sets the time of archiving.
+    #[must_use]
+    pub fn with_archived_at(mut self, archived_at: impl Into<Option<Timestamp>>) -> Self {
+        self.archived_at = archived_at.into();
         self
     }
 
@@ -178,6 +190,11 @@ impl Skill {
     pub fn with_name(mut self, name: StorePath) -> Self {
         self.name = name;
         self
+    }
+
+    /// Returns `true` unless the skill is archived.
+    pub fn is_live(&self) -> bool {
+        self.archived_at.is_none()
     }
 
     /// Returns the text that searches match: the name and the summary; the instructions only while there is no
@@ -247,6 +264,7 @@ mod tests {
             created_at: Timestamp::from_millis(1_767_225_600_000),
             updated_at: None,
             last_used_at: None,
+            archived_at: None,
             see_also: Vec::new(),
             metadata: BTreeMap::new(),
             provenance: super::super::unknown_provenance(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::Parts;
+use super::{PartCost, Parts};
+use crate::BoxError;
 use crate::messaging::{Message, MessageHandler, MessageRoute, SubscribeOptions};
 use crate::recall::ContextSource;
 use crate::tool::{Tool, ToolGuide};
@@ -47,8 +48,19 @@ pub struct Declarations {
     observers: Vec<Arc<dyn TurnObserver>>,
     routes: Vec<MessageRoute>,
     subscriptions: Vec<(String, SubscribeOptions)>,
+    costs: Vec<(String, PartCost)>,
+    defaults: Vec<DefaultPart>,
     conflicts: Vec<String>,
 }
+
+/// A part for a slot that no subsystem fills: provided when all have declared, with the name of its subsystem.
+struct DefaultPart {
+    slot: TypeId,
+    by: String,
+    provide: ProvideDefault,
+}
+
+type ProvideDefault = Box<dyn FnOnce(&mut Parts) -> Result<(), BoxError> + Send>;
 
 /// An error for a part that a subsystem requires and no subsystem provides, with the advice what to add.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +89,8 @@ impl Declarations {
             observers: Vec::new(),
             routes: Vec::new(),
             subscriptions: Vec::new(),
+            costs: Vec::new(),
+            defaults: Vec::new(),
             conflicts: Vec::new(),
         }
     }
@@ -103,6 +117,21 @@ impl Declarations {
             let conflict = format!("`{by}` provides a `{part}`, and the host has one already: add only one of them");
             self.conflicts.push(conflict);
         }
+    }
+
+    /// Provides the part of type `T` that `open` returns if neither the builder nor a subsystem provides another one,
+    /// however late it declares.
+    ///
+    /// An error of `open` keeps the host from being built.
+    pub fn provide_default<T: ?Sized + Send + Sync + 'static>(
+        &mut self,
+        open: impl FnOnce(&Parts) -> Result<Arc<T>, BoxError> + Send + 'static,
+    ) {
+        self.defaults.push(DefaultPart {
+            slot: TypeId::of::<T>(),
+            by: self.declaring.clone(),
+            provide: Box::new(move |parts| open(parts).map(|part| _ = parts.provide(part))),
+        });
     }
 
     /// Requires the part of type `T`.
@@ -152,8 +181,15 @@ impl Declarations {
         self.subscriptions.push((pattern.into(), options));
     }
 
+    /// States what a part of the subsystem costs, for [users who ask](PartCost). A subsystem that states nothing is listed
+    /// as one whose cost is unknown.
+    pub fn cost(&mut self, cost: PartCost) {
+        self.costs.push((self.declaring.clone(), cost));
+    }
+
     /// Merges the declarations of all subsystems and reports missing parts and conflicts.
-    pub fn merge(self) -> MergedDeclarations {
+    pub fn merge(mut self) -> MergedDeclarations {
+        self.open_defaults();
         let missing = self.requirements.into_iter().filter(|part| !self.parts.has(part.slot));
         MergedDeclarations {
             missing: missing.collect(),
@@ -165,6 +201,17 @@ impl Declarations {
             observers: self.observers,
             routes: self.routes,
             subscriptions: self.subscriptions,
+            costs: self.costs,
+        }
+    }
+
+    fn open_defaults(&mut self) {
+        for DefaultPart { slot, by, provide } in std::mem::take(&mut self.defaults) {
+            if !self.parts.has(slot)
+                && let Err(error) = provide(&mut self.parts)
+            {
+                self.conflicts.push(format!("`{by}`: {error}"));
+            }
         }
     }
 }
@@ -191,6 +238,8 @@ pub struct MergedDeclarations {
     pub routes: Vec<MessageRoute>,
     /// The topic patterns to subscribe to, with the options of each subscription.
     pub subscriptions: Vec<(String, SubscribeOptions)>,
+    /// The costs of parts, each with the name of the subsystem that stated it.
+    pub costs: Vec<(String, PartCost)>,
 }
 
 impl fmt::Debug for Declarations {

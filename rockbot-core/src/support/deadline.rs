@@ -21,6 +21,7 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// assert_eq!(deadline_after(now, Duration::from_secs(5)), now + Duration::from_secs(5));
 /// assert!(deadline_after(now, Duration::MAX) > now);
 /// ```
+#[inline]
 pub fn deadline_after(from: Instant, limit: Duration) -> Instant {
     from.checked_add(limit.min(FAR)).unwrap_or(from)
 }

@@ -4,20 +4,31 @@
 //! * [`deadline_after`] adds a time limit, `Duration::MAX` included, to an instant.
 //! * [`loggable`] and [`redact`] make untrusted text safe for a log line: the first escapes and truncates, the
 //!   second removes credentials.
+//! * [`defused`], [`one_line`] and [`indented`] make text of others safe to show to a model.
+//! * [`reference()`] takes the place of an error's text where that must not leave the host.
 //! * [`Digest`] is the SHA-256 digest that journals and approvals are bound to.
+//! * [`FoldMap`] is a map with a fast hash, for keys that no untrusted source chooses.
+//! * [`json`] writes JSON faster than `serde_json` does, byte for byte the same.
 //! * [`nearest_names`] suggests known names for a misspelled one.
 
 mod cancellable;
 mod deadline;
+mod defused;
 mod digest;
+mod fold;
+pub mod json;
 mod loggable;
 mod redact;
+mod reference;
 mod suggestions;
 
 pub use cancellable::run_until_stopped;
 pub use deadline::deadline_after;
+pub use defused::{defused, indented, one_line};
 pub use digest::Digest;
+pub use fold::{FoldHasher, FoldMap, FoldSet};
 pub use loggable::loggable;
 pub use redact::redact;
+pub use reference::reference;
 pub(crate) use suggestions::did_you_mean;
 pub use suggestions::nearest_names;

@@ -3,7 +3,8 @@
 //! Behind the feature `testing`; enable it for development only. For authors of agents and tools: [`ScriptedModel`]
 //! replays answers of a model, [`mock_tool`] holds calls of a tool until the test answers them, [`ManualClock`],
 //! [`SequentialIds`] and [`HashedEmbeddings`] make time, ids and vectors deterministic. For authors of stores,
-//! journals, buses and clients: [`conformance`] has a suite for each trait.
+//! journals, buses and clients: [`conformance`] has a suite for each trait. For authors of parsers: [`Mutations`] breaks
+//! valid documents in many ways.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,11 +30,15 @@ pub mod conformance;
 mod hashed_embeddings;
 mod manual_clock;
 mod mock_tool;
+mod mutations;
 mod scripted_model;
 mod sequential_ids;
 
+#[cfg(feature = "files")]
+pub use crate::files::FailingSyncs;
 pub use hashed_embeddings::HashedEmbeddings;
 pub use manual_clock::ManualClock;
 pub use mock_tool::{MockCall, MockToolHandle, mock_tool};
+pub use mutations::Mutations;
 pub use scripted_model::ScriptedModel;
 pub use sequential_ids::SequentialIds;

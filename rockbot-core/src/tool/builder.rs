@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Effect, ToolExecutor, ToolExposure, ToolGroup, ToolRegistration};
-use crate::ToolName;
+use super::endorsement::EndorsedWhen;
+use super::{Effect, ToolExecutor, ToolExposure, ToolGroup, ToolInvokeRequest, ToolRegistration};
+use crate::{CallContext, ToolName};
 
 /// A tool that is ready to be added to a host or a registry.
 ///
@@ -81,6 +82,55 @@ impl Tool {
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.registration.hints.needs_approval = true;
+        self
+    }
+
+    /// Requires an approval for each call of a model that has read untrusted text. Set it for a tool whose effect a page or
+    /// a mail must not bring about, such as sending something; other calls run at once.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::tool;
+    /// /// Sends a mail.
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Mail { to: String, text: String }
+    ///
+    /// let send = tool("send_mail", |Mail { to, .. }: Mail| async move { format!("sent to {to}") }).needs_endorsement();
+    /// assert!(send.registration.hints.needs_endorsement);
+    /// ```
+    #[must_use]
+    pub fn needs_endorsement(mut self) -> Self {
+        self.registration.hints.needs_endorsement = true;
+        self
+    }
+
+    /// Sets which calls of a model that has read untrusted text need an approval: those for which `check` returns `true`.
+    /// The host asks when the model makes the call, and again before it runs.
+    #[must_use]
+    pub fn endorsed_when<F, Checking>(mut self, check: F) -> Self
+    where
+        F: Fn(ToolInvokeRequest, CallContext) -> Checking + Send + Sync + 'static,
+        Checking: Future<Output = bool> + Send + 'static,
+    {
+        self.registration.hints.needs_endorsement = true;
+        self.executor = EndorsedWhen::around(self.executor, check);
+        self
+    }
+
+    /// Declares the output as the tool's own: it tells nothing but what the program itself knows, such as the time, so a
+    /// model that has read it goes on being trusted. A tool that shows text of others states its provenance part by part.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::tool;
+    /// /// Adds two numbers.
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Sum { a: i64, b: i64 }
+    ///
+    /// let sum = tool("sum", |Sum { a, b }: Sum| async move { a + b }).pure().own_output();
+    /// assert!(sum.registration.hints.own_output);
+    /// ```
+    #[must_use]
+    pub fn own_output(mut self) -> Self {
+        self.registration.hints.own_output = true;
         self
     }
 

@@ -164,7 +164,9 @@ impl ToolError {
 
     /// Converts the error of a layer around a call with `effect`. A boxed `ToolError` is unwrapped; any other error
     /// becomes the source of a new one: after tower's time-out layer the call [took too long](ToolError::too_long), a
-    /// [`RateLimitExceeded`] is [`ToolErrorCode::Denied`], and anything else [`ToolErrorCode::ExecutionFailed`].
+    /// [`RateLimitExceeded`] is [`ToolErrorCode::Denied`], any other time-out [`ToolErrorCode::Timeout`], and anything
+    /// else [`ToolErrorCode::ExecutionFailed`]. A time-out around a mutating call is
+    /// [`ToolErrorCode::OutcomeUnknown`], whichever error says so.
     ///
     /// ```
     /// use rockbot_core::BoxError;
@@ -182,7 +184,17 @@ impl ToolError {
         if error.is::<Elapsed>() {
             return Self::too_long("the tool exceeded its time limit", effect).with_source(error);
         }
-        Self::from(error)
+        Self::from(error).after(effect)
+    }
+
+    /// Returns the error of a call with `effect` that failed with this one: a mutating call that timed out may have
+    /// taken effect, so its error becomes [`ToolErrorCode::OutcomeUnknown`].
+    #[must_use]
+    pub fn after(self, effect: Effect) -> Self {
+        match (self.code, effect) {
+            (ToolErrorCode::Timeout, Effect::Mutating) => Self::outcome_unknown(&self).with_source(self),
+            _ => self,
+        }
     }
 
     /// Sets whether the same call may succeed a little later. By default only a time-out may.

@@ -68,6 +68,17 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Reports whether this call of a model that has read untrusted text needs an endorsement, if that depends on the
+    /// arguments or on what is stored, or `None` for the registered hint.
+    ///
+    /// The host asks when the model makes the call, and again before the call runs, and only while the context's
+    /// [content trust](CallContext::content_trust) is untrusted. The arguments are as the model wrote them, not
+    /// validated. A panic counts as `Some(true)`.
+    async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Option<bool> {
+        let _ = (request, cx);
+        None
+    }
+
     /// Returns `true` if [`ToolExecutor::execute`] validates the arguments itself, with errors that the model can act
     /// on. Otherwise the host validates them against the registered schema first. Default `false`.
     fn checks_arguments(&self) -> bool {
@@ -85,6 +96,7 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
 share! {
     ToolExecutor {
         async execute<'a>(request: ToolInvokeRequest, cx: &'a CallContext) -> Result<ToolInvokeResponse, ToolError>;
+        async needs_endorsement<'a, 'b>(request: &'a ToolInvokeRequest, cx: &'b CallContext) -> Option<bool>;
         async recover<'a, 'b>(request: &'a ToolInvokeRequest, cx: &'b CallContext) -> Recovery;
         fn effect_of(request: &ToolInvokeRequest) -> Option<Effect>;
         fn needs_approval(request: &ToolInvokeRequest) -> Option<bool>;

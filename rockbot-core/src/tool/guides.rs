@@ -89,6 +89,7 @@ impl ToolGuides {
             stateful_tool("list_tool_guides", self.clone(), list).pure(),
             stateful_tool("get_tool_guide", self.clone(), get).pure(),
         ]
+        .map(Tool::own_output)
     }
 
     fn lock(&self) -> MutexGuard<'_, GuideSnapshot> {

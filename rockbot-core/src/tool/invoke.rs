@@ -71,6 +71,7 @@ impl ToolInvokeRequest {
     }
 
     /// Converts the call into its successful response.
+    #[inline]
     pub fn succeed(self, content: impl Into<Content>) -> ToolInvokeResponse {
         ToolInvokeResponse {
             tool_call_id: self.tool_call_id,

@@ -30,6 +30,7 @@ mod arguments;
 mod builder;
 mod doc_text;
 mod effect;
+mod endorsement;
 mod error;
 mod executor;
 mod exposure;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::model_schema::model_schema;
 use super::{Effect, ToolExposure, schema_of};
 use crate::ToolName;
+use crate::support::{indented, one_line};
 
 /// Facts about a tool, besides its effect, that guide the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,6 +37,21 @@ pub struct ToolHints {
     /// its own for that. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub reads_guides: bool,
+    /// `true` if the output is the tool's own: it tells nothing but what the program itself knows, such as the time or a
+    /// sum, and states the [provenance](crate::content::Provenance) of each part that it shows of others. Default `false`:
+    /// the output is outside text, and a turn that has read it is untrusted. It never crosses a bus: what another program
+    /// says of its own output is no evidence.
+    #[serde(skip)]
+    pub own_output: bool,
+    /// `true` if name, description and schema are text of another program: they are defused before a model reads them, and
+    /// a turn whose model can see the tool is untrusted. Default `false`; always `true` for a registration that came over
+    /// a bus, unless the operator vouches for the program by [`with_outside_text`](Self::with_outside_text).
+    #[serde(skip, default = "crossed_a_bus")]
+    pub outside_text: bool,
+    /// `true` if a call of a model that has read untrusted text needs an endorsement: a person approves it first, as with
+    /// [`needs_approval`](Self::needs_approval). Set it for tools that write what is trusted later. Default `false`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub needs_endorsement: bool,
     /// Condition under which the model sees the tool. Default [`ToolExposure::Always`].
     #[serde(skip_serializing_if = "ToolExposure::is_always")]
     pub exposure: ToolExposure,
@@ -88,6 +104,27 @@ impl ToolHints {
         self
     }
 
+    /// Sets whether the output is the tool's own. Default `false`: outside text.
+    #[must_use]
+    pub fn with_own_output(mut self, own_output: bool) -> Self {
+        self.own_output = own_output;
+        self
+    }
+
+    /// Sets whether the tool describes itself in text of another program. Default `false`.
+    #[must_use]
+    pub fn with_outside_text(mut self, outside_text: bool) -> Self {
+        self.outside_text = outside_text;
+        self
+    }
+
+    /// Sets whether a call of a model that has read untrusted text needs an endorsement. Default `false`.
+    #[must_use]
+    pub fn with_needs_endorsement(mut self, needs_endorsement: bool) -> Self {
+        self.needs_endorsement = needs_endorsement;
+        self
+    }
+
     /// Sets the condition under which the model sees the tool. Default [`ToolExposure::Always`].
     #[must_use]
     pub fn with_exposure(mut self, exposure: ToolExposure) -> Self {
@@ -101,6 +138,34 @@ impl ToolHints {
         self.activates = groups;
         self
     }
+}
+
+/// Defuses the descriptions in a schema. Values that serde_json parsed are not nested deeper than 128 levels.
+fn defuse_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if matches!(name.as_str(), "description" | "title") => {
+                        *text = one_line(text).into_owned();
+                    }
+                    member => defuse_descriptions(member),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(defuse_descriptions),
+        _ => {}
+    }
+}
+
+/// Returns the mark of a description that was read from JSON: another program wrote it.
+fn crossed_a_bus() -> bool {
+    true
+}
+
+/// Returns the hints of a registration that came over a bus without any.
+fn of_another_program() -> ToolHints {
+    ToolHints::default().with_outside_text(true)
 }
 
 /// Leaves the member out of the JSON of other tools, so that it stays as older versions write it.
@@ -128,7 +193,7 @@ pub struct ToolRegistration {
     #[serde(default)]
     pub effect: Effect,
     /// Further facts for the host.
-    #[serde(default)]
+    #[serde(default = "of_another_program")]
     pub hints: ToolHints,
 }
 
@@ -209,6 +274,17 @@ impl ToolRegistration {
     /// ```
     pub fn to_llm_tool_definition(&self) -> String {
         self.definition(&model_schema(&self.parameters_schema))
+    }
+
+    /// Defuses the text of another program: the description on one line, those of the arguments, and the words about its
+    /// group.
+    pub(super) fn defuse(&mut self) {
+        self.description = one_line(&self.description).into_owned();
+        defuse_descriptions(&mut self.parameters_schema);
+        if let ToolExposure::OnDemand(group) = &mut self.hints.exposure {
+            group.summary = one_line(&group.summary).into_owned().into();
+            group.guide = indented(&group.guide).into();
+        }
     }
 
     /// Returns the definition with the JSON text `parameters`, which stands in front of two closing braces.

@@ -134,12 +134,14 @@ impl RemoteToolExecutor {
         if answer.message_type == ToolErrorMessage::TYPE {
             let error: ToolErrorMessage = answer.payload().map_err(|error| self.lost(error))?;
             self.check_call(request, &error.tool_call_id)?;
-            return Err(self.judge(error.into()));
+            return Err(ToolError::from(error).after(self.effect));
         }
         let response: ToolInvokeResponse = answer.payload().map_err(|error| self.lost(error))?;
         self.check_call(request, &response.tool_call_id)?;
         match response.code {
-            Some(code) if response.is_error => Err(self.judge(ToolError::new(code, response.content.into_words()))),
+            Some(code) if response.is_error => {
+                Err(ToolError::new(code, response.content.into_words()).after(self.effect))
+            }
             _ => Ok(response),
         }
     }
@@ -163,7 +165,8 @@ impl RemoteToolExecutor {
                 is_retryable,
             }) => {
                 let code = ToolErrorCode::named(&code);
-                self.judge(ToolError::new(code, message).with_retryable(is_retryable))
+                let error = ToolError::new(code, message).with_retryable(is_retryable);
+                error.after(self.effect)
             }
             RequestError::TimedOut { .. } => ToolError::too_long(&error, self.effect).with_source(error),
             error if was_never_sent(&error) => ToolError::execution_failed(error.to_string()).with_source(error),
@@ -179,14 +182,6 @@ impl RemoteToolExecutor {
             Effect::Mutating => ToolError::outcome_unknown(&error),
         };
         error_of_call.with_source(error)
-    }
-
-    /// Corrects the error that the service reports: a mutating call that timed out there may have taken effect.
-    fn judge(&self, error: ToolError) -> ToolError {
-        match (error.code(), self.effect) {
-            (ToolErrorCode::Timeout, Effect::Mutating) => ToolError::outcome_unknown(&error).with_source(error),
-            _ => error,
-        }
     }
 }
 

@@ -38,6 +38,19 @@ pub struct Approval {
     /// Reason of a denial, which the model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// User who decides, for a decision over a bus whose envelope names no principal. `None` means the local user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+}
+
+impl Approval {
+    /// Sets the user who decides. A host accepts a decision of the turn's own principal, and of the
+    /// approvers that it was told.
+    #[must_use]
+    pub fn by_user(mut self, user_id: impl Into<String>) -> Self {
+        self.user_id = Some(user_id.into());
+        self
+    }
 }
 
 impl ApprovalRequest {
@@ -75,6 +88,7 @@ impl ApprovalRequest {
             args_hash: self.args_hash,
             approved,
             reason,
+            user_id: None,
         }
     }
 }

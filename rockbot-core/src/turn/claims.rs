@@ -1,10 +1,10 @@
 //! Leases and fencing of runs, shared by all journals: pure, with neither a clock nor a lock of its own.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Claim, Fence, JournalError};
+use crate::support::FoldMap;
 use crate::{Timestamp, TurnId};
 
 /// The leases and fencing tokens of a journal's unfinished runs.
@@ -30,7 +30,7 @@ use crate::{Timestamp, TurnId};
 /// ```
 #[derive(Debug, Default)]
 pub struct ClaimTable {
-    runs: HashMap<TurnId, ClaimedRun>,
+    runs: FoldMap<TurnId, ClaimedRun>,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The in-memory journal: fast, and lost when the process ends.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::{Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunRecord, RunState, StoredRun, TurnJournal};
+use crate::support::FoldMap;
 use crate::{Clock, SystemClock, Timestamp, TurnId};
 
 /// Retention of the outcome of a finished run, to answer redeliveries.
@@ -26,7 +27,7 @@ pub struct InMemoryTurnJournal {
 #[derive(Debug, Default)]
 struct JournalState {
     claims: ClaimTable,
-    runs: HashMap<TurnId, JournalRun>,
+    runs: FoldMap<TurnId, JournalRun>,
     /// Unfinished runs by the number of their acceptance, which is the order that `unfinished` returns.
     unfinished: BTreeMap<u64, TurnId>,
     /// Finished runs in the order of their ends, so that expired outcomes are found at the front.

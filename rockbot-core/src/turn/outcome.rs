@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{ApprovalRequest, BudgetLimit};
 use crate::chat::{ChatErrorKind, ModelTier, Spent, Usage};
 use crate::content::{Content, ContentPart};
+use crate::trust::Label;
 use crate::{CallId, ToolName, TurnId};
 
 /// The outcome of a turn, and the one final reply to its message.
@@ -34,6 +35,10 @@ pub struct TurnOutcome {
     /// Tool calls that ended, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FinishedCall>,
+    /// Label of all that the model of the turn had read, and so of the reply. Default [`Label::UNKNOWN`], which is
+    /// untrusted.
+    #[serde(default, skip_serializing_if = "Label::is_unknown")]
+    pub label: Label,
 }
 
 /// The status of a turn.
@@ -100,8 +105,11 @@ pub struct FinishedCall {
     pub call: CallId,
     /// Name of the tool.
     pub tool: ToolName,
-    /// `true` if the call failed.
+    /// `true` if the call failed, or its outcome is unknown.
     pub is_error: bool,
+    /// `true` if the call may or may not have taken effect. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_outcome_unknown: bool,
 }
 
 impl FinishedCall {
@@ -111,7 +119,15 @@ impl FinishedCall {
             call: call.into(),
             tool: tool.into(),
             is_error,
+            is_outcome_unknown: false,
         }
+    }
+
+    /// Sets whether the call may or may not have taken effect. Default `false`.
+    #[must_use]
+    pub fn with_outcome_unknown(mut self, is_unknown: bool) -> Self {
+        self.is_outcome_unknown = is_unknown;
+        self
     }
 }
 
@@ -127,6 +143,7 @@ impl TurnOutcome {
             model_calls: 0,
             tiers: BTreeMap::new(),
             calls: Vec::new(),
+            label: Label::UNKNOWN,
         }
     }
 

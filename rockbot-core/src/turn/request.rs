@@ -8,7 +8,8 @@ use super::Budget;
 use super::given_history::{self, GivenHistoryError};
 use crate::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
-use crate::context::{Extensions, Origin, Priority, Trust};
+use crate::context::{Extensions, Origin, Priority};
+use crate::trust::{Label, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
 /// The policy for a message whose session is busy with another turn.
@@ -57,6 +58,10 @@ pub struct TurnRequest {
     pub priority: Priority,
     /// Trust in the sender.
     pub trust: Trust,
+    /// Label of what the message was made of, if a program made it of texts of others: it names their sources. `None`
+    /// means that the sender wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
     /// Tier of the model; `None` means the balanced one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<ModelTier>,
@@ -111,6 +116,7 @@ impl TurnRequest {
             origin: Origin::User,
             priority: Priority::User,
             trust: Trust::User,
+            label: None,
             tier: None,
             busy: BusyPolicy::Queue,
             budget: None,
@@ -159,6 +165,13 @@ impl TurnRequest {
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
+        self
+    }
+
+    /// Sets the label of what the message was made of. Default `None`: the sender wrote it.
+    #[must_use]
+    pub fn with_label(mut self, label: impl Into<Option<Label>>) -> Self {
+        self.label = label.into();
         self
     }
 

@@ -37,6 +37,7 @@ pub struct UserProxy {
     id: Arc<str>,
     bus: Arc<dyn Bus>,
     client: RequestClient,
+    user_id: String,
     meters: OnceLock<Meters>,
 }
 
@@ -67,6 +68,7 @@ impl UserProxy {
             id,
             bus,
             client,
+            user_id: String::new(),
             meters: OnceLock::new(),
         }
     }
@@ -75,6 +77,14 @@ impl UserProxy {
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.client = self.client.with_time_limit(limit);
+        self
+    }
+
+    /// Sets the user for whom [`send`](Self::send) and [`history`](Self::history) speak, as in [`UserMessage::user_id`].
+    /// Default: the user that the agent derives from the channel.
+    #[must_use]
+    pub fn with_user_id(mut self, user_id: impl Into<String>) -> Self {
+        self.user_id = user_id.into();
         self
     }
 
@@ -88,7 +98,8 @@ impl UserProxy {
         session: impl Into<SessionId>,
         content: impl Into<Content>,
     ) -> Result<AgentReply, RequestError> {
-        self.send_message(&UserMessage::new(session, content), |_| {}).await
+        let message = UserMessage::new(session, content).with_user_id(&self.user_id);
+        self.send_message(&message, |_| {}).await
     }
 
     /// Sends `message` and waits for the final reply. `report` gets the progress reports before it, in order.
@@ -138,9 +149,8 @@ impl UserProxy {
     ///
     /// Returns an error if no agent listens, no answer arrives in time, or the bus fails.
     pub async fn history(&self, session: impl Into<SessionId>) -> Result<ConversationHistoryResponse, RequestError> {
-        let session_id = session.into();
-        let user_id = String::new();
-        self.ask(&ConversationHistoryRequest { session_id, user_id }).await
+        let request = ConversationHistoryRequest::new(session).with_user_id(&self.user_id);
+        self.ask(&request).await
     }
 
     /// Sends a request of any type and waits for its answer.

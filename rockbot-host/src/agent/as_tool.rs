@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
+use rockbot_core::content::{Content, Provenance};
 use rockbot_core::context::{Origin, Priority};
 use rockbot_core::tool::{
     Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
+use rockbot_core::trust::Label;
 use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_core::{SessionId, ToolName};
 use schemars::JsonSchema;
@@ -28,7 +30,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// An agent as a tool of another agent, or of itself. [`Agent::as_tool`](super::Agent::as_tool) creates one, and a host
 /// takes it as a [`Tool`].
 ///
-/// A call runs a turn of the agent, and its answer is the result. The turn has
+/// A call runs a turn of the agent, and its answer is the result, with its images and files. The task is a text: an image
+/// goes down as a URL in it, or by a tool of the called agent. The turn has
 ///
 /// - the principal of the caller, and no more trust than everything that the calling model has read;
 /// - a slice of the caller's budget, and what it spends counts for the caller, too;
@@ -98,6 +101,8 @@ impl AgentTool {
         registration.description = description;
         registration.hints.time_limit = Some(TIME_LIMIT);
         registration.hints.runs_turn = true;
+        // What the agent had read is the label of its answer.
+        registration.hints.own_output = true;
         Self {
             registration,
             executor: AgentExecutor {
@@ -154,6 +159,7 @@ impl AgentExecutor {
             .with_origin(Origin::Subagent)
             .with_priority(cx.priority().max(Priority::Subagent))
             .with_trust(cx.content_trust())
+            .with_label(Some(cx.label()).filter(Label::is_untrusted))
             .with_budget(budget.into_iter().flatten().reduce(least));
         request.parent = caller.map(|turn| (turn.clone(), cx.depth() + 1));
         request.trace = cx.trace().map(str::to_owned);
@@ -228,7 +234,7 @@ impl SharedAgent {
         &self,
         request: ToolInvokeRequest,
         message: &TurnRequest,
-        outcome: TurnOutcome,
+        mut outcome: TurnOutcome,
     ) -> Result<ToolInvokeResponse, ToolError> {
         let engine = self.turns.engine();
         if let TurnStatus::Parked(asks) = &outcome.status {
@@ -246,14 +252,27 @@ impl SharedAgent {
         if let Err(error) = engine.memory.clear(&message.principal, &message.session).await {
             tracing::warn!(turn = %outcome.turn, %error, "conversation of an agent's call not cleared");
         }
+        // The caller's host has another store of media, so the bytes go with the answer.
+        engine.media.load(&message.principal, &mut outcome.media).await;
+        let origin = Provenance::labelled("agent", &outcome.label);
+        let is_answer = outcome.is_answer();
         match outcome.status {
-            TurnStatus::Cancelled => Err(ToolError::new(ToolErrorCode::Cancelled, outcome.text)),
-            TurnStatus::Partial(limit) => Ok(request.succeed(format!(
-                "[stopped early: the {limit} for this task was used up]\n{}",
-                outcome.text
-            ))),
-            _ if outcome.is_answer() => Ok(request.succeed(outcome.text)),
-            _ => Err(ToolError::execution_failed(outcome.text)),
+            TurnStatus::Cancelled => return Err(ToolError::new(ToolErrorCode::Cancelled, outcome.text)),
+            TurnStatus::Partial(limit) => {
+                let early = format!("[stopped early: the {limit} for this task was used up]\n");
+                outcome.text.insert_str(0, &early);
+            }
+            _ => {}
+        }
+        let answer = outcome.content();
+        let parts = answer.parts().iter().cloned();
+        let content = Content::from_iter(parts.map(|part| part.with_provenance(origin.clone())));
+        match is_answer {
+            true => Ok(request.succeed(content)),
+            false => Ok(request
+                .succeed(content)
+                .with_error(true)
+                .with_code(ToolErrorCode::ExecutionFailed)),
         }
     }
 }

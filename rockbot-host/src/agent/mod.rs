@@ -207,9 +207,10 @@ impl Agent {
             .with_principal(self.principal.clone())
     }
 
-    /// Returns the tool calls that wait for a person's decision.
+    /// Returns the tool calls of this handle's principal that wait for a person's decision; those of all principals if it
+    /// is an [approver](crate::AgentHostBuilder::approver).
     pub fn approvals(&self) -> Vec<ApprovalRequest> {
-        self.shared.turns.engine().approval_requests()
+        self.shared.turns.engine().approval_requests(&self.principal)
     }
 
     /// Applies a person's decision about a tool call. After the last decision that a turn waits for, it continues.
@@ -217,9 +218,9 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if no call waits for this decision, or the journal cannot be written.
+    /// Returns an error if no call of this handle's principal waits for this decision, or the journal cannot be written.
     pub async fn decide(&self, decision: Approval) -> Result<(), TurnError> {
-        self.shared.turns.engine().decide(decision).await
+        self.shared.turns.engine().decide(decision, &self.principal).await
     }
 
     /// Waits for the end of a turn, including one that waits for a person or that was resumed after a restart. Outcomes
@@ -227,9 +228,11 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if the journal does not know the turn, or the host stops first.
+    /// Returns an error if this handle's principal has no such turn in the journal, or the host stops first.
     pub async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
-        self.shared.turns.engine().outcome(turn).await
+        let engine = self.shared.turns.engine();
+        engine.check_access(turn, &self.principal).await?;
+        engine.outcome(turn).await
     }
 
     /// Cancels a turn that works or waits for a person. The result of a mutating call that is running is still awaited
@@ -239,7 +242,9 @@ impl Agent {
     ///
     /// Returns an error if this process does not work on the turn, or no longer does because the host stops.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
-        self.shared.turns.engine().cancel(turn).await
+        let engine = self.shared.turns.engine();
+        engine.check_access(turn, &self.principal).await?;
+        engine.cancel(turn).await
     }
 
     /// Returns a handle to the conversation of a session: to export, import or fork it.

@@ -108,6 +108,7 @@ impl Scan {
 
 #[cfg(test)]
 mod tests {
+    use rockbot_core::testing::Mutations;
     use serde_json::json;
 
     use super::*;
@@ -167,5 +168,19 @@ mod tests {
             .collect();
         assert!(sizes.is_sorted(), "{sizes:?}");
         check(&text, whole);
+    }
+
+    #[test]
+    fn broken_texts_are_no_surprise() {
+        let corpus = [
+            r#"Here: {"name": "cat", "lives": [9, 8.5, true, null], "deep": {"a": "\u00e9\n"}} done"#,
+            "```json\n{\"a\": [[{}]]}\n```",
+        ];
+        Mutations::of(corpus).check_text(|text| {
+            if let Some(value) = complete(text) {
+                assert!(value.is_object());
+                assert!(value.to_string().len() <= 30 * text.len() + 10);
+            }
+        });
     }
 }

@@ -196,7 +196,9 @@ impl<A: AnswerKind> AgentRequest<A> {
     /// Adds a check of the final answer, after the host's own. Its complaint goes back to the model, which answers again.
     /// With [`output`](Self::output) it sees the value as JSON, too.
     ///
-    /// A check stays in memory: a turn that is resumed after a restart has the checks of its host alone.
+    /// A check stays in memory. After a restart the turn needs it once more, from the same message sent again
+    /// ([`message_id`](Self::message_id)); without it, the answer is withheld
+    /// ([`TurnFailure::Unchecked`](rockbot_core::turn::TurnFailure::Unchecked)).
     ///
     /// # Examples
     ///

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -59,6 +60,11 @@ impl TurnStream {
             call,
             _running: running,
         }
+    }
+
+    /// Returns the next report; `None` after the last one. No report is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Result<TurnProgress, TurnError>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 }
 

@@ -67,6 +67,13 @@ fn addresses_named_by_the_user_allowed_ones_and_relative_ones_stay() {
 }
 
 #[test]
+fn a_line_that_is_text_is_not_looked_at_again() {
+    let mut answer = SafeLinks::new().begin("");
+    let shown: String = ["    ", "``", "` "].map(|piece| answer.push(piece)).concat();
+    assert_eq!(shown, "    ``` ", "no fence has four spaces before it");
+}
+
+#[test]
 fn fenced_code_stays_as_it_is() {
     for same in [
         "Do:\n```sh\ncurl https://evil.example/x\n```\nDone.",

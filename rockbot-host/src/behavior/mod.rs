@@ -9,6 +9,7 @@
 mod client;
 mod folder;
 mod result_mode;
+mod setters;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +26,13 @@ use folder::BehaviorFolder;
 pub use result_mode::ScheduledTaskResultMode;
 
 /// The exceptions for a model. A field that is `None` leaves the setting of the host.
+///
+/// ```
+/// use rockbot_host::behavior::ModelBehavior;
+///
+/// let small = ModelBehavior::new().with_text_based_tool_calling(true).with_max_tool_iterations(8);
+/// assert_eq!(small.max_tool_iterations, Some(8));
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ModelBehavior {

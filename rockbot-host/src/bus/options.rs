@@ -34,3 +34,40 @@ impl Default for InProcessBusOptions {
         }
     }
 }
+
+impl InProcessBusOptions {
+    /// Sets the maximum time that a publisher waits for capacity in each full subscription. Default 30 s.
+    #[must_use]
+    pub fn with_publish_wait(mut self, wait: Duration) -> Self {
+        self.publish_wait = wait;
+        self
+    }
+
+    /// Sets the maximum size of a message in bytes, headers included. Default 16 MiB.
+    #[must_use]
+    pub fn with_max_message_bytes(mut self, bytes: usize) -> Self {
+        self.max_message_bytes = bytes;
+        self
+    }
+
+    /// Sets the maximum number of dead letters that are kept. Default 1000.
+    #[must_use]
+    pub fn with_max_dead_letters(mut self, count: usize) -> Self {
+        self.max_dead_letters = count;
+        self
+    }
+
+    /// Sets the trust in the programs that can publish on this bus. Default [`Trust::User`].
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Sets the clock that dates dead letters. Default [`SystemClock`].
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+}

@@ -39,6 +39,7 @@ pub(super) fn compact(folder: &ConversationFolder, slot: &Slot) -> Result<(), St
     if let Some(session) = session.as_mut() {
         session.is_compacting = false;
         session.is_ahead |= result.is_err();
+        session.is_name_unsynced |= result.is_err();
         // After a failure, too, the log grows by as much again before the next attempt: a full disk is no reason to try
         // at every append.
         let without_log = if result.is_err() { session.compact_at } else { 0 };

@@ -5,6 +5,7 @@ use std::fmt;
 use rockbot_core::Timestamp;
 use rockbot_core::chat::{Content, Role};
 use rockbot_core::store::ConversationTurn;
+use rockbot_core::trust::Label;
 use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -32,6 +33,9 @@ const ROUNDS: &str = "rounds";
 /// Name of the member with the groups of tools that were active.
 const ACTIVE_TOOLS: &str = "activeTools";
 
+/// Name of the member with the label of what the entry was made of.
+const LABEL: &str = "label";
+
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 struct Rfc3339(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
@@ -49,6 +53,9 @@ impl Serialize for StoredEntry {
         }
         if !message.active_tools.is_empty() {
             map.serialize_entry(ACTIVE_TOOLS, &message.active_tools)?;
+        }
+        if let Some(label) = &message.label {
+            map.serialize_entry(LABEL, label)?;
         }
         self.other
             .iter()
@@ -87,7 +94,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredEntry, A::Error> {
         let (mut role, mut content, mut timestamp, mut turn) = (None, None, None, None);
-        let (mut rounds, mut active, mut other) = (Vec::new(), Vec::new(), Map::new());
+        let (mut rounds, mut active, mut label, mut other) = (Vec::new(), Vec::new(), None, Map::new());
         while let Some(name) = map.next_key::<MemberName>()? {
             match name {
                 MemberName::Role => role = Some(map.next_value::<Role>()?),
@@ -103,6 +110,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
                     Ok(read) => active = read,
                     Err(value) => drop(other.insert(ACTIVE_TOOLS.to_owned(), value)),
                 },
+                // One that cannot be read counts as missing, which is the most restrictive label.
+                MemberName::Label => label = Label::deserialize(&map.next_value::<Value>()?).ok(),
                 MemberName::Other(name) => {
                     other.insert(name, map.next_value()?);
                 }
@@ -113,7 +122,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
         let timestamp = timestamp.ok_or_else(|| de::Error::missing_field("timestamp"))?;
         let message = ConversationTurn::new(role, content, timestamp, turn.unwrap_or_default());
         Ok(StoredEntry {
-            message: message.with_rounds(rounds).with_active_tools(active),
+            message: message.with_rounds(rounds).with_active_tools(active).with_label(label),
             other,
         })
     }
@@ -131,6 +140,7 @@ enum MemberName {
     Turn,
     Rounds,
     ActiveTools,
+    Label,
     Other(String),
 }
 
@@ -153,6 +163,7 @@ impl<'de> Deserialize<'de> for MemberName {
                     "turn" => MemberName::Turn,
                     ROUNDS => MemberName::Rounds,
                     ACTIVE_TOOLS => MemberName::ActiveTools,
+                    LABEL => MemberName::Label,
                     other => MemberName::Other(other.to_owned()),
                 })
             }

@@ -17,7 +17,7 @@ use super::layout::{self, SessionKey};
 use super::open_logs::OpenLogs;
 use super::options::ConversationOptions;
 use super::preload;
-use super::session::Session;
+use super::session::{PendingSync, Session};
 use super::session_cache::{SessionCache, Slot};
 
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
@@ -80,6 +80,7 @@ impl FileConversationMemory {
     /// Returns an error as [`FileConversationMemory::open`] does.
     pub fn open_with(folder: impl Into<PathBuf>, options: ConversationOptions) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder).map_err(|error| failed("conversations cannot be opened", error))?;
+        folder.remove_drafts(|_| true, |name| layout::parse(name).is_some_and(|file| file.is_native));
         let cache = SessionCache::new(options.max_cached_sessions, options.idle_timeout);
         let sessions = Sessions {
             folder: Arc::new(ConversationFolder::new(folder, options)),
@@ -118,14 +119,20 @@ impl ConversationMemory for FileConversationMemory {
             self.sessions.open_logs.opened(&slot);
         }
         if appended.wants_compaction {
-            self.compaction.schedule(slot);
+            self.compaction.schedule(slot.clone());
         }
         match appended.to_sync {
             None => Ok(()),
-            Some((commit, file)) => commit
-                .sync(file)
-                .await
-                .map_err(|error| StoreError::caused_by("a conversation cannot be synced to the disk", error)),
+            Some(PendingSync { commit, file, turns }) => {
+                let synced = commit.sync(file).await;
+                if let Some(session) = slot.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+                    session.mark_synced(turns, synced.is_ok());
+                }
+                synced.map_err(|error| {
+                    let context = "a conversation is written, and cannot be synced to the disk; append it again";
+                    StoreError::new(StoreErrorKind::NotDurable, context).with_cause(error)
+                })
+            }
         }
     }
 

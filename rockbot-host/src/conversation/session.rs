@@ -1,12 +1,11 @@
 //! A session: its window in memory and its log on disk.
 
-use std::collections::VecDeque;
-use std::fs::File;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use rockbot_core::files::LineFile;
+use rockbot_core::files::{FileHandle, LineFile};
 use rockbot_core::store::{ConversationTurn, StoreError, StoreErrorKind};
-use rockbot_core::{Digest, Timestamp};
+use rockbot_core::{Digest, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{self, StoredEntry};
@@ -40,6 +39,11 @@ pub(super) struct Session {
     pub(super) is_compacting: bool,
     /// The epoch, which changes when the session is cleared or read again.
     pub(super) epoch: u64,
+    /// Turns in the log that could not be synced. Written again, they are appended again: the system may have forgotten
+    /// what it could not write.
+    unsynced: BTreeSet<TurnId>,
+    /// `true` if the name of the log could not be synced.
+    pub(super) is_name_unsynced: bool,
     commit: Arc<GroupCommit>,
 }
 
@@ -55,8 +59,16 @@ pub(super) struct CompactionMarker {
 pub(super) struct Appended {
     pub(super) opened_log: bool,
     pub(super) wants_compaction: bool,
-    /// The group commit and the file to wait for if the append has to reach the disk.
-    pub(super) to_sync: Option<(Arc<GroupCommit>, File)>,
+    /// The sync to wait for if the append has to reach the disk.
+    pub(super) to_sync: Option<PendingSync>,
+}
+
+/// A sync of appended turns.
+#[derive(Debug)]
+pub(super) struct PendingSync {
+    pub(super) commit: Arc<GroupCommit>,
+    pub(super) file: FileHandle,
+    pub(super) turns: Vec<TurnId>,
 }
 
 impl Session {
@@ -79,6 +91,8 @@ impl Session {
             is_damaged: false,
             is_compacting: false,
             epoch: folder.next_epoch(),
+            unsynced: BTreeSet::new(),
+            is_name_unsynced: false,
             commit: Arc::default(),
         };
         let entries = document.as_mut().map(|document| std::mem::take(&mut document.entries));
@@ -161,36 +175,40 @@ impl Session {
     ) -> Result<Option<Appended>, StoreError> {
         let new: Vec<_> = entries
             .into_iter()
-            .filter(|message| !self.knows(message))
+            .filter(|message| !self.knows(message) || self.unsynced.contains(&message.turn))
             .map(StoredEntry::from)
             .collect();
         if new.is_empty() {
             return Ok(None);
         }
         let line = line(&new)?;
+        let commit = self.commit.clone();
         let opened_log = self.log.is_none();
         let compact_at = self.compact_at;
         let log = self.open_log(folder)?;
-        let written = log.append(&line);
-        written.map_err(|error| failed("a conversation cannot be written", error))?;
-        // Handles and lengths are taken before the window changes: nothing after the write may fail.
-        let is_long = log.len() >= compact_at;
+        // Taken before the write, since nothing after it may fail: the window shows what the log has.
         let to_sync = match folder.options.durability {
             Durability::Process => None,
-            Durability::Synced => Some(
-                log.handle()
+            Durability::Synced => Some(PendingSync {
+                commit,
+                file: log
+                    .handle()
                     .map_err(|error| failed("a conversation cannot be synced", error))?,
-            ),
+                turns: new.iter().map(|entry| entry.message.turn.clone()).collect(),
+            }),
         };
+        let written = log.append(&line);
+        written.map_err(|error| failed("a conversation cannot be written", error))?;
+        let is_long = log.len() >= compact_at;
         let window = folder.options.window;
         self.is_ahead = true;
-        self.admit(new, window);
+        self.admit_new(new, window);
         let wants_compaction = is_long && !self.is_compacting;
         self.is_compacting |= wants_compaction;
         Ok(Some(Appended {
             opened_log,
             wants_compaction,
-            to_sync: to_sync.map(|file| (self.commit.clone(), file)),
+            to_sync,
         }))
     }
 
@@ -198,9 +216,24 @@ impl Session {
     pub(super) fn open_log(&mut self, folder: &ConversationFolder) -> Result<&mut LineFile, StoreError> {
         let log = match self.log.take() {
             Some(log) => log,
-            None => open_log(folder, &layout::log(&self.stem))?,
+            None => {
+                let log = open_log(folder, &layout::log(&self.stem), self.is_name_unsynced)?;
+                self.is_name_unsynced = false;
+                log
+            }
         };
         Ok(self.log.insert(log))
+    }
+
+    /// Records whether the entries of these turns are on the disk.
+    pub(super) fn mark_synced(&mut self, turns: Vec<TurnId>, is_synced: bool) {
+        match is_synced {
+            true => self.unsynced.retain(|turn| !turns.contains(turn)),
+            false => self.unsynced.extend(turns),
+        }
+        let entries = &self.entries;
+        self.unsynced
+            .retain(|turn| entries.iter().any(|known| known.message.turn == *turn));
     }
 
     /// Resets the session after its files were removed.
@@ -234,10 +267,10 @@ impl Session {
     }
 }
 
-fn open_log(folder: &ConversationFolder, name: &str) -> Result<LineFile, StoreError> {
+fn open_log(folder: &ConversationFolder, name: &str, is_unsynced: bool) -> Result<LineFile, StoreError> {
     let failed = |error| failed("the log of a conversation cannot be opened", error);
     let log = folder.files.lines(name).map_err(failed)?;
-    if log.is_empty() && folder.options.durability == Durability::Synced {
+    if (is_unsynced || log.is_empty()) && folder.options.durability == Durability::Synced {
         folder.files.sync(name).map_err(failed)?;
     }
     Ok(log)

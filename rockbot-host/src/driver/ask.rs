@@ -9,6 +9,7 @@ use rockbot_core::chat::{
 };
 use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
+use rockbot_core::trust::Trust;
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use tokio::time::{Instant, sleep_until};
 
@@ -84,7 +85,15 @@ impl Drive<'_> {
                     Box::pin(driver.media.keep_answer(self.cx.principal(), answer)).await;
                 }
                 stream.iter().for_each(AnswerStream::finish);
-                self.answered(answer, self.turn.tier_of(purpose.is_out_of_band()))
+                let mut event = self.answered(answer, self.turn.tier_of(purpose.is_out_of_band()));
+                if self.turn.label().is_untrusted()
+                    && let TurnEvent::ModelAnswered { response, facts } = &mut event
+                {
+                    // Boxed, and only for turns that have read text of others: most futures need no room for it.
+                    Box::pin(self.ask_endorsements(&response.tool_calls, facts)).await;
+                }
+                self.expect_no_approvals(&mut event);
+                event
             }
             Err(Some(event)) => event,
             Err(None) => return Ok(()),
@@ -237,11 +246,37 @@ impl Drive<'_> {
         }
     }
 
+    /// Makes calls wait for a person's approval that write what is trusted later, although the model has read text of
+    /// others. An untrusted sender cannot approve anything: the guard refuses its calls at once.
+    async fn ask_endorsements(&mut self, calls: &[ToolCall], facts: &mut [CallFacts]) {
+        self.relabel();
+        if self.turn.request().trust == Trust::Untrusted {
+            return;
+        }
+        for (call, facts) in calls.iter().zip(facts).filter(|(_, facts)| !facts.needs_approval) {
+            let request = self.tool_request(call);
+            facts.needs_approval = self.driver.tools.needs_endorsement(&request, &self.cx).await;
+        }
+    }
+
+    /// Lets no call wait for a person on a host without one: the guard refuses those that need an approval.
+    fn expect_no_approvals(&self, event: &mut TurnEvent) {
+        if self.turn.policy().has_no_approver
+            && let TurnEvent::ModelAnswered { facts, .. } = event
+        {
+            facts.iter_mut().for_each(|facts| facts.needs_approval = false);
+        }
+    }
+
+    fn tool_request(&self, call: &ToolCall) -> ToolInvokeRequest {
+        ToolInvokeRequest::new(call.id.clone(), call.name.clone(), call.arguments.clone())
+            .with_session_id(self.turn.request().session.clone())
+    }
+
     /// Asks the tool for the facts about a call. This is the only time: the turn records them, decides by them, and
     /// carries them to the dispatcher and to the handling of the result.
     fn facts(&self, call: &ToolCall) -> CallFacts {
-        let request = ToolInvokeRequest::new(call.id.clone(), call.name.clone(), call.arguments.clone())
-            .with_session_id(self.turn.request().session.clone());
+        let request = self.tool_request(call);
         match self.turn.tasks_before(call) {
             Some(tasks) => self
                 .driver

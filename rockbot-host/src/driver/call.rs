@@ -3,11 +3,10 @@
 use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt};
-use rockbot_core::context::UntrustedSources;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolGroup, ToolInvokeResponse};
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use rockbot_core::{CallContext, CallId};
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Drive;
@@ -25,24 +24,18 @@ impl Drive<'_> {
         }
         let in_group = |call: &&CallState| group.contains(&call.call.id);
         let calls: Vec<_> = self.turn.calls().iter().filter(in_group).cloned().collect();
-        // Trust only falls within a turn: what the model has read taints all later calls.
-        let content_trust = self.turn.content_trust();
-        if content_trust < self.cx.content_trust() {
-            self.cx = self.cx.clone().with_content_trust(content_trust);
-            self.lasting = self.lasting.clone().with_content_trust(content_trust);
-        }
+        self.relabel();
         self.start(&calls).await?;
         // A mutating call that runs is awaited, because its effect must be known; one that still waits for a permit
         // must not begin after the turn has ended. So it gets a token of its own, which stops its waiting alone.
         let is_mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
         let begin = is_mutating.then(|| self.live.cancellation().child_token());
-        let has_effect = calls.iter().any(|call| call.facts.effect != Effect::Pure);
-        let untrusted = has_effect.then(|| self.turn.untrusted_sources());
+        // Writing the start took its time, and the token knows of a cancellation only.
+        if let Some(begin) = begin.as_ref().filter(|_| Instant::now() >= self.deadline) {
+            begin.cancel();
+        }
         self.delegate(&calls);
-        let contexts: Vec<_> = calls
-            .iter()
-            .map(|call| self.context_of(call, begin.as_ref(), untrusted.as_ref()))
-            .collect();
+        let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, begin.as_ref())).collect();
         let (driver, session) = (self.driver, self.turn.request().session.clone());
         let threshold = self.turn.policy().result_threshold;
         let running = calls.iter().zip(&contexts).map(|(call, cx)| {
@@ -216,15 +209,9 @@ impl Drive<'_> {
     /// - for a turn with a listener, the reporter that names this call;
     /// - for a mutating call, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
     /// - for a call about the turn's task list, that list;
-    /// - for a group that changes something, the untrusted sources that the model has read;
     /// - for a call that runs a turn of another agent, the account of that turn;
     /// - for a call that a person approved, its grant.
-    fn context_of(
-        &self,
-        call: &CallState,
-        begin: Option<&CancellationToken>,
-        untrusted: Option<&UntrustedSources>,
-    ) -> CallContext {
+    fn context_of(&self, call: &CallState, begin: Option<&CancellationToken>) -> CallContext {
         let cx = match begin {
             Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
             None => self.cx.clone(),
@@ -236,10 +223,6 @@ impl Drive<'_> {
         };
         let cx = match self.turn.tasks_before(&call.call) {
             Some(tasks) => cx.with_extension(tasks),
-            None => cx,
-        };
-        let cx = match untrusted {
-            Some(untrusted) => cx.with_extension(untrusted.clone()),
             None => cx,
         };
         let cx = match self.account_of(&call.call.id) {

@@ -60,6 +60,13 @@ impl ContextBudget {
         self.max_tokens = tokens;
         self
     }
+
+    /// Sets the maximum time for the sources to answer.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
 }
 
 /// The items of all sources, as messages to the model and as records.

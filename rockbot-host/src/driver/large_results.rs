@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use rockbot_core::content::Provenance;
 use rockbot_core::store::{Namespace, WorkingMemory};
 use rockbot_core::tool::ToolInvokeResponse;
+use rockbot_core::trust::Trust;
 use rockbot_core::{CallContext, Digest};
 
 use crate::large_result::{LargeResult, LargeResultPolicy};
@@ -58,8 +60,10 @@ impl LargeResults {
                 threshold,
                 ..self.policy.clone()
             };
-            let outline = match LargeResult::of(&response.tool_name, &response.content.text(), &policy) {
-                Some(large) => Some(self.store(&large, &response, cx).await),
+            let (text, origin) = (response.content.text(), origin(&response, facts));
+            let outline = match LargeResult::of(&response.tool_name, &text, &policy) {
+                // Boxed: every call's future would have room for it otherwise, and few results are so long.
+                Some(large) => Some(Box::pin(self.store(&large.with_origin(&origin), &response, cx)).await),
                 None => None,
             };
             if let Some(outline) = outline {
@@ -74,10 +78,20 @@ impl LargeResults {
         let turn = cx.turn().map(|turn| turn.as_str()).unwrap_or_default();
         // Keyed by turn and call: the same call after a crash writes the same keys again.
         let run = Digest::of([turn, response.tool_call_id.as_str()]).short();
-        let keys = large.keys(Namespace::of(cx).path(), &run);
+        // Eight digits: the model copies the key, and a session has few long results at a time.
+        let keys = large.keys(Namespace::of(cx).path(), &run[..8]);
         match (&self.memory, keys) {
             (Some(memory), Ok(keys)) => large.keep_in(&**memory, cx.principal(), &keys).await,
             _ => large.truncated(),
         }
     }
+}
+
+/// Returns the origin of a result, which its chunks keep.
+fn origin(response: &ToolInvokeResponse, facts: CallFacts) -> Provenance {
+    let place = match facts.own_output {
+        true => Provenance::OWN_TOOL,
+        false => Provenance::new(format!("tool:{}", response.tool_name), Trust::Untrusted),
+    };
+    Provenance::labelled("tool", &response.content.clone().attributed(place).label())
 }

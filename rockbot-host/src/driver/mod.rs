@@ -30,8 +30,9 @@ use std::sync::Arc;
 use rockbot_core::chat::Ledger;
 use rockbot_core::support::deadline_after;
 use rockbot_core::tool::ToolView;
+use rockbot_core::trust::Label;
 use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
-use rockbot_core::{CallContext, CallId, Clock};
+use rockbot_core::{CallContext, CallId, Clock, Timestamp};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -126,9 +127,14 @@ struct Drive<'a> {
     /// The tool by which the model gives its answer, in a turn whose mode of output is that.
     answer_tool: Option<AnswerTool>,
     deadline: Instant,
+    /// The label of the contexts.
+    label: Label,
     /// The messages with the bytes of their media.
     resolved: ResolvedMessages,
     steps: VecDeque<TurnStep>,
+    /// The beginning of the drive, by both clocks: its records are dated by the time since then, so that a jump of the wall
+    /// clock does not count as work.
+    began: (Timestamp, Instant),
     /// The accounts of the calls that run turns of other agents.
     delegations: Vec<(CallId, Delegation)>,
     /// The records of events that are not in the journal yet. They are written before the driver acts on them; until
@@ -154,10 +160,23 @@ impl<'a> Drive<'a> {
             viewed_groups,
             answer_tool,
             deadline,
+            label: Label::HOST,
             resolved: ResolvedMessages::default(),
             steps: VecDeque::new(),
+            began: (driver.clock.now(), Instant::now()),
             delegations: Vec::new(),
             unwritten: Vec::new(),
+        }
+    }
+
+    /// Labels the contexts of calls by what the model has read. The label only gets more restrictive within a turn: what
+    /// was read taints all later calls.
+    fn relabel(&mut self) {
+        let label = self.turn.label();
+        if *label != self.label {
+            self.label.clone_from(label);
+            self.cx = self.cx.clone().with_label(label);
+            self.lasting = self.lasting.clone().with_label(label);
         }
     }
 
@@ -221,7 +240,8 @@ impl<'a> Drive<'a> {
     /// Feeds one event and keeps its record for the next flush. `is_critical` marks a mutating call that is about to
     /// start: a journal that syncs waits for the disk then.
     fn note(&mut self, event: &TurnEvent, is_critical: bool) -> Result<(), JournalError> {
-        let at = self.driver.clock.now();
+        let (began, started) = self.began;
+        let at = began.after(started.elapsed());
         let steps = self.turn.on(event, at);
         self.unwritten.push(record(event, &steps, at, is_critical)?);
         self.steps.extend(steps);

@@ -1,7 +1,6 @@
 //! The step that offloads messages: their originals are stored before the turn leaves them out of its conversation.
 
 use rockbot_core::chat::Provenance;
-use rockbot_core::context::Trust;
 use rockbot_core::store::{Namespace, StorePath, WorkingMemory, WorkingNote};
 use rockbot_core::turn::JournalError;
 use rockbot_core::{CallContext, CallId, Digest};
@@ -42,7 +41,7 @@ impl Drive<'_> {
     }
 
     fn note_of(&self, candidate: &OffloadCandidate, key: StorePath) -> WorkingNote {
-        let provenance = Provenance::new(format!("tool:{}", candidate.call.name), Trust::Untrusted);
+        let provenance = Provenance::labelled("tool", &candidate.message.label());
         WorkingNote::new(key, candidate.message.text(), provenance)
             .with_ttl(self.turn.policy().economy.ttl)
             .with_category(StorePath::new(CATEGORY).ok())

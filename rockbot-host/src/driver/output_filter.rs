@@ -31,16 +31,20 @@ impl OutputFilter {
 
     /// Returns the outcome as users may see it.
     pub(crate) fn apply(&self, turn: &Turn, mut outcome: TurnOutcome) -> TurnOutcome {
-        // The host's own texts, such as errors, have addresses that people need.
-        let Some(filter) = self.for_turn(turn).filter(|_| outcome.is_answer()) else {
+        // The texts of the host and of its program, such as errors and refusals, have addresses that people need.
+        let Some(filter) = self.for_turn(turn).filter(|_| turn.is_answered_by_model()) else {
             return outcome;
         };
         // A filter is the user's code: its panic must not let the answer through.
         let filter = AssertUnwindSafe(|| filter_answer(&**filter, &user_text(turn), &outcome.text));
         outcome.text = match catch_unwind(filter) {
-            Ok(text) if text.trim().is_empty() => EMPTY.to_owned(),
+            Ok(text) if text.trim().is_empty() => {
+                outcome.media.clear();
+                EMPTY.to_owned()
+            }
             Ok(text) => text,
             Err(_) => {
+                outcome.media.clear();
                 tracing::error!(turn = %turn.id(), "answer filter panicked; the answer is withheld");
                 WITHHELD.to_owned()
             }

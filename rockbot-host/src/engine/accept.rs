@@ -1,6 +1,5 @@
 //! Acceptance: from a message to a turn in the journal, admitted to its session.
 
-use std::collections::HashSet;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -8,11 +7,13 @@ use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
-use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, ProgressSink, RunState, TurnRequest};
+use rockbot_core::support::FoldSet;
+use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, RunState, TurnRequest};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::claim::HeldClaim;
 use super::{LEASE, TurnCall, TurnEngine, TurnError, read_outcome};
 use crate::behavior::ModelBehavior;
 use crate::driver::AnswerTool;
@@ -20,7 +21,7 @@ use crate::live::{Admission, BacklogPermit, Busy, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
 /// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
-pub(super) type AcceptingTurns = watch::Sender<HashSet<TurnId>>;
+pub(super) type AcceptingTurns = watch::Sender<FoldSet<TurnId>>;
 
 impl TurnEngine {
     /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
@@ -75,7 +76,7 @@ impl TurnEngine {
         }
         let decision = self.router.as_ref().and_then(|router| router.select(&request));
         let mut policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
-        policy.hooks.has_validators |= !validators.is_empty();
+        policy.hooks.add_validators(validators.len());
         let request = Arc::new(request);
         let accepted = AcceptedTurn {
             version: FORMAT_VERSION,
@@ -91,10 +92,11 @@ impl TurnEngine {
         };
         let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
         let live = LiveTurn::accepted(run.run.clone(), request, progress, reports);
+        live.set_validators(validators);
         match acceptance {
             Acceptance::New(claim) => {
+                let claim = HeldClaim::new(&self, claim);
                 live.set_tier_decision(decision);
-                live.set_validators(validators);
                 live.set_permit(permit);
                 // Admitted before this returns, which acknowledges the message: the bus then delivers the next one of
                 // the session, and sessions admit in order of arrival.
@@ -127,26 +129,34 @@ impl TurnEngine {
             return Ok(None);
         }
         let waiting = async {
+            let mut place = None;
             loop {
                 // Created before the look, so that no room that is freed in between is missed.
                 let freed = self.sessions.freed();
                 match self.sessions.reserve(request) {
-                    Ok(permit) => return permit,
+                    Ok(permit) => return Ok(permit),
                     Err(full) => busy = full,
                 }
+                // Messages of full sessions that all waited would hold every worker of the bus, and sessions with room
+                // would wait for them. One too many goes back to the bus at once.
+                place = match (busy, place) {
+                    (Busy::Session { .. }, None) => Some(self.waiting.try_acquire().map_err(|_| ())?),
+                    (Busy::Session { .. }, held) => held,
+                    _ => None,
+                };
                 freed.await;
             }
         };
         let waited = self.halt.run_until_cancelled(timeout(patience, waiting)).await;
         match waited {
-            Some(Ok(permit)) => Ok(Some(permit)),
-            Some(Err(_)) => Err(busy.into()),
+            Some(Ok(Ok(permit))) => Ok(Some(permit)),
+            Some(Ok(Err(())) | Err(_)) => Err(busy.into()),
             None => Err(TurnError::Halted),
         }
     }
 
     /// Stores the images and files of a request, which refers to them from then on.
-    async fn keep_media(&self, request: &mut TurnRequest) -> Result<(), TurnError> {
+    pub(super) async fn keep_media(&self, request: &mut TurnRequest) -> Result<(), TurnError> {
         self.media.keep(&request.principal, &mut request.content).await?;
         if let Some(history) = &request.history {
             let mut messages = history.to_vec();
@@ -214,11 +224,7 @@ impl TurnEngine {
             return Ok(running);
         }
         // All turns are resumed, not this one alone: its message may have joined an earlier one of its session.
-        let progress = |turn: &TurnId| match turn == live.id() {
-            true => live.progress().clone(),
-            false => ProgressSink::none(),
-        };
-        self.resume_all(progress).await?;
+        self.resume_all(Some(&live)).await?;
         match self.find(live.id()) {
             Some(resumed) => Ok(resumed),
             None => self.ended_or_elsewhere(live).await,
@@ -248,7 +254,7 @@ struct AcceptanceGuard<'a> {
 impl<'a> AcceptanceGuard<'a> {
     async fn enter(turns: &'a AcceptingTurns, turn: TurnId) -> Self {
         while !turns.send_if_modified(|turns| turns.insert(turn.clone())) {
-            let is_free = |turns: &HashSet<TurnId>| !turns.contains(&turn);
+            let is_free = |turns: &FoldSet<TurnId>| !turns.contains(&turn);
             // Never fails: the sender lives as long as `turns`. Of several that wait, the loop lets one in.
             let _ = turns.subscribe().wait_for(is_free).await;
         }

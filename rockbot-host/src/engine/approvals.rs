@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::turn::{
-    Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, ProgressSink, TurnRequest, TurnStatus,
-};
-use rockbot_core::{Timestamp, TurnId};
+use rockbot_core::support::loggable;
+use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnRequest, TurnStatus};
+use rockbot_core::{Principal, Timestamp, TurnId};
 
+use super::claim::HeldClaim;
 use super::{TurnEngine, TurnError};
 use crate::driver::DriveStart;
 use crate::live::{LiveTurn, TurnState};
@@ -20,7 +20,10 @@ const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 impl TurnEngine {
     /// Applies a person's decision about a call. Once this returns, the decision is in the journal; after the last
     /// decision that the turn waited for, the turn continues.
-    pub(crate) async fn decide(self: &Arc<Self>, decision: Approval) -> Result<(), TurnError> {
+    ///
+    /// The principal `by` must be that of the turn, or an approver of the host: who else decides learns no more than that
+    /// nothing waits for the decision.
+    pub(crate) async fn decide(self: &Arc<Self>, decision: Approval, by: &Principal) -> Result<(), TurnError> {
         let id = decision.turn.clone();
         let missing = TurnError::NoSuchApproval {
             turn: id.clone(),
@@ -29,7 +32,16 @@ impl TurnEngine {
         let matches =
             |request: &ApprovalRequest| request.call == decision.call && request.args_hash == decision.args_hash;
         let event = TurnEvent::ApprovalDecided(decision.clone());
-        match self.unpark(&id, &event, |turn| waits_for(turn, matches)).await? {
+        let may_decide = |turn: &Turn| {
+            let may = self.may_decide(by, &turn.request().principal);
+            if !may {
+                let by = loggable(by.as_str());
+                tracing::warn!(turn = %id, %by, "decision about a tool call refused: it is another principal's turn");
+            }
+            may
+        };
+        let applies = |turn: &Turn| may_decide(turn) && waits_for(turn, matches);
+        match self.unpark(&id, &event, applies).await? {
             true => Ok(()),
             false => Err(missing),
         }
@@ -70,8 +82,13 @@ impl TurnEngine {
         }
     }
 
-    /// Returns the approval requests of all parked turns of this host, sorted by turn and call.
-    pub(crate) fn approval_requests(&self) -> Vec<ApprovalRequest> {
+    /// Reports whether `by` decides about calls of turns of `principal`.
+    pub(crate) fn may_decide(&self, by: &Principal, principal: &Principal) -> bool {
+        by == principal || self.approvers.contains(by)
+    }
+
+    /// Returns the approval requests of the parked turns about which `by` decides, sorted by turn and call.
+    pub(crate) fn approval_requests(&self, by: &Principal) -> Vec<ApprovalRequest> {
         let of_parked = |live: &Arc<LiveTurn>| match live.state() {
             TurnState::Parked(outcome) => match &outcome.status {
                 TurnStatus::Parked(requests) => requests.clone(),
@@ -79,7 +96,11 @@ impl TurnEngine {
             },
             TurnState::Working | TurnState::Ended(_) | TurnState::Halted => Vec::new(),
         };
-        let mut requests: Vec<_> = self.live.all().iter().flat_map(of_parked).collect();
+        let turns = self.live.all();
+        let turns = turns
+            .iter()
+            .filter(|live| self.may_decide(by, &live.request().principal));
+        let mut requests: Vec<_> = turns.flat_map(of_parked).collect();
         requests.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
         requests
     }
@@ -97,23 +118,23 @@ impl TurnEngine {
             return Ok(false);
         };
         if !applies(&turn) {
-            self.journal.release(claim).await;
+            claim.release().await;
             return Ok(false);
         }
         // Written before anything follows from it: after a crash the decision stands.
         let steps = match self.write(&claim, &mut turn, event).await {
             Ok(steps) => steps,
             Err(error) => {
-                self.journal.release(claim).await;
+                claim.release().await;
                 return Err(error.into());
             }
         };
         let known = self.find(id);
         let is_new = known.is_none();
-        let live = known.unwrap_or_else(|| LiveTurn::new(turn.request().clone(), ProgressSink::none()));
+        let live = known.unwrap_or_else(|| LiveTurn::resumed(turn.request().clone(), None));
         if let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) {
             // Other calls of the turn are undecided still.
-            self.journal.release(claim).await;
+            claim.release().await;
             live.publish(TurnState::Parked(Arc::new(outcome)));
             self.register(&live);
             // A turn that was known has an expiry task already.
@@ -127,17 +148,18 @@ impl TurnEngine {
     }
 
     /// Spawns the task of a turn that is no longer parked. It joins the end of its session's queue.
-    fn spawn_unparked(self: &Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, steps: Vec<TurnStep>) {
+    fn spawn_unparked(self: &Arc<Self>, live: Arc<LiveTurn>, claim: HeldClaim, turn: Box<Turn>, steps: Vec<TurnStep>) {
         live.set_permit(Some(self.sessions.count(live.request())));
         live.reopen();
         self.register(&live);
         let admission = self.sessions.enter(&live, BusyPolicy::Queue);
         let (engine, span) = (self.clone(), self.span(&live));
-        self.spawn_in(span, async move {
+        let task = Box::pin(async move {
             engine
                 .run_in_session(live, claim, turn, admission, Some(DriveStart::Steps(steps)))
                 .await
         });
+        self.spawn_in(span, task);
     }
 
     async fn write(&self, claim: &Claim, turn: &mut Turn, event: &TurnEvent) -> Result<Vec<TurnStep>, JournalError> {

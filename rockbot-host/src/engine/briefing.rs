@@ -107,6 +107,11 @@ impl ResolvedBriefing {
         Ok(Self { briefing, zone, rules })
     }
 
+    /// Returns the time zone of users who have not set their own.
+    pub(super) fn default_zone(&self) -> TimeZone {
+        self.zone.clone()
+    }
+
     /// Returns the time zone of a user. A store that fails, or that holds an unknown zone, does not fail the turn: the
     /// host's zone stands in.
     pub(super) async fn zone_of(&self, principal: &Principal) -> TimeZone {

@@ -7,10 +7,10 @@ use rockbot_core::store::StoreError;
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
-use super::history::{self, ENTRIES, ShownHistory};
+use super::history::{self, ShownHistory};
 use crate::behavior::ModelBehavior;
 use crate::driver::{AnswerTool, GatheredContext};
-use crate::turn::{Revision, Turn, TurnEvent};
+use crate::turn::{Revision, Turn, TurnEvent, from_sender};
 
 /// Maximum number of the user's earlier messages in the query to context sources.
 const EARLIER: usize = 3;
@@ -59,7 +59,7 @@ impl TurnEngine {
         Ok(TurnEvent::Started {
             revised,
             context,
-            heard: past.sources,
+            heard: self.told_by_tools(has_tools),
             recalled: gathered.recalled,
             has_tools,
             tool_bytes: self.tools.view(false, &active_tools).json().len(),
@@ -67,6 +67,20 @@ impl TurnEngine {
             input: turn.replaced_input().cloned(),
             active_tools,
         })
+    }
+
+    /// Returns the programs whose text describes tools to the model.
+    fn told_by_tools(&self, has_tools: bool) -> Vec<String> {
+        match has_tools {
+            true => self
+                .tools
+                .text_label()
+                .sources()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Returns the conversation before the turn.
@@ -77,8 +91,12 @@ impl TurnEngine {
             return Ok(history::given(messages, request));
         }
         let (principal, session) = (&request.principal, &request.session);
-        let recent = self.memory.recent(principal, session, ENTRIES).await?;
-        let recent = self.window.slide(principal, session, recent);
+        let max_entries = self.history.max_entries;
+        let mut recent = self.memory.recent(principal, session, max_entries).await?;
+        if let Some(idle_timeout) = self.history.idle_timeout {
+            recent = history::after_pause(recent, idle_timeout, self.clock.now());
+        }
+        let recent = self.window.slide(principal, session, recent, max_entries);
         Ok(history::shown(recent, has_tools && self.history.show_calls))
     }
 
@@ -100,7 +118,8 @@ impl TurnEngine {
 
 /// Returns the message that the turn answers. Its parts have no more trust than its sender.
 fn question(request: &TurnRequest) -> ChatMessage {
-    let message = ChatMessage::user(request.content.clone().trusted_at_most(request.trust));
+    let content = from_sender(request.content.clone(), request);
+    let message = ChatMessage::new(Role::User, content, Provenance::of_sender(request.trust));
     match message.why() {
         ContextReason::Message => message,
         // A part of another origin, such as a web page that the user passes on, does not make it another message.

@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, LogEntry};
-use rockbot_core::support::loggable;
-use rockbot_core::turn::{Claim, TurnOutcome, TurnStatus};
+use rockbot_core::support::{json, loggable};
+use rockbot_core::turn::{TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, SessionId};
-use serde_json::value::to_raw_value;
 use tokio::time::timeout;
 
+use super::claim::HeldClaim;
 use super::history::rounds_of;
 use super::reply::reply;
 use super::{TurnEngine, span};
 use crate::live::{LiveTurn, TurnState};
-use crate::turn::Turn;
+use crate::turn::{Turn, from_sender};
 
 /// Time during which the results of tier selections are collected before one write.
 const ROUTING_LOG_DELAY: Duration = Duration::from_secs(1);
@@ -28,7 +28,13 @@ impl TurnEngine {
     ///
     /// A crash in between ends the turn once more at the next start, with the same outcome: the conversation memory
     /// deduplicates by turn id, and the reply has the same message id.
-    pub(super) async fn end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: &Turn, outcome: TurnOutcome) {
+    pub(super) async fn end(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        claim: HeldClaim,
+        turn: &Turn,
+        outcome: TurnOutcome,
+    ) {
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "conversation memory unavailable; the turn is missing from its conversation");
         }
@@ -60,7 +66,7 @@ impl TurnEngine {
     }
 
     /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait.
-    pub(super) async fn conclude(&self, live: &LiveTurn, claim: Claim, turn: &Turn, outcome: Arc<TurnOutcome>) {
+    pub(super) async fn conclude(&self, live: &LiveTurn, claim: HeldClaim, turn: &Turn, outcome: Arc<TurnOutcome>) {
         span::ended(&outcome);
         self.meters.record(&outcome, turn.worked());
         let Some(replies) = self.reply_sender(live) else {
@@ -76,22 +82,21 @@ impl TurnEngine {
         match reply(&**replies, live, &outcome).await {
             true => self.finish(claim, &outcome).await,
             // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
-            false => self.journal.release(claim).await,
+            false => claim.release().await,
         }
         self.deregister(live);
     }
 
     /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more when its message comes
     /// again, or at the next start.
-    pub(super) async fn finish(&self, claim: Claim, outcome: &TurnOutcome) {
+    pub(super) async fn finish(&self, claim: HeldClaim, outcome: &TurnOutcome) {
         let turn = claim.run().clone();
-        let finished = match to_raw_value(outcome) {
-            Ok(raw) => self.journal.finish(&claim, &raw).await.map_err(BoxError::from),
+        let finished = match json::to_raw_value(outcome) {
+            Ok(raw) => claim.finish(&raw).await.map_err(BoxError::from),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = finished {
             tracing::error!(%turn, %error, "journal write failed; the turn ends again when the host restarts");
-            self.journal.release(claim).await;
         }
     }
 
@@ -115,13 +120,20 @@ impl TurnEngine {
             false => Role::System,
         };
         let entry = |role, content| ConversationTurn::new(role, content, self.clock.now(), outcome.turn.clone());
-        let messages = turn.said_by_user().map(|content| entry(Role::User, content.clone()));
+        // What joined states its own origin already.
+        let own = from_sender(request.content.clone(), request);
+        let joined = turn.said_by_user().skip(1).cloned();
+        let messages = std::iter::once(own)
+            .chain(joined)
+            .map(|content| entry(Role::User, content));
         let rounds = match self.history.keep_calls {
             true => rounds_of(turn),
             false => Vec::new(),
         };
         let reply = entry(reply_role, outcome.content()).with_rounds(rounds);
         let reply = reply.with_active_tools(turn.active_tools().to_vec());
+        // The next turn, and another process, know by it what the answer was made of.
+        let reply = reply.with_label(turn.label().clone());
         let entries: Vec<_> = messages.chain([reply]).collect();
         let logged = self.log.as_ref().map(|_| entries.clone());
         let remembering = async {

@@ -1,7 +1,8 @@
 //! The error of asking an agent.
 
-use rockbot_core::chat::ModelSettingsError;
+use rockbot_core::chat::{ChatError, ModelSettingsError};
 use rockbot_core::content::ContentError;
+use rockbot_core::layer::RateLimitExceeded;
 use rockbot_core::store::StoreError;
 use rockbot_core::turn::{GivenHistoryError, JournalError, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, CallId, TurnId};
@@ -93,10 +94,20 @@ impl TurnError {
             }
             Self::Journal(error) => error.retry_helps(),
             Self::Store(error) => error.retry_helps(),
-            Self::Halted | Self::Busy(_) => true,
+            Self::Busy(busy) => busy.retry_helps(),
+            Self::Layer(error) => layer_retry_helps(&**error),
+            Self::Halted => true,
             _ => false,
         }
     }
+}
+
+/// Reports whether a call may pass a layer later that failed it with `error`, where the error is of a known type.
+fn layer_retry_helps(error: &(dyn std::error::Error + 'static)) -> bool {
+    let limited = error.downcast_ref().map(RateLimitExceeded::retry_helps);
+    let chat = error.downcast_ref().map(ChatError::retry_helps);
+    let store = error.downcast_ref().map(StoreError::retry_helps);
+    limited.or(chat).or(store).unwrap_or_default()
 }
 
 impl From<BoxError> for TurnError {

@@ -185,10 +185,10 @@ impl TurnEngine {
                     return self.work(live, claim, turn, Some(start), None).await;
                 }
                 () = self.halt.cancelled() => return None,
-                returned = &mut layered => return Some(self.outcome_of(live, turn, returned)),
+                returned = &mut layered => return Some(self.outcome_of(live, turn, returned).await),
                 request = within.request() => request,
             };
-            match self.revise(turn, &request.call).await {
+            match self.revise(live, turn, &request.call).await {
                 Ok(revision) => break (request.call, request.done, revision),
                 Err(error) => drop(request.done.send(Err(error))),
             }
@@ -199,15 +199,23 @@ impl TurnEngine {
         if returned.is_none() {
             returned = Some(within.returned(layered, outcome?).await);
         }
-        returned.map(|returned| self.outcome_of(live, turn, returned))
+        Some(self.outcome_of(live, turn, returned?).await)
     }
 
     /// Changes the request of a turn that has not begun to what the layers passed on. The identity of the message stays,
     /// and so does the topic of its reply.
-    async fn revise(&self, turn: &mut Turn, call: &TurnCall) -> Result<Option<Box<Revision>>, TurnError> {
+    async fn revise(
+        &self,
+        live: &LiveTurn,
+        turn: &mut Turn,
+        call: &TurnCall,
+    ) -> Result<Option<Box<Revision>>, TurnError> {
         let accepted = turn.request();
-        let has_validators = turn.policy().hooks.has_validators || !call.validators.is_empty();
-        let is_same = call.request == **accepted && turn.policy().hooks.has_validators == has_validators;
+        let own = turn.policy().hooks.request_validators;
+        // Validators that a restart lost were not the layers' to drop: they are still missed.
+        let lost = own.saturating_sub(live.validators().len());
+        let validators = call.validators.len() + lost;
+        let is_same = call.request == **accepted && own == validators;
         if !turn.is_new() || is_same {
             return Ok(None);
         }
@@ -215,9 +223,9 @@ impl TurnEngine {
         let mut request = call.request.clone();
         request.reply_to.clone_from(&accepted.reply_to);
         request.correlation_id.clone_from(&accepted.correlation_id);
-        self.media.keep(&request.principal, &mut request.content).await?;
+        self.keep_media(&mut request).await?;
         let mut policy = self.policy_of(&request, turn.policy().tier);
-        policy.hooks.has_validators |= has_validators;
+        policy.hooks.add_validators(validators);
         let revision = Box::new(Revision {
             request: Arc::new(request),
             policy,
@@ -227,10 +235,14 @@ impl TurnEngine {
     }
 
     /// Returns the outcome with which a turn ends, or parks, once its layers have returned.
-    fn outcome_of(&self, live: &LiveTurn, turn: &Turn, returned: Returned) -> TurnOutcome {
+    async fn outcome_of(&self, live: &LiveTurn, turn: &Turn, returned: Returned) -> TurnOutcome {
         let error = match returned {
             Ok(mut outcome) if outcome.is_final() || turn.parked_until().is_some() => {
                 outcome.turn.clone_from(live.id());
+                if !outcome.media.is_empty() {
+                    let keeping = self.media.keep_parts(&turn.request().principal, &mut outcome.media);
+                    Box::pin(keeping).await;
+                }
                 return outcome;
             }
             Ok(_) => TurnError::Layer("it parked a turn that waits for no decision".into()),

@@ -20,7 +20,9 @@
 mod accept;
 mod approvals;
 mod briefing;
+mod claim;
 mod context;
+mod costs;
 mod end;
 mod error;
 mod history;
@@ -36,14 +38,16 @@ mod span;
 
 use std::fmt;
 use std::mem::take;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
 use rockbot_core::store::{ConversationLog, ConversationMemory};
 use rockbot_core::turn::{JournalError, RunState, TurnJournal, TurnObserver, TurnOutcome};
-use rockbot_core::{Clock, TurnId};
+use rockbot_core::{Clock, Principal, TurnId};
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,6 +55,7 @@ use tracing::{Instrument as _, Span};
 
 pub use briefing::Briefing;
 pub(crate) use briefing::ResolvedBriefing;
+pub(crate) use costs::tokens;
 pub use error::TurnError;
 pub use history::HistoryOptions;
 pub(crate) use history::bounded;
@@ -77,6 +82,10 @@ use prompt_cache::PrefixWatch;
 /// Duration of a claim on a turn: how long this process may write nothing about it before another process may take it
 /// over. Each step writes, and no step takes longer than a model's answer.
 const LEASE: Duration = Duration::from_secs(60 * 60);
+
+/// Maximum number of messages of the bus that wait for room in full sessions. The bus has twice as many workers for users'
+/// messages.
+pub(crate) const MAX_WAITING: usize = 8;
 
 /// The engine that runs the turns of one host.
 pub(crate) struct TurnEngine {
@@ -106,6 +115,8 @@ pub(crate) struct TurnEngine {
     observers: Vec<Arc<dyn TurnObserver>>,
     replies: Option<Arc<dyn ReplySender>>,
     policy: PolicySnapshot,
+    /// The principals that decide about calls of all turns.
+    approvers: Vec<Principal>,
     owner: String,
     agent: Arc<str>,
     meters: TurnMeters,
@@ -113,6 +124,8 @@ pub(crate) struct TurnEngine {
     live: LiveTurns,
     /// The turns whose acceptance is being written; a redelivery of the same message waits for it.
     accepting: AcceptingTurns,
+    /// The places of messages that wait for room in full sessions.
+    waiting: Semaphore,
     /// Held while interrupted turns are taken over, so that no turn is resumed twice.
     resuming: tokio::sync::Mutex<()>,
     /// Held while a parked turn changes, so that of several decisions at once each finds the turn parked or running,
@@ -165,6 +178,7 @@ pub(crate) struct EngineDeps {
     pub(crate) policy: PolicySnapshot,
     pub(crate) backlog: BacklogLimits,
     /// The name of this process in journal claims.
+    pub(crate) approvers: Vec<Principal>,
     pub(crate) owner: String,
     /// The name of the agent.
     pub(crate) agent: Arc<str>,
@@ -223,12 +237,14 @@ impl TurnEngine {
             prefix: PrefixWatch::default(),
             replies: deps.replies,
             policy: deps.policy,
+            approvers: deps.approvers,
             owner: deps.owner,
             agent: deps.agent,
             meters: TurnMeters::default(),
             sessions: Sessions::new(deps.backlog),
             live: LiveTurns::default(),
             accepting: AcceptingTurns::default(),
+            waiting: Semaphore::new(MAX_WAITING),
             resuming: tokio::sync::Mutex::default(),
             unparking: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
@@ -238,14 +254,13 @@ impl TurnEngine {
 
     /// Spawns `task`, which runs until it ends or the host aborts its tasks.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        self.spawn_in(Span::none(), task)
+        self.spawn_in(Span::none(), Box::pin(task))
     }
 
     /// Spawns `task` within `span`.
-    fn spawn_in(&self, span: Span, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    // Boxed by the caller: a turn's future is several kilobytes, and wrapping and spawning would move it several times.
+    fn spawn_in(&self, span: Span, task: Pin<Box<impl Future<Output = ()> + Send + 'static>>) -> JoinHandle<()> {
         let abort = self.abort.clone();
-        // Boxed: a turn's future is several kilobytes, and wrapping and spawning would move it several times.
-        let task = Box::pin(task);
         let task = async move {
             abort.run_until_cancelled(task).await;
         };
@@ -266,6 +281,19 @@ impl TurnEngine {
                 _ => Err(TurnError::Interrupted(turn.clone())),
             },
             None => Err(TurnError::NotFound(turn.clone())),
+        }
+    }
+
+    /// Checks that `by` may read and cancel the turn: it is its own, or `by` is an approver. The turn of another
+    /// principal is as unknown as one that never was.
+    pub(crate) async fn check_access(&self, turn: &TurnId, by: &Principal) -> Result<(), TurnError> {
+        let principal = match self.find(turn) {
+            Some(live) => Some(live.request().principal.clone()),
+            None => self.journal.read(turn).await?.map(|run| run.accepted.key.principal),
+        };
+        match principal.is_some_and(|principal| self.may_decide(by, &principal)) {
+            true => Ok(()),
+            false => Err(TurnError::NotFound(turn.clone())),
         }
     }
 

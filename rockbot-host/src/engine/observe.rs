@@ -37,7 +37,7 @@ fn previous_answer(messages: &[Arc<ChatMessage>]) -> Option<Cow<'_, str>> {
                 .content
                 .parts()
                 .iter()
-                .all(|part| *part.provenance() == Provenance::MODEL)
+                .all(|part| part.provenance().source != Provenance::HOST.source)
     };
     messages.iter().rev().find(is_answer).map(|message| message.text())
 }

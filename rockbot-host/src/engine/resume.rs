@@ -6,8 +6,10 @@ use std::sync::Arc;
 use rockbot_core::TurnId;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
-use rockbot_core::turn::{BusyPolicy, Claim, ProgressSink, StoredRun, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, StoredRun, TurnRequest};
 
+use super::claim::HeldClaim;
+use super::run::HaltOnDrop;
 use super::{LEASE, TurnEngine, TurnError};
 use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
@@ -25,11 +27,9 @@ pub struct Resumed {
 }
 
 impl TurnEngine {
-    /// Resumes all unfinished turns that no other process holds. `progress` returns the sink for each turn's reports.
-    pub(crate) async fn resume_all(
-        self: &Arc<Self>,
-        progress: impl Fn(&TurnId) -> ProgressSink + Send,
-    ) -> Result<Resumed, TurnError> {
+    /// Resumes all unfinished turns that no other process holds. The turn of `asked`, whose message came again, gets its
+    /// new caller's listener and validators.
+    pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
         // One at a time: of two that look at the same list, the second must find the first one's turns live.
         let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
@@ -44,13 +44,13 @@ impl TurnEngine {
             // The list is in order of acceptance, and a message is accepted after the turn that it joins: when its
             // own turn comes up, the turn that it joined has been resumed.
             if let Some(running) = joined.remove(&id) {
-                match self.resume_joined(&id, running, progress(&id)).await {
+                match self.resume_joined(&id, running, asked).await {
                     Ok(()) => resumed.running.push(id),
                     Err(error) => unread(&id, error),
                 }
                 continue;
             }
-            match self.resume(&id, progress(&id)).await {
+            match self.resume(&id, asked).await {
                 Ok(Some((live, turn))) => {
                     joined.extend(turn.joined().iter().map(|other| (other.clone(), live.clone())));
                     match turn.parked_until() {
@@ -70,12 +70,12 @@ impl TurnEngine {
     async fn resume(
         self: &Arc<Self>,
         id: &TurnId,
-        progress: ProgressSink,
+        asked: Option<&LiveTurn>,
     ) -> Result<Option<(Arc<LiveTurn>, Box<Turn>)>, TurnError> {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(None);
         };
-        let live = LiveTurn::new(turn.request().clone(), progress);
+        let live = LiveTurn::resumed(turn.request().clone(), asked);
         live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);
         let replayed = turn.clone();
@@ -90,32 +90,42 @@ impl TurnEngine {
             let span = self.span(&live);
             self.spawn_in(
                 span,
-                async move { engine.run_resumed(live, claim, turn, admission).await },
+                Box::pin(async move { engine.run_resumed(live, claim, turn, admission).await }),
             );
         }
         Ok(Some((live, replayed)))
     }
 
-    async fn run_resumed(self: Arc<Self>, live: Arc<LiveTurn>, claim: Claim, turn: Box<Turn>, admission: Admission) {
+    async fn run_resumed(
+        self: Arc<Self>,
+        live: Arc<LiveTurn>,
+        claim: HeldClaim,
+        turn: Box<Turn>,
+        admission: Admission,
+    ) {
+        let halt_on_drop = HaltOnDrop::new(&self, &live);
         let recovering = self.start_of(&turn, &live);
         let Some(start) = self.halt.run_until_cancelled(recovering).await else {
             // The results of its calls are not recorded yet, so the next process asks the tools again.
-            self.journal.release(claim).await;
+            claim.release().await;
             return self.leave(&live);
         };
+        // From here on the guard of `run_in_session` does the same.
+        halt_on_drop.disarm();
         self.run_in_session(live, claim, turn, admission, start).await;
     }
 
     /// Claims a turn and replays its journal. A turn whose journal cannot be replayed is ended with a failure reply.
-    pub(super) async fn take_over(&self, id: &TurnId) -> Result<Option<(Claim, Box<Turn>)>, TurnError> {
+    pub(super) async fn take_over(self: &Arc<Self>, id: &TurnId) -> Result<Option<(HeldClaim, Box<Turn>)>, TurnError> {
         let Some(claim) = self.journal.claim(id, &self.owner, LEASE).await? else {
             return Ok(None);
         };
+        let claim = HeldClaim::new(self, claim);
         let run = match self.journal.read(id).await {
             Ok(Some(run)) => run,
             unread => {
                 // The claim would keep the turn from everyone until its lease ends.
-                self.journal.release(claim).await;
+                claim.release().await;
                 return Err(unread
                     .err()
                     .map_or_else(|| TurnError::NotFound(id.clone()), TurnError::from));
@@ -132,7 +142,7 @@ impl TurnEngine {
     }
 
     /// Ends a turn whose records cannot be replayed. If its message can still be deserialized, it gets its reply.
-    async fn end_unreadable(&self, claim: Claim, run: &StoredRun) {
+    async fn end_unreadable(&self, claim: HeldClaim, run: &StoredRun) {
         #[derive(serde::Deserialize)]
         struct Accepted {
             request: TurnRequest,
@@ -143,7 +153,7 @@ impl TurnEngine {
             && replies.send(&accepted.request, &outcome).await.is_err()
         {
             // Unfinished, it ends and tries to reply once more at the next start.
-            return self.journal.release(claim).await;
+            return claim.release().await;
         }
         self.finish(claim, &outcome).await;
     }
@@ -176,12 +186,12 @@ impl TurnEngine {
         self: &Arc<Self>,
         id: &TurnId,
         running: Arc<LiveTurn>,
-        progress: ProgressSink,
+        asked: Option<&LiveTurn>,
     ) -> Result<(), TurnError> {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(());
         };
-        let live = LiveTurn::new(turn.request().clone(), progress);
+        let live = LiveTurn::resumed(turn.request().clone(), asked);
         live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);
         let engine = self.clone();

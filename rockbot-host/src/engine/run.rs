@@ -4,11 +4,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use rockbot_core::support::loggable;
+use rockbot_core::support::{loggable, reference};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, Timestamp};
 
 use super::TurnEngine;
+use super::claim::HeldClaim;
 use crate::driver::{DriveStart, InputCheck};
 use crate::live::{Admission, LiveTurn, SessionGuard, TurnState};
 use crate::turn::{PolicySnapshot, Revision, Turn, TurnEvent};
@@ -32,24 +33,25 @@ impl TurnEngine {
     pub(super) fn spawn_new(
         self: &Arc<Self>,
         live: Arc<LiveTurn>,
-        claim: Claim,
+        claim: HeldClaim,
         policy: PolicySnapshot,
         at: Timestamp,
         admission: Admission,
     ) {
         let (engine, span) = (self.clone(), self.span(&live));
-        self.spawn_in(span, async move {
+        let task = Box::pin(async move {
             // Boxed: a turn moves through several futures, each of which would have room for it otherwise.
             let turn = Box::new(Turn::identified(live.id().clone(), live.request().clone(), policy, at));
             engine.run_in_session(live, claim, turn, admission, None).await;
         });
+        self.spawn_in(span, task);
     }
 
     /// Waits for the session, then runs the turn from `start`, or from its beginning.
     pub(super) async fn run_in_session(
         self: &Arc<Self>,
         live: Arc<LiveTurn>,
-        claim: Claim,
+        claim: HeldClaim,
         mut turn: Box<Turn>,
         admission: Admission,
         start: Option<DriveStart>,
@@ -128,7 +130,7 @@ impl TurnEngine {
     pub(super) async fn run(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
-        claim: Claim,
+        claim: HeldClaim,
         mut turn: Box<Turn>,
         start: Option<DriveStart>,
     ) {
@@ -141,7 +143,13 @@ impl TurnEngine {
     }
 
     /// Ends a turn before it works: it was refused or cancelled, so there is nothing for layers to wrap.
-    async fn end_early(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, mut turn: Box<Turn>, start: DriveStart) {
+    async fn end_early(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        claim: HeldClaim,
+        mut turn: Box<Turn>,
+        start: DriveStart,
+    ) {
         let outcome = self.work(live, &claim, &mut turn, Some(start), None).await;
         self.settle(live, claim, turn, outcome).await;
     }
@@ -178,7 +186,7 @@ impl TurnEngine {
     pub(super) async fn settle(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
-        mut claim: Claim,
+        mut claim: HeldClaim,
         mut turn: Box<Turn>,
         mut outcome: Option<TurnOutcome>,
     ) {
@@ -219,7 +227,7 @@ impl TurnEngine {
     pub(super) async fn join(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
-        claim: Claim,
+        claim: HeldClaim,
         turn: Box<Turn>,
         running: &LiveTurn,
     ) {
@@ -231,7 +239,8 @@ impl TurnEngine {
             true => TurnStatus::Joined(running.id().clone()),
             false => theirs.status.clone(),
         };
-        let outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
+        let mut outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
+        outcome.media.clone_from(&theirs.media);
         self.conclude(live, claim, &turn, Arc::new(outcome)).await;
     }
 
@@ -240,10 +249,10 @@ impl TurnEngine {
     async fn park(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
-        claim: Claim,
+        claim: HeldClaim,
         turn: &Turn,
         outcome: TurnOutcome,
-    ) -> Option<Claim> {
+    ) -> Option<HeldClaim> {
         // Held across the release: a decision that comes at once waits here, and then finds the turn unclaimed.
         let unparking = self.unparking.lock().await;
         let status = outcome.status.clone();
@@ -252,7 +261,7 @@ impl TurnEngine {
         if !live.suspend(TurnState::Parked(Arc::new(outcome))) {
             return Some(claim);
         }
-        self.journal.release(claim).await;
+        claim.release().await;
         if let Some(until) = turn.parked_until() {
             self.expire_at(live.clone(), until);
         }
@@ -268,17 +277,17 @@ impl TurnEngine {
 
     /// Leaves a turn to the next start of the host. Returns the claim when the turn was cancelled and has to end
     /// instead: a cancelled turn must not be resumed.
-    async fn suspend_halted(&self, live: &Arc<LiveTurn>, claim: Claim) -> Option<Claim> {
+    async fn suspend_halted(&self, live: &Arc<LiveTurn>, claim: HeldClaim) -> Option<HeldClaim> {
         if !live.suspend(TurnState::Halted) {
             return Some(claim);
         }
-        self.journal.release(claim).await;
+        claim.release().await;
         self.deregister(live);
         None
     }
 
     /// Leaves a turn to the next start of the host, or ends it if it was cancelled.
-    async fn halt_or_end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: Claim, turn: Box<Turn>) {
+    async fn halt_or_end(self: &Arc<Self>, live: &Arc<LiveTurn>, claim: HeldClaim, turn: Box<Turn>) {
         if let Some(claim) = self.suspend_halted(live, claim).await {
             self.end_early(live, claim, turn, cancelled(live)).await;
         }
@@ -287,15 +296,15 @@ impl TurnEngine {
 
 /// A guard that publishes [`TurnState::Halted`] when the task of a turn is aborted before its end, so that those who
 /// wait for the turn do not wait forever.
-struct HaltOnDrop<'a>(Option<(&'a Arc<TurnEngine>, Arc<LiveTurn>)>);
+pub(super) struct HaltOnDrop<'a>(Option<(&'a Arc<TurnEngine>, Arc<LiveTurn>)>);
 
 impl<'a> HaltOnDrop<'a> {
-    fn new(engine: &'a Arc<TurnEngine>, live: &Arc<LiveTurn>) -> Self {
+    pub(super) fn new(engine: &'a Arc<TurnEngine>, live: &Arc<LiveTurn>) -> Self {
         Self(Some((engine, live.clone())))
     }
 
     /// Disarms the guard: the task came to its end, and a parked turn may be running in another task by now.
-    fn disarm(mut self) {
+    pub(super) fn disarm(mut self) {
         self.0 = None;
     }
 }
@@ -314,7 +323,11 @@ pub(super) fn cancelled(live: &LiveTurn) -> DriveStart {
 }
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {
-    tracing::error!(turn = %turn.id(), error = %loggable(&error.to_string()), "turn failed; it ends with an error reply");
-    let text = format!("This request could not be finished: {error}");
+    let reference = reference(error);
+    tracing::error!(turn = %turn.id(), reference, error = %loggable(&error.to_string()), "turn failed; it ends with an error reply");
+    let text = format!(
+        "This request could not be finished: the agent has a failure of its own, which its operator finds under the \
+         reference {reference}. Try it again later."
+    );
     turn.ended_with(TurnStatus::Failed(failure), text)
 }

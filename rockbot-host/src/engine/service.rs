@@ -30,7 +30,8 @@ pub struct TurnCall {
     /// The sink that receives progress reports while the turn runs.
     pub progress: ProgressSink,
     /// The output validators of this message alone, asked after the host's. They are not in the journal: a turn that
-    /// continues after a crash asks the host's alone.
+    /// continues in another process asks those of a caller that sends the same message again, and its answer is withheld
+    /// without them ([`TurnFailure::Unchecked`](rockbot_core::turn::TurnFailure::Unchecked)).
     pub validators: Vec<Arc<dyn OutputValidator>>,
 }
 

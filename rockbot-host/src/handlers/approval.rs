@@ -19,7 +19,8 @@ impl MessageHandler<Approval> for Decisions {
             let reason = "decision about a tool call rejected: the channel does not authenticate its senders";
             return Err(HandlerError::dead_letter(reason).into());
         }
-        match self.0.engine().decide(decision).await {
+        let principal = cx.principal(decision.user_id.as_deref());
+        match self.0.engine().decide(decision, &principal).await {
             Ok(()) => Ok(()),
             // All agents receive the decision, and the turn belongs to another one.
             Err(TurnError::NoSuchApproval { turn, .. }) if !self.0.engine().knows(&turn).await? => Ok(()),

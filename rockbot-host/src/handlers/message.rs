@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::context::{Origin, Trust};
 use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler, headers};
+use rockbot_core::support::{loggable, reference};
 use rockbot_core::turn::{JournalError, TurnRequest};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxyTopics};
 
@@ -63,7 +64,7 @@ impl MessageHandler<UserMessage> for UserMessages {
             }
             // The bus will not deliver it again, so the user must be notified now.
             Err(error) if cx.delivery().attempt >= MAX_ATTEMPTS && !matches!(error, TurnError::Halted) => {
-                refuse(&message, cx, &format!("This message could not be accepted: {error}.")).await?;
+                refuse(&message, cx, &told(&error)).await?;
                 Err(HandlerError::dead_letter(error).answered().into())
             }
             // The message stays on the bus: another process accepts it, or this one a little later.
@@ -88,6 +89,20 @@ impl UserMessages {
         request.trace = headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned());
         request
     }
+}
+
+/// Returns the words for the sender of a message that was not accepted: a full backlog as it is, another error by its
+/// reference.
+fn told(error: &TurnError) -> String {
+    if let TurnError::Busy(_) = error {
+        return format!("This message could not be accepted: {error}.");
+    }
+    let reference = reference(error);
+    tracing::error!(reference, error = %loggable(&error.to_string()), "message not accepted; its sender is told the reference");
+    format!(
+        "This message could not be accepted: the agent has a failure of its own, which its operator finds under the \
+         reference {reference}. Try it again later."
+    )
 }
 
 /// Sends the final reply to a message that does not become a turn.

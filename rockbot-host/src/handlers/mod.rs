@@ -26,7 +26,7 @@ pub(crate) use reply::BusReplySender;
 use reply::publish_with_retries;
 pub(crate) use tool_call::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
 
-use crate::engine::TurnService;
+use crate::engine::{MAX_WAITING, TurnService};
 use crate::pipeline::HostRoute;
 use approval::Decisions;
 use feedback::Thumbs;
@@ -66,7 +66,7 @@ pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     let retry = RetryPolicy::default().with_max_attempts(message::MAX_ATTEMPTS);
     let in_order = SubscribeOptions::new()
         .with_retry(retry)
-        .with_concurrency(16)
+        .with_concurrency(2 * MAX_WAITING)
         .with_partition_by(PartitionBy::new("session", message::session_of));
     [
         (UserProxyTopics::USER_MESSAGE.to_owned(), in_order),

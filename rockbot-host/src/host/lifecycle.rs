@@ -13,7 +13,7 @@ use rockbot_core::BoxError;
 use rockbot_core::messaging::{Bus, BusError, DeliveryHandler, SubscribeOptions, Subscription, TopicPattern};
 use rockbot_core::store::StoreError;
 use rockbot_core::subsystem::{Parts, Running, Subsystem};
-use rockbot_core::turn::{JournalError, ProgressSink};
+use rockbot_core::turn::JournalError;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -113,6 +113,13 @@ impl Error for StartError {
 pub struct NotReady {
     /// The reasons, at least one.
     pub reasons: Vec<String>,
+}
+
+impl NotReady {
+    /// Returns `true`: the host may be ready a little later.
+    pub fn retry_helps(&self) -> bool {
+        true
+    }
 }
 
 /// A subscription of a host, before it begins.
@@ -226,7 +233,7 @@ impl Lifecycle {
                 Err(cause) => return Err(StartError::Subsystem { name, cause }),
             }
         }
-        let resumed = self.turns.engine().resume_all(|_| ProgressSink::none()).await;
+        let resumed = self.turns.engine().resume_all(None).await;
         let resumed = resumed.map_err(StartError::Resume)?;
         if let Some(side) = &self.bus {
             for pending in &side.pending {

@@ -3,6 +3,7 @@
 //! `builder` assembles the host, `lifecycle` starts and stops it; this file is its surface.
 
 mod builder;
+mod costs;
 mod lifecycle;
 
 use std::future::Future;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
-use rockbot_core::subsystem::Parts;
+use rockbot_core::subsystem::{PartCost, Parts};
 use rockbot_core::support::deadline_after;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
-use rockbot_core::turn::{JournalError, ProgressSink, TurnJournal};
+use rockbot_core::turn::{JournalError, TurnJournal};
 use rockbot_core::{ToolName, TurnId};
 use tokio::time::Instant;
 
@@ -62,6 +63,8 @@ pub struct AgentHost {
     tool_owner: Owner,
     journal: Arc<dyn TurnJournal>,
     prompt: Arc<SystemPrompt>,
+    /// The costs that subsystems stated.
+    declared_costs: Vec<PartCost>,
     lifecycle: Lifecycle,
 }
 
@@ -123,7 +126,7 @@ impl AgentHost {
     ///
     /// Returns an error if the journal cannot be read.
     pub async fn resume(&self) -> Result<Resumed, TurnError> {
-        self.turns().engine().resume_all(|_| ProgressSink::none()).await
+        self.turns().engine().resume_all(None).await
     }
 
     /// Returns the trace of a turn from the journal; `None` when it has no records of it, or none any more.

@@ -135,9 +135,25 @@ impl FileTurnJournal {
             return Ok(());
         }
         let failed = |error: io::Error| failed("it cannot be synced to the disk", &self.folder, error);
-        // Another handle to the file: the sync runs without the lock, while others append.
-        let handle = self.lock().writer.handle().map_err(|error| failed(error.into()))?;
-        self.commit.sync(handle).await.map_err(failed)
+        let handle = {
+            let mut state = self.lock();
+            self.confirm(&mut state)?;
+            // Another handle to the file: the sync runs without the lock, while others append.
+            state.writer.handle().map_err(|error| failed(error.into()))?
+        };
+        self.commit.sync(handle).await.map_err(|error| {
+            self.lock().writer.distrust();
+            failed(error)
+        })
+    }
+
+    /// Makes the records before durable if a sync of them failed, and the options ask for that.
+    fn confirm(&self, state: &mut JournalState) -> Result<(), JournalError> {
+        if self.options.durability == Durability::Process {
+            return Ok(());
+        }
+        let confirmed = state.writer.confirm(&self.folder);
+        confirmed.map_err(|error| failed("earlier records cannot be synced to the disk", &self.folder, error))
     }
 
     /// Writes the acceptance of a run and claims it for `owner`.
@@ -165,6 +181,8 @@ impl TurnJournal for FileTurnJournal {
                 // Digest check, write and claim happen under one lock, so that of two copies of a message one is
                 // accepted and the other finds it. The guard ends before any await.
                 let mut state = self.lock();
+                // A copy of a message is acknowledged because of the record of the first: that must be on the disk, too.
+                self.confirm(&mut state)?;
                 match state.index.digest(&accepted.run) {
                     None => break self.begin(&mut state, accepted, owner, lease)?,
                     Some(digest) if digest != accepted.digest => return Err(conflict(accepted)),

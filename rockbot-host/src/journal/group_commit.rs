@@ -1,9 +1,9 @@
 //! Group commit: one sync of the disk for all writers that wait for one.
 
-use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rockbot_core::files::FileHandle;
 use tokio::sync::watch;
 
 /// A group commit on one file at a time.
@@ -20,7 +20,7 @@ pub(crate) struct GroupCommit {
 struct CommitState {
     /// The round that begins when the running one ends, with the file of its last writer. A full segment is synced
     /// before the next one is written to, so the newest file is enough.
-    next: Option<(Round, File)>,
+    next: Option<(Round, FileHandle)>,
     /// `true` while a blocking task runs rounds.
     running: bool,
 }
@@ -36,7 +36,7 @@ impl GroupCommit {
     ///
     /// The first writer spawns the blocking task that runs the rounds. Cancellation-safe: a caller that stops
     /// waiting, the first one included, does not delay the others, since the task does not depend on it.
-    pub(crate) async fn sync(self: &Arc<Self>, file: File) -> io::Result<()> {
+    pub(crate) async fn sync(self: &Arc<Self>, file: FileHandle) -> io::Result<()> {
         let (mut result, leads) = self.join(file);
         if leads {
             let this = self.clone();
@@ -52,7 +52,7 @@ impl GroupCommit {
     }
 
     /// Joins the next round. The second value is `true` for a writer that has to spawn the task.
-    fn join(&self, file: File) -> (watch::Receiver<SyncResult>, bool) {
+    fn join(&self, file: FileHandle) -> (watch::Receiver<SyncResult>, bool) {
         // The state is consistent between any two statements, so a poisoned lock is safe to use.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take().map_or_else(Round::default, |(round, _)| round);
@@ -65,7 +65,7 @@ impl GroupCommit {
     /// Runs rounds until no writer waits.
     fn lead(&self) {
         while let Some((round, file)) = self.next_round() {
-            let result = file.sync_data().map_err(Arc::new);
+            let result = file.sync().map_err(Arc::new);
             if let Err(error) = &result {
                 self.fail_waiting(error);
             }
@@ -84,7 +84,7 @@ impl GroupCommit {
 
     /// Takes the next round. Without one it clears `running` under the same lock, so that no writer can join a
     /// round that no task will run.
-    fn next_round(&self) -> Option<(Round, File)> {
+    fn next_round(&self) -> Option<(Round, FileHandle)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take();
         state.running = round.is_some();

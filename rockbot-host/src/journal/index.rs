@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rockbot_core::support::FoldMap;
 use rockbot_core::{Digest, Timestamp, TurnId};
 
 use super::line::JournalLine;
@@ -17,8 +18,8 @@ pub(super) const OUTCOME_RETENTION_MILLIS: u64 = 24 * 60 * 60 * 1000;
 /// last: there may be many of them, and mostly only their outcome is read.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
-    open: HashMap<TurnId, OpenRun>,
-    ended: HashMap<TurnId, EndedRun>,
+    open: FoldMap<TurnId, OpenRun>,
+    ended: FoldMap<TurnId, EndedRun>,
     /// The unfinished runs in the order of their acceptance, in which they are resumed.
     order: BTreeMap<u64, TurnId>,
     /// Number of acceptances so far, the next key of `order`.

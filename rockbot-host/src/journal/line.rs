@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rockbot_core::support::json;
 use rockbot_core::turn::{RunAccepted, RunRecord};
 use rockbot_core::{Digest, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ pub(super) enum JournalLineRef<'a> {
 impl JournalLineRef<'_> {
     /// Appends the line to `buffer`, newline included.
     pub(super) fn write_to(&self, buffer: &mut Vec<u8>) -> serde_json::Result<()> {
-        serde_json::to_writer(&mut *buffer, self)?;
+        json::write(buffer, self)?;
         buffer.push(b'\n');
         Ok(())
     }

@@ -13,6 +13,7 @@ use super::segment::{self, SegmentWriter};
 /// An unreadable line is skipped with a warning and stays in its file. It may be a torn write, or the work of another
 /// program; in both cases removing it could only lose what an operator might still recover.
 pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)> {
+    folder.remove_drafts(|_| false, |name| segment::number(name).is_some());
     let numbers = segment::numbers(folder)?;
     let (mut index, mut unreadable) = (RunIndex::default(), 0_u64);
     for number in &numbers {

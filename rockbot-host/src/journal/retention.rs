@@ -21,9 +21,10 @@ impl FileTurnJournal {
                 // on the disk, so the full segment is synced here, under the lock.
                 // What could not be synced keeps its segment: a later sync of this one fails again, or writes it.
                 let synced = state.writer.handle().map_err(io::Error::from);
-                let synced = synced.and_then(|full| full.sync_data());
+                let synced = synced.and_then(|full| full.sync());
                 if let (Err(error), Durability::Synced) = (synced, self.options.durability) {
                     tracing::warn!(%error, "a full segment of the turn journal cannot be synced; it keeps growing");
+                    state.writer.distrust();
                     self.commit.fail_waiting(&Arc::new(error));
                     return;
                 }

@@ -1,9 +1,8 @@
 //! Segment files: their names, appending, and reading lines by location.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
-use rockbot_core::files::{DataFolder, FileError, LineFile};
+use rockbot_core::files::{DataFolder, FileError, FileHandle, LineFile};
 
 /// The location of a line. Locations are ordered as their lines were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +16,9 @@ pub(super) struct RecordLocation {
 pub(super) struct SegmentWriter {
     file: LineFile,
     number: u32,
+    /// `false` after a sync of the file or of its name failed. The system may have forgotten what it could not write, so
+    /// that later syncs succeed without it.
+    is_durable: bool,
 }
 
 impl SegmentWriter {
@@ -25,8 +27,33 @@ impl SegmentWriter {
         let name = name(number);
         let file = folder.lines(&name)?;
         // Syncing the directory entry makes the file's name survive power loss, where the system supports it.
-        let _ = folder.sync(&name);
-        Ok(Self { file, number })
+        let is_durable = folder.sync(&name).is_ok();
+        Ok(Self {
+            file,
+            number,
+            is_durable,
+        })
+    }
+
+    /// Records that a sync failed.
+    pub(super) fn distrust(&mut self) {
+        self.is_durable = false;
+    }
+
+    /// Writes the segment anew and waits for the disk, if a sync of it failed. Readers see the same lines all the while.
+    pub(super) fn confirm(&mut self, folder: &DataFolder) -> Result<(), FileError> {
+        if self.is_durable {
+            return Ok(());
+        }
+        let name = name(self.number);
+        let lines = folder.read(&name, u64::MAX - 1)?.unwrap_or_default();
+        let replaced = folder.replace(&name, &lines);
+        if matches!(replaced, Ok(()) | Err(FileError::NotDurable { .. })) {
+            // Appends must reach the file that has the name now.
+            self.file = folder.lines(&name)?;
+        }
+        self.is_durable = replaced.is_ok();
+        replaced
     }
 
     /// Appends `lines` with one write and returns the location of the first one.
@@ -48,7 +75,7 @@ impl SegmentWriter {
     }
 
     /// Returns a second handle to the file, so that syncing it does not block writers.
-    pub(super) fn handle(&self) -> Result<File, FileError> {
+    pub(super) fn handle(&self) -> Result<FileHandle, FileError> {
         self.file.handle()
     }
 }
@@ -69,8 +96,11 @@ pub(super) fn rewrite(
         });
         lines.extend(read_line(folder, *location)?);
     }
-    folder.replace(&name(number), &lines)?;
-    Ok(moved)
+    match folder.replace(&name(number), &lines) {
+        // The lines have moved, whatever survives a power failure: the segment before it has the same lines, and more.
+        Ok(()) | Err(FileError::NotDurable { .. }) => Ok(moved),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Counts the lines of a segment.
@@ -83,9 +113,13 @@ pub(super) fn count(folder: &DataFolder, number: u32) -> io::Result<usize> {
     Ok(lines)
 }
 
+/// Returns the number of the segment with this file name; `None` for other files.
+pub(super) fn number(name: &str) -> Option<u32> {
+    name.strip_prefix("turns-")?.strip_suffix(".jsonl")?.parse().ok()
+}
+
 /// Lists the numbers of the segments in `folder` in ascending order.
 pub(super) fn numbers(folder: &DataFolder) -> Result<Vec<u32>, FileError> {
-    let number = |name: &str| name.strip_prefix("turns-")?.strip_suffix(".jsonl")?.parse().ok();
     let files = folder.list("")?;
     let mut numbers: Vec<u32> = files.iter().filter_map(|file| number(&file.name)).collect();
     numbers.sort_unstable();

@@ -22,7 +22,10 @@ use pages::Pages;
 pub use readers::result_readers;
 use rockbot_core::chat::Provenance;
 use rockbot_core::context::Trust;
-use rockbot_core::store::{ChunkKeyForm, ChunkKeys, PathError, StorePath, WorkingMemory, WorkingNote};
+use rockbot_core::store::{
+    ChunkKeyForm, ChunkKeys, PathError, StorePath, WorkingMemory, WorkingMemoryError, WorkingNote,
+};
+use rockbot_core::support::reference;
 use rockbot_core::{Principal, ToolName};
 use thousands::grouped;
 
@@ -116,6 +119,8 @@ pub struct LargeResult<'a> {
     content: &'a str,
     chars: usize,
     policy: &'a LargeResultPolicy,
+    /// `None`: the tool's, and untrusted.
+    origin: Option<&'a Provenance>,
 }
 
 /// A large result in chunks.
@@ -138,7 +143,15 @@ impl<'a> LargeResult<'a> {
             content,
             chars,
             policy,
+            origin: None,
         })
+    }
+
+    /// Sets the origin that the chunks keep. Default: the tool, untrusted.
+    #[must_use]
+    pub fn with_origin(mut self, origin: &'a Provenance) -> Self {
+        self.origin = Some(origin);
+        self
     }
 
     /// Returns the keys of the chunks in `namespace`. `run` must differ from call to call.
@@ -181,12 +194,21 @@ impl<'a> LargeResult<'a> {
         let chunked = self.split(keys);
         match memory.put(principal, chunked.notes).await {
             Ok(()) => chunked.message,
+            Err(WorkingMemoryError::Store(error)) => {
+                let reference = reference(&error);
+                tracing::warn!(reference, %error, "working memory unavailable; the rest of a long result is lost");
+                format!(
+                    "{}\n[the rest could not be kept (reference {reference})]",
+                    self.truncated()
+                )
+            }
             Err(error) => format!("{}\n[the rest could not be kept: {error}]", self.truncated()),
         }
     }
 
     fn note(&self, key: StorePath, text: &str) -> WorkingNote {
-        let provenance = Provenance::new(format!("tool:{}", self.tool), Trust::Untrusted);
+        let outside = || Provenance::new(format!("tool:{}", self.tool), Trust::Untrusted);
+        let provenance = self.origin.cloned().unwrap_or_else(outside);
         WorkingNote::new(key, text, provenance)
             .with_ttl(self.policy.ttl)
             .with_category(ChunkKeys::category())

@@ -58,7 +58,7 @@ pub(crate) fn push_title(text: &mut String, chunk: &Chunk<'_>, index: usize) {
     }
 }
 
-fn push_plain(text: &mut String, heading: &str) {
+pub(super) fn push_plain(text: &mut String, heading: &str) {
     for c in heading.chars().take(TITLE_LEN) {
         match c {
             // A heading must not end the code span of the key beside it.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use rockbot_core::content::{ContentPart, Provenance};
 use rockbot_core::store::{
     Access, ChunkKeys, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, is_result_entry,
 };
 use rockbot_core::tool::{State, Tool, ToolError, ToolGroup, stateful_tool};
+use rockbot_core::trust::Label;
 use rockbot_core::{CallContext, Principal};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,7 +34,7 @@ pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
             .pure()
             .keeps_results_whole(),
     ]
-    .map(|tool| tool.when_needed(ToolGroup::STORED_TEXTS))
+    .map(|tool| tool.when_needed(ToolGroup::STORED_TEXTS).own_output())
 }
 
 /// Reads an entry of working memory, such as a chunk of a large tool result or its outline.
@@ -45,7 +47,7 @@ struct Read {
     offset: usize,
 }
 
-async fn read(memory: State<Arc<dyn WorkingMemory>>, args: Read, cx: CallContext) -> Result<String, ToolError> {
+async fn read(memory: State<Arc<dyn WorkingMemory>>, args: Read, cx: CallContext) -> Result<ContentPart, ToolError> {
     let key = resolve(&args.key, &cx)?;
     let entry = memory.get(cx.principal(), &key).await.map_err(unreadable)?;
     let entry = entry.ok_or_else(|| missing(&key))?;
@@ -54,15 +56,15 @@ async fn read(memory: State<Arc<dyn WorkingMemory>>, args: Read, cx: CallContext
         rest.nth(args.offset - 1);
     }
     let rest = rest.as_str();
-    let Some((end, _)) = rest.char_indices().nth(PAGE_LEN) else {
-        return Ok(rest.to_owned());
+    let text = match rest.char_indices().nth(PAGE_LEN) {
+        None => rest.to_owned(),
+        Some((end, _)) => {
+            let left = rest[end..].chars().count();
+            let next = args.offset + PAGE_LEN;
+            format!("{}\n[{left} more characters: read on with offset {next}]", &rest[..end])
+        }
     };
-    let left = rest[end..].chars().count();
-    let next = args.offset + PAGE_LEN;
-    Ok(format!(
-        "{}\n[{left} more characters: read on with offset {next}]",
-        &rest[..end]
-    ))
+    Ok(ContentPart::text(text).with_provenance(entry.provenance.clone()))
 }
 
 /// Finds passages in large tool results that were split into chunks: cheaper than reading the chunks.
@@ -76,7 +78,11 @@ struct Search {
     key: Option<String>,
 }
 
-async fn search(memory: State<Arc<dyn WorkingMemory>>, args: Search, cx: CallContext) -> Result<String, ToolError> {
+async fn search(
+    memory: State<Arc<dyn WorkingMemory>>,
+    args: Search,
+    cx: CallContext,
+) -> Result<ContentPart, ToolError> {
     let key = args.key.as_deref().map(|key| resolve(key, &cx)).transpose()?;
     let chunks = chunks(&**memory, cx.principal(), key.as_ref(), &cx)
         .await
@@ -84,9 +90,14 @@ async fn search(memory: State<Arc<dyn WorkingMemory>>, args: Search, cx: CallCon
     match key {
         Some(key) if chunks.is_empty() => Err(missing(&key)),
         // A result of many megabytes is read for a good part of a second.
-        _ => tokio::task::spawn_blocking(move || passages::best(&chunks, &args.query, PASSAGES))
-            .await
-            .map_err(|error| ToolError::execution_failed("the search did not end its work").with_source(error)),
+        _ => {
+            let mut label = Label::HOST;
+            chunks.iter().for_each(|chunk| label.join(&chunk.provenance.label()));
+            let found = tokio::task::spawn_blocking(move || passages::best(&chunks, &args.query, PASSAGES)).await;
+            let found = found
+                .map_err(|error| ToolError::execution_failed("the search did not end its work").with_source(error))?;
+            Ok(ContentPart::text(found).with_provenance(Provenance::labelled("tool", &label)))
+        }
     }
 }
 

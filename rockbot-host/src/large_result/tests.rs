@@ -268,6 +268,54 @@ async fn a_fact_in_a_large_result_is_found() {
 }
 
 #[tokio::test]
+async fn a_fact_across_the_border_of_two_chunks_is_found_whole() {
+    let fact = "The vault of Lindenau opens with the key 4711.";
+    let filler = "Nothing of interest stands here. ".repeat(4_000);
+    for (cut, in_border) in [(5, 64_000), (20, 64_000), (40, 128_000)] {
+        let conversation = Conversation::new("abc");
+        let content = [&filler[..in_border - cut], fact, &filler].concat();
+        conversation
+            .keep("dump", "1", &content, &LargeResultPolicy::default())
+            .await;
+        let found = conversation
+            .search("How does the Lindenau vault open?", None)
+            .await
+            .unwrap();
+        assert!(found.contains(fact), "{cut}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn a_section_is_found_by_its_heading_and_a_line_far_below_it() {
+    let section = |town: &str, key: usize| {
+        let filler = "Nothing of interest stands here.\n".repeat(60);
+        format!("## Vault of {town}\n\n{filler}\n- opened by: key {key}\n- guard: none\n\n")
+    };
+    let towns = [
+        "Ahrenau", "Lindenau", "Steinau", "Birkenau", "Eichenau", "Falkenau", "Goldau", "Haselau",
+    ];
+    let sections = towns
+        .iter()
+        .enumerate()
+        .map(|(number, town)| section(town, 4_000 + number));
+    let content = [sections.collect::<String>(), "The end.\n".repeat(9_000)].concat();
+    let conversation = Conversation::new("abc");
+    conversation
+        .keep("dump", "1", &content, &LargeResultPolicy::default())
+        .await;
+    let found = conversation
+        .search("Which key opens the vault of Lindenau?", None)
+        .await
+        .unwrap();
+    let first = found.split("\n\n[from").next().unwrap();
+    assert!(first.contains("key 4001"), "{found}");
+    assert!(
+        first.lines().next().unwrap().ends_with(", under: Vault of Lindenau]"),
+        "{found}"
+    );
+}
+
+#[tokio::test]
 async fn every_key_that_is_shown_can_be_read_and_searched() {
     for key_form in [ChunkKeyForm::Path, ChunkKeyForm::Colons] {
         let policy = LargeResultPolicy {

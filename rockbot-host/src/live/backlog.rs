@@ -102,6 +102,13 @@ pub enum Busy {
     },
 }
 
+impl Busy {
+    /// Returns `true`: there is room again once messages are answered.
+    pub fn retry_helps(&self) -> bool {
+        true
+    }
+}
+
 /// The count of the unanswered messages of a host.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::backlog::{Backlog, BacklogPermit, weight};
 use super::{BacklogLimits, Busy, LiveTurn, SteeringMessage};
-use crate::turn::CancelReason;
+use crate::turn::{CancelReason, from_sender};
 
 /// The busy sessions of a host. A session without a turn has no entry.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl BusySession {
         let (sender, joined) = oneshot::channel();
         let message = SteeringMessage {
             turn: turn.id().clone(),
-            content: turn.input().clone().trusted_at_most(turn.request().trust),
+            content: from_sender(turn.input().clone(), turn.request()),
             joined: sender,
         };
         match self.running.mailbox().push(message) {

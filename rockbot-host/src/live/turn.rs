@@ -55,9 +55,15 @@ pub(crate) struct LiveTurn {
 }
 
 impl LiveTurn {
-    /// Creates a live turn that this process did not accept: a resumed turn, or one that was parked.
-    pub(crate) fn new(request: Arc<TurnRequest>, progress: ProgressSink) -> Arc<Self> {
-        Self::accepted(request.turn_id(), request, progress, None)
+    /// Creates a live turn that this process did not accept: a resumed turn, or one that was parked. If it is the turn of
+    /// `asked`, whose message came again, it has the listener and the validators of that caller.
+    pub(crate) fn resumed(request: Arc<TurnRequest>, asked: Option<&Self>) -> Arc<Self> {
+        let id = request.turn_id();
+        let asked = asked.filter(|asked| asked.id == id);
+        let progress = asked.map_or_else(ProgressSink::none, |asked| asked.progress.clone());
+        let live = Self::accepted(id, request, progress, None);
+        live.set_validators(asked.map(|asked| asked.validators().to_vec()).unwrap_or_default());
+        live
     }
 
     /// Creates a live turn whose reply waits for `reports`.
@@ -144,7 +150,8 @@ impl LiveTurn {
         let _ = self.validators.set(validators);
     }
 
-    /// Returns the output validators of the request. A turn that was resumed has none: they are in no journal.
+    /// Returns the output validators of the request. They are in no journal: a turn that was resumed has those of the
+    /// caller whose message came again, if any.
     pub(crate) fn validators(&self) -> &[Arc<dyn OutputValidator>] {
         let layered = self.layered.get().map(|(_, validators)| validators);
         layered.or(self.validators.get()).map(Vec::as_slice).unwrap_or_default()

@@ -74,6 +74,7 @@ impl LazyFolder {
             return Ok(folder.clone());
         }
         let folder = DataFolder::open(&self.path).map_err(failed("the folder of media cannot be opened"))?;
+        folder.remove_drafts(|_| true, is_medium);
         Ok(opened.insert(Arc::new(folder)).clone())
     }
 }
@@ -87,11 +88,12 @@ impl MediaStore for FileMediaStore {
             let name = name(&principal, &stored.digest)?;
             let found = folder.find(&name).map_err(failed("a medium cannot be looked up"))?;
             let is_there = found.is_some_and(|file| file.len == stored.size && is_fresh(file.modified));
-            if !is_there {
-                folder
-                    .replace(&name, &bytes)
-                    .map_err(failed("a medium cannot be written"))?;
-            }
+            let written = match is_there {
+                // The name may be there because an earlier sync of it failed.
+                true => folder.sync(&name),
+                false => folder.replace(&name, &bytes),
+            };
+            written.map_err(failed("a medium cannot be written"))?;
             Ok(stored)
         })
         .await

@@ -55,7 +55,7 @@ impl MediaLibrary {
             tracing::warn!(%error, "media store unavailable; images and files of a result are left out");
             for part in content.parts_mut() {
                 if matches!(part.as_media(), Some(media) if matches!(media.source, MediaSource::Bytes(_))) {
-                    describe(part, "it could not be stored");
+                    *part = part.describe("it could not be stored");
                 }
             }
         }
@@ -64,12 +64,19 @@ impl MediaLibrary {
     /// Stores the images and files of an answer as [`MediaLibrary::keep_or_describe`] does. An answer without words gets
     /// their description, since every part of a turn expects words.
     pub(crate) async fn keep_answer(&self, principal: &Principal, answer: &mut ChatResponse) {
-        let mut content = Content::from(std::mem::take(&mut answer.media));
-        self.keep_or_describe(principal, &mut content).await;
+        let content = self.keep_parts(principal, &mut answer.media).await;
         if answer.text.trim().is_empty() && answer.tool_calls.is_empty() {
             answer.text = content.to_string();
         }
-        answer.media = content.parts().to_vec();
+    }
+
+    /// Stores the images and files among `parts` as [`MediaLibrary::keep_or_describe`] does, and returns the parts as
+    /// content, too.
+    pub(crate) async fn keep_parts(&self, principal: &Principal, parts: &mut Vec<ContentPart>) -> Content {
+        let mut content = Content::from(std::mem::take(parts));
+        self.keep_or_describe(principal, &mut content).await;
+        *parts = content.parts().to_vec();
+        content
     }
 
     /// Returns the store.
@@ -101,21 +108,26 @@ impl MediaLibrary {
 
     async fn with_bytes(&self, principal: &Principal, message: &ChatMessage) -> ChatMessage {
         let mut message = message.clone();
-        for part in message.content.parts_mut() {
+        self.load(principal, message.content.parts_mut()).await;
+        message
+    }
+
+    /// Replaces references to stored media by their bytes. A medium that is missing becomes words.
+    pub(crate) async fn load(&self, principal: &Principal, parts: &mut [ContentPart]) {
+        for part in parts {
             let Some(media) = part.as_media_mut() else { continue };
             let MediaSource::Stored(StoredMedia { digest, .. }) = media.source else {
                 continue;
             };
             match self.store.get(principal, &digest).await {
                 Ok(Some(bytes)) => media.source = MediaSource::Bytes(bytes),
-                Ok(None) => describe(part, "it is not stored any more"),
+                Ok(None) => *part = part.describe("it is not stored any more"),
                 Err(error) => {
                     tracing::warn!(%error, "media store unavailable; the model reads a description");
-                    describe(part, "it cannot be read at present");
+                    *part = part.describe("it cannot be read at present");
                 }
             }
         }
-        message
     }
 
     /// Removes old media, at most once in six hours. A failure is logged: the next purge tries again.
@@ -138,13 +150,6 @@ impl MediaLibrary {
             Err(error) => tracing::warn!(%error, "old media cannot be removed; the next purge tries again"),
         }
     }
-}
-
-/// Replaces an image or a file by its description with the reason why the model does not get it.
-fn describe(part: &mut ContentPart, reason: &str) {
-    let shown = part.to_string();
-    let text = format!("{}: {reason}]", shown.trim_end_matches(']'));
-    *part = ContentPart::text(text).with_provenance(part.provenance().clone());
 }
 
 impl fmt::Debug for ResolvedMessages {

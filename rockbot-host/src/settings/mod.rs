@@ -84,7 +84,8 @@
 //! | `Memory`, `Skills` | all settings, in a host with `Memory` of `rockbot-memory` |
 //! | `Feedback` | `BasePath` and `Retention` in a host with `Memory`, the other times in one with `SessionEvaluation` of `rockbot-memory` |
 //! | `ConversationLog` | `Enabled`, in an agent that is built from its configuration alone |
-//! | `RabbitMq`, `Dream` | validated, without an effect yet |
+//! | `RabbitMq` | all settings, in a program that connects `RabbitMqBus` of `rockbot-bus` with them |
+//! | `Dream` | validated, without an effect yet |
 //!
 //! Sections of parts that a host does not have are ignored.
 //!
@@ -127,7 +128,6 @@ mod conversation_memory;
 mod data_dir;
 mod dream;
 mod policies;
-mod rabbit_mq;
 #[cfg(test)]
 mod tests;
 
@@ -147,14 +147,13 @@ pub use self::conversation_memory::ConversationMemorySettings;
 pub use self::data_dir::{DataDir, DataDirError};
 pub use self::dream::DreamSettings;
 pub use self::policies::PolicySettings;
-pub use self::rabbit_mq::RabbitMqSettings;
 
 /// The sections that are read and validated, and have no effect yet.
-pub const WAITING_SECTIONS: [&str; 2] = ["RabbitMq", "Dream"];
+pub const WAITING_SECTIONS: [&str; 1] = ["Dream"];
 
-/// The sections of the reference that subsystems read. They are registered here, so a host without these subsystems
+/// The sections of the reference that other parts read. They are registered here, so a host without these parts
 /// does not report them as unknown.
-const SECTIONS_OF_PARTS: [&str; 4] = ["Memory", "Skills", "Feedback", "ConversationLog"];
+const SECTIONS_OF_PARTS: [&str; 5] = ["Memory", "Skills", "Feedback", "ConversationLog", "RabbitMq"];
 
 /// The settings of a host. The table in [`settings`](self) lists those that have an effect.
 #[derive(Debug, Clone)]
@@ -166,8 +165,6 @@ pub struct HostSettings {
     pub agent_host: AgentHostSettings,
     /// Further limits of the section `AgentHost`: of tools, results, recall and hooks.
     pub policies: PolicySettings,
-    /// The section `RabbitMq`: the message broker; `None` when the configuration has no such section.
-    pub rabbit_mq: Option<RabbitMqSettings>,
     /// The section `Dream`: the consolidation of memories and skills.
     pub dream: DreamSettings,
     /// The section `ConversationMemory`: the conversations.
@@ -195,7 +192,6 @@ impl HostSettings {
         Ok(Self {
             agent_host: AgentHostSettings::read(config)?,
             policies: PolicySettings::read(config)?,
-            rabbit_mq: RabbitMqSettings::read(config)?,
             dream: DreamSettings::read(config)?,
             conversation_memory: ConversationMemorySettings::read(config, base)?,
             model_behaviors: Arc::new(ModelBehaviors::read(config)?.with_folder(base.join("model-behaviors"))),

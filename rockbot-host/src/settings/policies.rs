@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use rockbot_core::config::{Config, ConfigError, FromSetting, Value};
+use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::store::ChunkKeyForm;
 
 use crate::driver::ContextBudget;
 use crate::large_result::LargeResultPolicy;
 use crate::tool::ToolLimits;
-use crate::turn::{HookLimits, PolicySnapshot};
+use crate::turn::{HookLimits, Nudges, PolicySnapshot};
 
 /// The limits of tools, results, recall and hooks.
 ///
@@ -30,8 +30,15 @@ pub struct PolicySettings {
     /// `HookTimeLimit` (default 30 seconds): time that one hook has to decide. `MaxPolicyQuestions` (default 3) and
     /// `MaxOutputCorrections` (default 2): maximum numbers of answers that loop policies and output validators send back.
     pub hook_limits: HookLimits,
+    /// `Nudges.OnEmptyAnswer` and `Nudges.OnRepeatedCalls` (default `true`), `Nudges.OnUnfinishedSetUp`,
+    /// `Nudges.OnHallucinatedCalls`, `Nudges.OnLeakedSyntax`, `Nudges.OnUnexpectedCjk` and `Nudges.OnToolFailureGiveup`
+    /// (default `false`): the weaknesses of models that are answered with a nudge.
+    pub nudges: Nudges,
     /// `ApprovalExpiry` (default 7 days): time that a turn waits for a user's decision about a call.
     pub approval_expiry: Duration,
+    /// `HasApprover` (default `true`): `false` if no person decides about calls; those that need an approval are then
+    /// refused.
+    pub has_approver: bool,
 }
 
 impl PolicySettings {
@@ -58,9 +65,24 @@ impl PolicySettings {
                 .with_time_limit(section.interval("HookTimeLimit", hooks.time_limit)?)
                 .with_max_policy_questions(section.get_or("MaxPolicyQuestions", hooks.max_policy_questions)?)
                 .with_max_corrections(section.get_or("MaxOutputCorrections", hooks.max_corrections)?),
+            nudges: nudges(&section.section("Nudges")?)?,
             approval_expiry: section.interval("ApprovalExpiry", PolicySnapshot::default().approval_expiry)?,
+            has_approver: section.get_or("HasApprover", true)?,
         })
     }
+}
+
+fn nudges(section: &Section<'_>) -> Result<Nudges, ConfigError> {
+    let nudges = Nudges::default();
+    Ok(Nudges {
+        on_unfinished_set_up: section.get_or("OnUnfinishedSetUp", nudges.on_unfinished_set_up)?,
+        on_hallucinated_calls: section.get_or("OnHallucinatedCalls", nudges.on_hallucinated_calls)?,
+        on_leaked_syntax: section.get_or("OnLeakedSyntax", nudges.on_leaked_syntax)?,
+        on_unexpected_cjk: section.get_or("OnUnexpectedCjk", nudges.on_unexpected_cjk)?,
+        on_tool_failure_giveup: section.get_or("OnToolFailureGiveup", nudges.on_tool_failure_giveup)?,
+        on_repeated_calls: section.get_or("OnRepeatedCalls", nudges.on_repeated_calls)?,
+        on_empty_answer: section.get_or("OnEmptyAnswer", nudges.on_empty_answer)?,
+    })
 }
 
 struct KeyForm(ChunkKeyForm);

@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rockbot_core::ExposeSecret;
 use rockbot_core::chat::MicroUsd;
 
 use super::*;
@@ -26,7 +25,6 @@ fn the_defaults_are_those_of_the_reference() {
     assert_eq!(settings.agent_profile.options, AgentProfileOptions::new("/a"));
     assert!(!settings.agent_profile.is_there());
     assert_eq!(settings.agent_host, AgentHostSettings::default());
-    assert!(settings.rabbit_mq.is_none());
     assert_eq!(settings.dream, DreamSettings::default());
     assert_eq!(settings.conversation_memory.base_path, Path::new("/a/conversations"));
     assert_eq!(settings.conversation_memory.max_turns_per_session.get(), 50);
@@ -46,9 +44,6 @@ fn the_environment_sets_everything_too() {
     ];
     let config = Config::new().with_variables(variables);
     let settings = HostSettings::read(&config, Path::new("data")).unwrap();
-    let rabbit = settings.rabbit_mq.clone().unwrap();
-    assert_eq!(rabbit.password.expose_secret(), "rabbit-secret");
-    assert_eq!((rabbit.host_name.as_str(), rabbit.port), ("localhost", 5672));
     assert_eq!(settings.budget().max_model_calls, 7);
     assert!(!settings.dream.enabled);
     assert_eq!(settings.dream.interval, Duration::from_secs(24 * 3600));
@@ -121,10 +116,6 @@ fn what_would_never_or_always_happen_is_refused() {
     check_error(
         r#"{ "AgentHost": { "MaxToolIterations": 0 } }"#,
         "`AgentHost.MaxToolIterations` in `agent.json`: expected a whole number from 1 to 4294967295, found a number",
-    );
-    check_error(
-        r#"{ "RabbitMq": { "Port": "amqp" } }"#,
-        "`RabbitMq.Port` in `agent.json`: expected a whole number from 0 to 65535, found text",
     );
 }
 

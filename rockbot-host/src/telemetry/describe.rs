@@ -42,6 +42,7 @@ const METRICS: &[Metric] = &[
     metric("rockbot.agent.turn.tokens.cached", Histogram, COUNT, "input tokens of a turn that the provider had cached"),
     metric("rockbot.agent.turn.tools", Histogram, COUNT, "tool calls of a turn"),
     metric("rockbot.agent.context.tokens", Histogram, COUNT, "size of the context of a model call"),
+    metric("rockbot.agent.context.source_failures", Counter, COUNT, "context sources that failed or took too long"),
     metric("rockbot.agent.context.compacted", Counter, COUNT, "compactions of a conversation"),
     metric("rockbot.agent.text_calls", Counter, COUNT, "tool calls that were read from the text of an answer"),
     metric("rockbot.agent.tier_escalations", Counter, COUNT, "turns that were raised to a higher tier"),

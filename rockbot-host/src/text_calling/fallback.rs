@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use memchr::memchr3;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, FinishReason, ModelInfo, ModelTier};
 use rockbot_core::tool::ToolView;
 use rockbot_text_calls::{TextAnswer, TextCallParser};
@@ -14,8 +15,8 @@ use super::deltas::FilteredDeltas;
 ///
 /// Small models, and servers that do not parse their model's own form, answer with the text of a call now and then. An
 /// answer with tools offered, without native calls, and with nothing but certain calls in its text becomes one with
-/// native calls, with the ids `text00001`, `text00002`, …; so the journal shows which calls were read from text. Any other
-/// answer passes unchanged. Text that may turn out to be a call is not streamed.
+/// native calls, with the ids `text00001`, `text00002`, …; so the journal shows which calls were read from text. Without
+/// any text, calls in the model's reasoning are read. Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
 ///
 /// A host wraps its models in this client unless [`TurnPolicies::text_call_fallback`] is off.
 ///
@@ -65,10 +66,23 @@ impl<C: ChatClient> TextCallFallback<C> {
     /// Returns the answer with the calls of its text, if it has certain ones.
     fn read(&self, response: &ChatResponse, tools: &ToolView) -> Option<TextAnswer> {
         let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
-        if !complete || !response.tool_calls.is_empty() || !may_hold_call(&response.text) {
+        if !complete || !response.tool_calls.is_empty() {
             return None;
         }
-        let answer = self.parser_for(tools).parse(&response.text);
+        if response.text.trim().is_empty() {
+            // Some models call within their thoughts, which servers part from the text. The thoughts stay where they are.
+            let thoughts = &response.reasoning.as_ref()?.text;
+            let mut answer = self.certain(thoughts, tools)?;
+            answer.text.clear();
+            return Some(answer);
+        }
+        self.certain(&response.text, tools)
+    }
+
+    /// Returns what a text says if it has calls, and certain ones alone.
+    fn certain(&self, text: &str, tools: &ToolView) -> Option<TextAnswer> {
+        let parse = || self.parser_for(tools).parse(text);
+        let answer = may_hold_call(text).then(parse)?;
         (!answer.calls.is_empty() && answer.malformed.is_empty()).then_some(answer)
     }
 }
@@ -111,9 +125,5 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
 /// Returns `false` for a text that cannot hold a call, without a look at the tools: it has neither brackets nor names
 /// of several words.
 fn may_hold_call(text: &str) -> bool {
-    let is_mark = |byte: &u8| matches!(byte, b'{' | b'[' | b'<' | b'(' | b'>' | b'_');
-    // Without an early end the compiler compares sixteen bytes at once.
-    let has_mark = |chunk: &[u8; 16]| chunk.iter().fold(false, |found, byte| found | is_mark(byte));
-    let (chunks, rest) = text.as_bytes().as_chunks();
-    chunks.iter().any(has_mark) || rest.iter().any(is_mark)
+    memchr3(b'{', b'[', b'<', text.as_bytes()).is_some() || memchr3(b'(', b'>', b'_', text.as_bytes()).is_some()
 }

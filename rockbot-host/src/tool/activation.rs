@@ -41,6 +41,7 @@ pub(super) fn activation_tool(snapshot: &Arc<ToolSnapshot>) -> Option<Arc<ToolEn
     let description = format!("Gives you more tools. Groups:{}", lines.collect::<String>());
     let tool: Tool = stateful_tool(NAME, snapshot.clone(), activate)
         .pure()
+        .own_output()
         .description(description);
     let registry = InMemoryToolRegistry::new();
     let registered = registry.register(&Owner::new("host"), tool);

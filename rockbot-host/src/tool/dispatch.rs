@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rockbot_core::content::Provenance;
 use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{
     Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
 };
+use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{BoxError, CallContext, ToolName};
 use tokio::time::{Instant, sleep, sleep_until};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::ToolLimits;
 use super::activation::Activated;
@@ -102,6 +104,11 @@ impl ToolDispatcher {
         self.guard.view(task_list, active)
     }
 
+    /// Returns the label of what models read about the tools: their descriptions may be text of other programs.
+    pub(crate) fn text_label(&self) -> Label {
+        self.guard.text_label()
+    }
+
     /// Returns `view` followed by what it lacks of the tools of now, while the groups `active` are active.
     pub(crate) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
         self.guard.extended(view, active)
@@ -138,9 +145,20 @@ impl ToolDispatcher {
     ) -> ToolInvokeResponse {
         let span = span(&request);
         // Measured: moving a short call into a span costs as much as the call, and without a subscriber for nothing.
-        if span.is_disabled() {
-            return self.through_layers(request, facts, cx).await;
+        if span.is_disabled() && self.stack.is_none() {
+            return self.guard.call(request, facts, cx).await;
         }
+        // Boxed: every call's future would have room for spans and layers otherwise.
+        Box::pin(self.in_span(span, request, facts, cx)).await
+    }
+
+    async fn in_span(
+        &self,
+        span: Span,
+        request: ToolInvokeRequest,
+        facts: Option<CallFacts>,
+        cx: &CallContext,
+    ) -> ToolInvokeResponse {
         let observed = CallSpan::begin(span, self.captures_content, &request);
         let calling = self.through_layers(request, facts, cx);
         let response = calling.instrument(observed.span.clone()).await;
@@ -155,8 +173,36 @@ impl ToolDispatcher {
         cx: &CallContext,
     ) -> ToolInvokeResponse {
         let Some(stack) = &self.stack else {
-            return self.guard.call(request, facts, cx).await;
+            let response = self.guard.call(request, facts, cx).await;
+            return self.labelled(response, facts, cx);
         };
+        let response = self.call_through(stack, request, facts, cx).await;
+        self.labelled(response, facts, cx)
+    }
+
+    /// Labels the output of another tool than the one that the facts were asked of: a layer may have rewritten the call,
+    /// and the registry may have changed. The turn takes it for what the facts state otherwise.
+    fn labelled(
+        &self,
+        mut response: ToolInvokeResponse,
+        facts: Option<CallFacts>,
+        cx: &CallContext,
+    ) -> ToolInvokeResponse {
+        let is_taken_as_own = facts.is_some_and(|facts| facts.own_output);
+        if is_taken_as_own && !self.guard.has_own_output(&response.tool_name, cx) {
+            let outside = Provenance::new(format!("tool:{}", response.tool_name), Trust::Untrusted);
+            response.content = response.content.attributed(outside);
+        }
+        response
+    }
+
+    async fn call_through(
+        &self,
+        stack: &Stack<ToolInvocation, ToolInvokeResponse>,
+        request: ToolInvokeRequest,
+        facts: Option<CallFacts>,
+        cx: &CallContext,
+    ) -> ToolInvokeResponse {
         // Asked before the call: the tool may be gone from the registry when a layer ends the call.
         let effect = facts.unwrap_or_else(|| self.facts(&request, cx)).effect;
         let invocation = ToolInvocation::new(request.clone(), cx.clone());
@@ -197,6 +243,11 @@ impl ToolDispatcher {
     /// its result. A call of a tool that does not exist has no effect.
     pub(crate) fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
         self.guard.facts(request, cx)
+    }
+
+    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has read untrusted text.
+    pub(crate) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
+        self.guard.needs_endorsement(request, cx).await
     }
 
     /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool that panics, takes

@@ -3,20 +3,22 @@
 //! It is one fused future instead of a stack of layers: most tools answer at once, and each layer would cost such a
 //! call more than its own work.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rockbot_core::support::loggable;
+use futures_util::FutureExt;
+use rockbot_core::support::{FoldMap, loggable};
 use rockbot_core::tool::{
     Effect, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry,
     ToolSnapshot, ToolView,
 };
+use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{CallContext, CallId, ToolName};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ToolLimits;
 use super::activation::{Activated, activation_tool, group_of};
@@ -27,8 +29,14 @@ use crate::telemetry::MeterBook;
 use crate::turn::CallFacts;
 use crate::turn::tasks::TaskList;
 
+/// Maximum time in which a tool tells whether a call needs an endorsement; later the call needs one.
+const ENDORSEMENT_TIME: Duration = Duration::from_secs(10);
+
 /// Maximum number of tool names in the response to a call of an unknown tool.
 const MAX_NAMED_TOOLS: usize = 40;
+
+/// Namespaces of models' own formats, which some servers leave before the names of native calls.
+const NAMESPACES: [&str; 3] = ["functions.", "default_api.", "tools."];
 
 /// The guard around all tool calls of a host.
 #[derive(Debug)]
@@ -53,16 +61,24 @@ pub(super) struct Guard {
 #[derive(Debug, Default)]
 struct ToolTable {
     snapshot: Arc<ToolSnapshot>,
-    tools: HashMap<ToolName, Arc<GuardedTool>>,
+    tools: FoldMap<ToolName, Arc<GuardedTool>>,
     /// The tool that activates groups of tools, where there are some; it is among `tools`, too.
     activation: Option<Arc<GuardedTool>>,
     /// `true` if a model does not see all tools.
     hides: bool,
+    /// The label of the tools' descriptions. Those of groups count, too: a model sees their names.
+    text: Label,
     /// The views while no group is active, without and with a task list. Each is written once.
     views: [OnceLock<ToolView>; 2],
 }
 
 impl ToolTable {
+    fn named(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
+        let inner = || NAMESPACES.iter().find_map(|space| name.as_str().strip_prefix(space));
+        let tool = self.tools.get(name);
+        tool.or_else(|| self.tools.get(inner()?)).cloned()
+    }
+
     /// Returns the tools that a model sees while the groups `active` are active.
     fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         let activation = self.activation.iter().map(|tool| &tool.entry);
@@ -89,6 +105,7 @@ impl GuardedTool {
             keeps_result_whole: hints.keeps_results_whole,
             delegates: hints.delegates,
             runs_turn: hints.runs_turn,
+            own_output: hints.own_output,
         }
     }
 
@@ -103,6 +120,19 @@ impl GuardedTool {
         // A panic counts as a yes: failing open would let the call through without a person.
         let stated = catch_unwind(stated).unwrap_or(Some(true));
         stated.unwrap_or(self.entry.registration().hints.needs_approval)
+    }
+}
+
+impl GuardedTool {
+    /// Reports whether a person must approve the call because its model has read untrusted text.
+    async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
+        if !self.entry.registration().hints.needs_endorsement || cx.content_trust() > Trust::Untrusted {
+            return false;
+        }
+        let stated = AssertUnwindSafe(self.entry.executor().needs_endorsement(request, cx)).catch_unwind();
+        // A panic counts as a yes, as it does for approvals, and so does a store that does not answer.
+        let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
+        stated.unwrap_or(Some(true)).unwrap_or(true)
     }
 }
 
@@ -143,6 +173,11 @@ impl Guard {
         }
     }
 
+    /// Returns the label of what models read about the tools.
+    pub(super) fn text_label(&self) -> Label {
+        self.newest_table().text.clone()
+    }
+
     pub(super) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
         let table = self.newest_table();
         match table.hides {
@@ -173,9 +208,25 @@ impl Guard {
             keeps_result_whole: false,
             delegates: false,
             runs_turn: false,
+            // The host's own words say that there is no such tool.
+            own_output: true,
         };
         let tool = self.resolve(&request.tool_name, cx);
         tool.map_or(unknown, |tool| tool.facts(request))
+    }
+
+    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has read untrusted text.
+    pub(super) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
+        match self.resolve(&request.tool_name, cx) {
+            Some(tool) => tool.needs_endorsement(request, cx).await,
+            None => false,
+        }
+    }
+
+    /// Returns `true` if the output of the tool that a call means by `name` is its own.
+    pub(super) fn has_own_output(&self, name: &ToolName, cx: &CallContext) -> bool {
+        let tool = self.resolve(name, cx);
+        tool.is_none_or(|tool| tool.entry.registration().hints.own_output)
     }
 
     /// Runs one call. `known` are the facts that the caller asked before, if it did.
@@ -193,7 +244,18 @@ impl Guard {
         // perhaps, the tool may have been replaced by one that needs an approval.
         let needs_approval = known.is_some_and(|known| known.needs_approval) || tool.needs_approval(&request);
         let effect = known.map_or_else(|| tool.effect_of(&request), |known| known.effect);
-        let response = match check(&tool, &request, needs_approval, cx) {
+        let name = request.tool_name.as_str();
+        let is_granted = cx.is_granted(&request.tool_call_id, name, &request.arguments);
+        // For this call alone: a context that a call passes on endorses nothing else.
+        let endorsed = (is_granted != cx.is_endorsed()).then(|| cx.clone().with_endorsement(is_granted));
+        let cx = endorsed.as_ref().unwrap_or(cx);
+        let checked = match check(&tool, &request, needs_approval && !is_granted) {
+            Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
+                Err(unendorsed(&request.tool_name, cx))
+            }
+            checked => checked,
+        };
+        let response = match checked {
             Ok(()) => self.run(&tool, request, effect, cx, started).await,
             Err(error) => request.fail(&error),
         };
@@ -212,15 +274,20 @@ impl Guard {
         // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
         // A call that runs a turn takes none of those: the calls of that turn need them.
         let runs_turn = tool.entry.registration().hints.runs_turn;
-        let permits = async {
-            let own = acquire(tool.permits.as_ref(), cx).await?;
-            let shared = acquire((!runs_turn).then_some(&self.permits), cx).await?;
-            Ok((own, shared))
+        let semaphores = [tool.permits.as_ref(), (!runs_turn).then_some(&self.permits)];
+        let permits = match free_permits(semaphores) {
+            Some(permits) => Ok(permits),
+            // Boxed: every call's future would have room for the wait otherwise.
+            None => Box::pin(acquire_all(semaphores, cx)).await,
         };
-        let (own, shared) = match permits.await {
+        let [own, shared] = match permits {
             Ok(permits) => permits,
             Err(error) => return request.fail(&error),
         };
+        // Looked at after all waits, also those of layers and of the journal: what its caller gave up must not begin.
+        if cx.cancellation().is_cancelled() {
+            return request.fail(&cancelled_first());
+        }
         // The time limit starts when the call does; without a wait, reading the clock once is enough.
         let started = match own.has_waited || shared.has_waited {
             true => Instant::now(),
@@ -236,16 +303,22 @@ impl Guard {
         let limit = left.map_or(tool.time_limit, |left| left.min(tool.time_limit));
         // The executor takes the request; the response needs its identity.
         let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
-        let ended = match isolate(&**tool.entry.executor(), request, cx, started, limit).await {
+        let ended = match start(&**tool.entry.executor(), request, cx) {
+            Ok(running) => Isolate::new(running, started, limit).await,
+            Err(panic) => Isolated::Panicked(panic),
+        };
+        let ended = match ended {
             Isolated::Done(Ok(response)) => Ok(response),
-            Isolated::Done(Err(error)) => Err(judged(error, effect)),
+            Isolated::Done(Err(error)) => Err(error.after(effect)),
             Isolated::TimedOut => Err(ToolError::too_long(
                 format_args!("the tool timed out after {limit:?}"),
                 effect,
             )),
             Isolated::Panicked(message) => Err(panicked(&name, &message)),
         };
-        truncated(response_to(call, name, ended), self.max_result_bytes)
+        let mut response = response_to(call, name, ended);
+        truncate(&mut response, self.max_result_bytes);
+        response
     }
 
     fn not_found(&self, request: ToolInvokeRequest, started: Instant) -> ToolInvokeResponse {
@@ -279,14 +352,14 @@ impl Guard {
         }
     }
 
-    /// Returns the tool of the registry with this name.
+    /// Returns the tool of the registry with this name, or with the name behind a namespace of a model's own.
     pub(super) fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
         // Borrowed, not `newest_table`: this is on the path of each call.
         let table = self.table.load();
         if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
-            return table.tools.get(name).cloned();
+            return table.named(name);
         }
-        self.rebuild().tools.get(name).cloned()
+        self.rebuild().named(name)
     }
 
     /// Returns the table of the registry's newest snapshot.
@@ -317,17 +390,23 @@ impl Guard {
                 .cloned();
             (name.clone(), unchanged.unwrap_or_else(|| Arc::new(self.guarded(entry))))
         };
-        let mut tools: HashMap<_, _> = snapshot.entries().iter().map(guarded).collect();
+        let mut tools: FoldMap<_, _> = snapshot.entries().iter().map(guarded).collect();
         let hides = self.on_demand && snapshot.entries().iter().any(|entry| !entry.exposure().is_always());
         let activation = hides.then(|| activation_tool(&snapshot)).flatten();
         let activation = activation.map(|entry| Arc::new(self.guarded(&entry)));
         let named = |tool: &Arc<GuardedTool>| (tool.entry.registration().name.clone(), tool.clone());
         tools.extend(activation.iter().map(named));
+        let mut text = Label::HOST;
+        let registrations = snapshot.entries().iter().map(|entry| entry.registration());
+        for registration in registrations.filter(|registration| registration.hints.outside_text) {
+            text.join(&Label::untrusted(&format!("tools:{}", registration.source)));
+        }
         let table = Arc::new(ToolTable {
             snapshot,
             tools,
             activation,
             hides,
+            text,
             views: Default::default(),
         });
         self.table.store(table.clone());
@@ -347,14 +426,9 @@ impl Guard {
 }
 
 /// Checks that the call has the grant that it needs, and that its arguments fit the tool's schema.
-fn check(
-    tool: &GuardedTool,
-    request: &ToolInvokeRequest,
-    needs_approval: bool,
-    cx: &CallContext,
-) -> Result<(), ToolError> {
+fn check(tool: &GuardedTool, request: &ToolInvokeRequest, lacks_grant: bool) -> Result<(), ToolError> {
     let name = &request.tool_name;
-    if needs_approval && !cx.is_granted(&request.tool_call_id, name.as_str(), &request.arguments) {
+    if lacks_grant {
         let message = format!("`{name}` needs the user's approval for each call, and this call has none");
         return Err(ToolError::new(ToolErrorCode::ApprovalRequired, message));
     }
@@ -365,19 +439,27 @@ fn check(
     checked.map(drop).map_err(|error| error.into_tool_error(name))
 }
 
-/// Starts the call in isolation; an executor may panic even before it returns a future.
-async fn isolate(
-    executor: &dyn ToolExecutor,
+/// Returns the error of a call that only a person can endorse, and has not.
+fn unendorsed(tool: &ToolName, cx: &CallContext) -> ToolError {
+    let message = format!(
+        "`{tool}` would change what the user trusts, and this conversation shows text of others ({}): only the user can \
+         approve that, and has not. Nothing was changed; tell the user what you would change",
+        cx.label()
+    );
+    ToolError::new(ToolErrorCode::ApprovalRequired, message)
+}
+
+/// A call that runs.
+type Running<'a> = Pin<Box<dyn Future<Output = Result<ToolInvokeResponse, ToolError>> + Send + 'a>>;
+
+/// Starts a call. Returns the message of the panic of an executor that did not even return a future.
+fn start<'a>(
+    executor: &'a dyn ToolExecutor,
     request: ToolInvokeRequest,
-    cx: &CallContext,
-    started: Instant,
-    limit: Duration,
-) -> Isolated<Result<ToolInvokeResponse, ToolError>> {
+    cx: &'a CallContext,
+) -> Result<Running<'a>, String> {
     let start = AssertUnwindSafe(|| executor.execute(request, cx));
-    match catch_unwind(start) {
-        Ok(running) => Isolate::new(running, started, limit).await,
-        Err(panic) => Isolated::Panicked(panic_message(&*panic)),
-    }
+    catch_unwind(start).map_err(|panic| panic_message(&*panic))
 }
 
 /// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted, and
@@ -396,12 +478,9 @@ fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, T
     ToolInvokeResponse::failed(call, name, &error)
 }
 
-/// Returns the error of a call with `effect`: a mutating one that timed out by itself may have taken effect.
-fn judged(error: ToolError, effect: Effect) -> ToolError {
-    match (error.code(), effect) {
-        (ToolErrorCode::Timeout, Effect::Mutating) => ToolError::outcome_unknown(&error).with_source(error),
-        _ => error,
-    }
+/// Returns the error of a call that was cancelled before it began.
+fn cancelled_first() -> ToolError {
+    ToolError::new(ToolErrorCode::Cancelled, "not run: cancelled before it began")
 }
 
 /// Returns the error of a call that did not begin before its deadline.
@@ -409,9 +488,9 @@ fn no_time_left() -> ToolError {
     ToolError::execution_failed("not run: no time was left for it").with_retryable(true)
 }
 
-/// Returns the response with at most `limit` bytes of text. The note about a truncation comes first, where the
-/// model cannot miss it.
-fn truncated(mut response: ToolInvokeResponse, limit: usize) -> ToolInvokeResponse {
+/// Shortens the response to at most `limit` bytes of text. The note about a truncation comes first, where the model
+/// cannot miss it.
+fn truncate(response: &mut ToolInvokeResponse, limit: usize) {
     let length = response.content.text_len();
     if length > limit {
         let text = response.content.text();
@@ -419,13 +498,32 @@ fn truncated(mut response: ToolInvokeResponse, limit: usize) -> ToolInvokeRespon
         let cut = format!("[result cut: the first {kept} of {length} bytes]\n{}", &text[..kept]);
         response.content.replace_text(cut);
     }
-    response
 }
 
 /// A permit to run, if the semaphore exists, and whether the call waited for it.
 struct CallPermit<'a> {
     _permit: Option<SemaphorePermit<'a>>,
     has_waited: bool,
+}
+
+/// Returns a permit of each semaphore, if all have a free one.
+fn free_permits([first, second]: [Option<&Semaphore>; 2]) -> Option<[CallPermit<'_>; 2]> {
+    let free = |semaphore: Option<_>| {
+        let permit = semaphore.map(Semaphore::try_acquire).transpose().ok()?;
+        Some(CallPermit {
+            _permit: permit,
+            has_waited: false,
+        })
+    };
+    Some([free(first)?, free(second)?])
+}
+
+/// Acquires a permit of each semaphore, in order.
+async fn acquire_all<'a>(
+    [first, second]: [Option<&'a Semaphore>; 2],
+    cx: &CallContext,
+) -> Result<[CallPermit<'a>; 2], ToolError> {
+    Ok([acquire(first, cx).await?, acquire(second, cx).await?])
 }
 
 /// Acquires a permit, at once where one is free. Returns the error of the call if it was cancelled first, or its
@@ -453,10 +551,7 @@ async fn acquire<'a>(semaphore: Option<&'a Semaphore>, cx: &CallContext) -> Resu
     tokio::select! {
         // In order: a permit that comes at the moment of a cancellation must not start the call.
         biased;
-        () = cx.cancellation().cancelled() => {
-            let message = "not run: cancelled while it waited for a concurrency permit";
-            Err(ToolError::new(ToolErrorCode::Cancelled, message))
-        }
+        () = cx.cancellation().cancelled() => Err(cancelled_first()),
         () = deadline => Err(no_time_left()),
         // These semaphores are never closed; if one were, a call without a permit would be the lesser evil.
         permit = semaphore.acquire() => Ok(CallPermit {

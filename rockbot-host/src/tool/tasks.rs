@@ -14,7 +14,10 @@ use crate::turn::tasks::{CREATE, TaskCreate, TaskList, TaskUpdate, UPDATE};
 pub(super) fn task_tools() -> Arc<ToolSnapshot> {
     let create = |args: TaskCreate, cx: CallContext| async move { list_before(&cx).create(&args) };
     let update = |args: TaskUpdate, cx: CallContext| async move { list_before(&cx).update(&args) };
-    let tools: Vec<Tool> = vec![tool(CREATE, create).pure(), tool(UPDATE, update).pure()];
+    let tools: Vec<Tool> = vec![
+        tool(CREATE, create).pure().own_output(),
+        tool(UPDATE, update).pure().own_output(),
+    ];
     let registry = InMemoryToolRegistry::new();
     let registered = registry.replace_source(&Owner::new("turn"), tools);
     registered.expect("the names, descriptions and schemas of these tools are fixed");

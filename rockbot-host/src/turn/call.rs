@@ -26,6 +26,10 @@ pub(crate) struct CallFacts {
     /// `true` when the call runs a turn of another agent, which spends of this turn's budget. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) runs_turn: bool,
+    /// `true` when the result is the tool's own words, but for the parts that state another origin. Default `false`:
+    /// outside text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) own_output: bool,
 }
 
 /// A call and its progress.
@@ -127,10 +131,11 @@ impl CallState {
         }
     }
 
-    /// Ends a call that did not run; the model reads `message` as its result.
+    /// Ends a call that did not run; the model reads `message`, the host's own words, as its result.
     pub(crate) fn refuse(&mut self, code: ToolErrorCode, message: &str, session: &SessionId) {
         let response = self.request(session).fail(&ToolError::new(code, message));
         self.status = CallStatus::Finished(response);
+        self.facts.own_output = true;
     }
 
     /// Returns the call as the outcome lists it; `None` until it ended.
@@ -138,12 +143,9 @@ impl CallState {
         let CallStatus::Finished(response) = &self.status else {
             return None;
         };
-        let is_error = response.is_error;
-        Some(FinishedCall::new(
-            self.call.id.clone(),
-            self.call.name.clone(),
-            is_error,
-        ))
+        let (call, is_unknown) = (&self.call, response.code == Some(ToolErrorCode::OutcomeUnknown));
+        let finished = FinishedCall::new(call.id.clone(), call.name.clone(), response.is_error);
+        Some(finished.with_outcome_unknown(is_unknown))
     }
 
     pub(super) fn args_hash(&self) -> Digest {

@@ -36,7 +36,8 @@ pub(crate) enum TurnEvent {
         /// Size of the tool definitions in bytes.
         #[serde(default, skip_serializing_if = "is_default")]
         tool_bytes: usize,
-        /// The origins of the results of earlier turns in the context.
+        /// The untrusted sources of what the model reads besides the messages: descriptions of tools. Older versions named
+        /// those of the results of earlier turns here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         heard: Vec<String>,
         /// The entries that context sources returned for the message.
@@ -99,7 +100,7 @@ pub(crate) enum TurnEvent {
     Consulted {
         /// The messages that they added, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        added: Vec<String>,
+        added: Vec<Content>,
         /// The decision of the last policy that was asked.
         #[serde(default, skip_serializing_if = "is_default")]
         decision: LoopDecision,
@@ -184,8 +185,10 @@ pub(crate) enum Validation {
     Accepted,
     /// A validator complained, in these words for the model.
     Complained(String),
-    /// A validator failed with this error.
+    /// A validator failed with this error, or those of the request were lost with their process.
     Failed(String),
+    /// The host has no validators any more, and the request had none: nothing checked the answer.
+    Unasked,
 }
 
 /// A request as the turn layers changed it before the turn began, and the settings that follow from it.

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use rockbot_core::Timestamp;
+use rockbot_core::support::json;
 use rockbot_core::turn::{JournalError, RunAccepted, RunKey, RunRecord, StoredRun, TurnRequest};
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 
 use super::event::TurnEvent;
 use super::machine::Turn;
@@ -64,7 +64,7 @@ impl AcceptedTurn {
             key,
             request.body_digest(),
             at,
-            to_raw_value(self)?,
+            json::to_raw_value(self)?,
         ))
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn record(
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         steps: &'a [TurnStep],
     }
-    let body = to_raw_value(&Borrowed { event, steps }).map_err(|error| JournalError::Io {
+    let body = json::to_raw_value(&Borrowed { event, steps }).map_err(|error| JournalError::Io {
         context: "an event cannot be written as JSON".to_owned(),
         cause: error.into(),
     })?;

@@ -47,6 +47,9 @@ pub(crate) struct PolicySnapshot {
     /// `true` when the model keeps a list of tasks. Default `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) task_list: bool,
+    /// `true` when no person decides about calls: those that need an approval are refused. Default `false`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) has_no_approver: bool,
 }
 
 /// Reports whether a field has its default value, so that the journal can leave it out.
@@ -69,6 +72,7 @@ impl Default for PolicySnapshot {
             economy: ContextEconomy::default(),
             hooks: HookLimits::default(),
             task_list: false,
+            has_no_approver: false,
         }
     }
 }
@@ -286,6 +290,20 @@ impl ContextEconomy {
         self.max_result_len = Some(bytes);
         self
     }
+
+    /// Sets the percentage of a shortened result that is its beginning.
+    #[must_use]
+    pub fn with_head_percent(mut self, percent: u8) -> Self {
+        self.head_percent = percent;
+        self
+    }
+
+    /// Sets the time for which removed parts are kept.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
 }
 
 /// The limits of hooks: the async functions of the host's program that a turn asks.
@@ -316,6 +334,10 @@ pub struct HookLimits {
     /// `true` when the host or the request had output validators then.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_validators: bool,
+    /// Number of output validators of the request alone. They are in no journal, so a turn that another process
+    /// continues lacks them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) request_validators: usize,
 }
 
 impl Default for HookLimits {
@@ -326,11 +348,18 @@ impl Default for HookLimits {
             max_corrections: 2,
             has_policies: false,
             has_validators: false,
+            request_validators: 0,
         }
     }
 }
 
 impl HookLimits {
+    /// Sets the number of validators of the request alone.
+    pub(crate) fn add_validators(&mut self, of_request: usize) {
+        self.has_validators |= of_request > 0;
+        self.request_validators = of_request;
+    }
+
     /// Sets the time that one hook has to decide.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {

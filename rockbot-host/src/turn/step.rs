@@ -1,5 +1,6 @@
 //! The steps of a turn: what the machine decided, as the driver performs it and the journal records it.
 
+use rockbot_core::content::Content;
 use rockbot_core::turn::{ApprovalRequest, BudgetLimit, TurnStatus};
 use rockbot_core::{CallId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -170,7 +171,7 @@ pub(crate) enum Purpose {
     /// The next step again, with tools, because a loop policy of the host's program sent the last answer back.
     Policy {
         /// The message of the policy.
-        message: String,
+        message: Content,
     },
     /// The answer again, with tools, because an output validator did not accept the last one.
     Correct {

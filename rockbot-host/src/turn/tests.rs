@@ -191,7 +191,7 @@ impl Life {
         if let Consultation::BeforeRequest(_) = about {
             check_conversation(self.turn.messages());
         }
-        let message = || "mind this".to_owned();
+        let message = || rockbot_core::content::Content::from("mind this");
         let (added, decision) = match self.chances.front() {
             Some(Chance::Note) => (vec![message()], LoopDecision::Continue),
             Some(Chance::SendBack) => (Vec::new(), LoopDecision::AskAgain(message())),
@@ -334,6 +334,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
     let facts = |(effect, needs_approval): &(Effect, bool)| CallFacts {
         effect: *effect,
         needs_approval: *needs_approval,
+        own_output: false,
         keeps_result_whole: false,
         delegates: false,
         runs_turn: false,

@@ -36,6 +36,8 @@ pub struct AnthropicOptions {
 /// [`OutputSchema`](rockbot_core::chat::OutputSchema) becomes a tool that the model must call; its arguments are the text
 /// of the answer. The server is asked to cache the tools, the system text, and the conversation up to its last message.
 ///
+/// A request with both a temperature and a `top_p` is sent with the temperature alone, since newer models refuse both.
+///
 /// A call that fails in a way that may pass is attempted a second time, unless a [`Retry`](crate::Retry) layer around it
 /// retries; see [`AnthropicChatBuilder`] for the limits. A call that is cancelled, dropped or out of time closes its
 /// connection.

@@ -2,11 +2,12 @@
 
 use rockbot_core::chat::{ChatMessage, ContentPart};
 use rockbot_core::content::{MediaPart, MediaSource};
+use rockbot_core::support::json::push_text;
 
-use crate::http::{PartForm, described, form_of, push_base64, push_text};
+use crate::http::{PartForm, described, form_of, push_base64};
 
-/// The image types that the API accepts. It refuses a request with another one, and with it the whole conversation.
-const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Maximum number of bytes of an image: the API refuses more than 5 MiB of Base64, and with it the whole conversation.
+const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
 
 /// Returns the form of each part of a message that is not blank.
 pub(super) fn forms(message: &ChatMessage, takes_media: bool) -> impl Iterator<Item = PartForm<'_>> {
@@ -16,15 +17,11 @@ pub(super) fn forms(message: &ChatMessage, takes_media: bool) -> impl Iterator<I
 
 fn form(part: &ContentPart, takes_media: bool) -> PartForm<'_> {
     match form_of(part, takes_media) {
-        PartForm::Image(media) if !is_accepted(media) => {
-            described(part, "this model does not take images of this type")
+        PartForm::Image(media) if media.source.size().is_some_and(|size| size > MAX_IMAGE_BYTES) => {
+            described(part, "this model does not take images of this size")
         }
         form => form,
     }
-}
-
-fn is_accepted(media: &MediaPart) -> bool {
-    matches!(media.source, MediaSource::Url(_)) || IMAGE_TYPES.contains(&&*media.media_type)
 }
 
 /// Appends a block without its closing brace.

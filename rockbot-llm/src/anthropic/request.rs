@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use rockbot_core::CallId;
-use rockbot_core::chat::{ChatError, ChatMessage, ChatRequest, ModelSettings, ReasoningEffort, ToolCall, ToolChoice};
+use rockbot_core::chat::{
+    ChatError, ChatMessage, ChatRequest, ContextReason, ModelSettings, ReasoningEffort, ToolCall, ToolChoice,
+};
+use rockbot_core::support::json::push_text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,8 +15,7 @@ use super::media::{forms, push_part};
 use super::shape::ShapeTool;
 use super::tools::{CACHE_MARK, has_calls, push_tools};
 use crate::http::{
-    MarkScope, NO_RESULT, NoteMarks, ORPHAN, invalid_body, media_size, push_extra, push_text, sendable_name,
-    sendable_object,
+    MarkScope, NO_RESULT, NoteMarks, ORPHAN, expected_size, invalid_body, push_extra, sendable_name, sendable_object,
 };
 
 /// The options of a client that shape its requests.
@@ -66,15 +68,6 @@ pub(super) fn body(
     Ok(body)
 }
 
-fn expected_size(request: &ChatRequest) -> usize {
-    let sizes = request.messages.iter().map(|message| {
-        let text = message.content.text_len();
-        text + text / 16 + media_size(message)
-    });
-    let text: usize = sizes.sum();
-    512 + text + 160 * request.messages.len() + request.tools.json().len()
-}
-
 #[derive(Default, Serialize)]
 struct Members<'a> {
     model: &'a str,
@@ -115,7 +108,8 @@ fn members<'a>(
             .temperature
             .filter(|_| is_sampled)
             .map(|temperature| temperature.clamp(0.0, 1.0)),
-        top_p: settings.top_p.filter(|_| is_sampled),
+        // Newer models refuse both together.
+        top_p: settings.top_p.filter(|_| is_sampled && settings.temperature.is_none()),
         stop_sequences: &settings.stop_sequences,
         thinking: budget.map(|budget| json!({ "type": "enabled", "budget_tokens": budget })),
         tool_choice,
@@ -172,21 +166,36 @@ fn named(name: &str, is_alone: bool) -> Value {
     choice
 }
 
-/// Appends the member `system`: one text of all of the host's messages, with a blank line between two.
+/// Appends the member `system`: one text of the host's messages, with a blank line between two. Those for this request
+/// alone are a text of their own behind the mark of the cache, so that they do not invalidate what stands before them.
 fn push_system(body: &mut Vec<u8>, messages: &[&ChatMessage], is_cached: bool) {
     if messages.is_empty() {
         return;
     }
-    body.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
+    let is_lasting = |message: &&ChatMessage| message.why() != ContextReason::RequestInstructions;
+    let own = messages.iter().rev().take_while(|message| !is_lasting(message)).count();
+    let (lasting, own) = messages.split_at(messages.len() - own);
+    body.extend_from_slice(b",\"system\":[");
+    push_system_text(body, "", lasting);
+    if !lasting.is_empty() {
+        body.extend_from_slice(if is_cached { CACHE_MARK } else { b"" });
+        body.extend_from_slice(if own.is_empty() { b"}" } else { b"}," });
+    }
+    push_system_text(body, if lasting.is_empty() { "" } else { "\n\n" }, own);
+    body.extend_from_slice(if own.is_empty() { b"]" } else { b"}]" });
+}
+
+/// Appends a text of several messages without its closing brace; nothing, if there are none.
+fn push_system_text(body: &mut Vec<u8>, begin: &str, messages: &[&ChatMessage]) {
+    if messages.is_empty() {
+        return;
+    }
+    body.extend_from_slice(b"{\"type\":\"text\",\"text\":");
     let texts = messages.iter().enumerate().flat_map(|(index, message)| {
-        let separator = (index > 0).then_some("\n\n");
-        separator.into_iter().chain(texts(message))
+        let separator = if index > 0 { "\n\n" } else { begin };
+        std::iter::once(separator).chain(texts(message))
     });
     push_text(body, texts);
-    if is_cached {
-        body.extend_from_slice(CACHE_MARK);
-    }
-    body.extend_from_slice(b"}]");
 }
 
 /// Appends a message, with `marks` around each run of the host's texts.

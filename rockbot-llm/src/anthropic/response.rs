@@ -11,7 +11,7 @@ use super::shape::ShapeTool;
 use super::thinking::ThoughtAssembler;
 use super::usage::TokenCounts;
 use super::wire::{WireAnswer, WireBlock, WireDelta, WireEvent, text};
-use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, quoted};
+use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, parse_wire, quoted};
 
 /// More blocks than this in one answer are not meant.
 const MAX_BLOCKS: usize = 4096;
@@ -274,7 +274,7 @@ impl AnswerReader for Assembler<'_> {
 }
 
 fn parse<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, Fault> {
-    serde_json::from_slice(json).map_err(|error| {
+    parse_wire(json).map_err(|error| {
         let sent = quoted(json);
         Fault::Malformed(format!("it is not a message ({error}){sent}"))
     })

@@ -7,6 +7,7 @@ use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, ContextReason,
     FinishReason, ModelSettings, OutputSchema, Reasoning, ToolCall, ToolChoice, Usage,
 };
+use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
 use rockbot_core::{CallContext, RandomIds};
 use serde_json::value::RawValue;
@@ -236,7 +237,6 @@ async fn every_knob_has_its_name() {
         "model": "claude",
         "max_tokens": 9,
         "temperature": 1.0,
-        "top_p": 0.5,
         "stop_sequences": ["END"],
         "metadata": {"user_id": "u"},
         "tool_choice": {"type": "any", "disable_parallel_tool_use": true},
@@ -255,6 +255,40 @@ async fn every_knob_has_its_name() {
     answer.unwrap();
     assert_eq!((body.get("temperature"), body.get("top_p")), (None, None));
     assert!(!body.to_string().contains("cache_control"));
+}
+
+#[tokio::test]
+async fn a_top_p_is_sent_without_a_temperature_alone() {
+    let request = ChatRequest::new([ChatMessage::user("hi")]).with_settings(ModelSettings::new().with_top_p(0.5));
+    let body = sent(request).await;
+    assert_eq!((body.get("temperature"), &body["top_p"]), (None, &json!(0.5)));
+}
+
+#[tokio::test]
+async fn instructions_of_one_request_stand_behind_the_cached_text() {
+    let own = ChatMessage::system("Speak French.").because(ContextReason::RequestInstructions);
+    let mark = json!({"type": "ephemeral"});
+    let lasting = ChatMessage::system("Be brief.");
+    let body = sent(ChatRequest::new([lasting, own.clone(), ChatMessage::user("hi")])).await;
+    let expected = json!([
+        {"type": "text", "text": "Be brief.", "cache_control": mark},
+        {"type": "text", "text": "\n\nSpeak French."},
+    ]);
+    assert_eq!(body["system"], expected);
+    let body = sent(ChatRequest::new([own, ChatMessage::user("hi")])).await;
+    assert_eq!(body["system"], json!([{"type": "text", "text": "Speak French."}]));
+}
+
+#[tokio::test]
+async fn an_image_that_is_too_large_for_the_server_is_described() {
+    let large = MediaPart::bytes("image/png", vec![0; 5 * 1024 * 1024 / 4 * 3 + 1]);
+    let asked = Content::from("Who?").with_image(large);
+    let body = sent(ChatRequest::new([ChatMessage::user(asked)])).await;
+    let text = body["messages"][0]["content"][1]["text"].as_str().unwrap();
+    assert_eq!(
+        text,
+        "[image image/png, 3 MB: this model does not take images of this size]"
+    );
 }
 
 #[tokio::test]

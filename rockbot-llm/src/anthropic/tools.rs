@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use rockbot_core::ToolName;
 use rockbot_core::chat::ChatRequest;
+use rockbot_core::support::json::push_text;
 use serde_json::Value;
 
 use super::shape::ShapeTool;
-use crate::http::{push_text, sendable_name};
+use crate::http::sendable_name;
 
 /// The mark behind whose block the server caches the request.
 pub(super) const CACHE_MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";

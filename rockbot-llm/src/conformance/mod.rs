@@ -9,12 +9,17 @@ mod responses;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason, ToolCall,
+};
+use rockbot_core::testing::conformance;
+use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, tool};
 use rockbot_core::{CallContext, IdSource};
 
 use self::anthropic::Anthropic;
 use self::openai::OpenAi;
 use self::responses::Responses;
+use crate::fixture::{Reply, Server};
 use crate::http::ConnectionOptions;
 
 /// An answer that a server gives, before a dialect writes it.
@@ -112,8 +117,49 @@ struct Heard {
     resets: usize,
 }
 
+/// The request of the scenarios: instructions, an exchange with a call, and a question, with a tool.
+fn request() -> ChatRequest {
+    /// Adds numbers.
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Add {
+        _x: i64,
+    }
+    let registry = InMemoryToolRegistry::new();
+    let add = tool("add", async |_: Add| "2");
+    registry
+        .register(&Owner::new("test"), add)
+        .expect("the registry is empty");
+    let messages = [
+        ChatMessage::system("Be brief."),
+        ChatMessage::user("1 + 1?"),
+        ChatMessage::calls("", vec![ToolCall::new("toolu_z", "add", r#"{"_x":1}"#)]),
+        ChatMessage::tool("toolu_z".into(), "2"),
+        ChatMessage::assistant("2"),
+        ChatMessage::user("hi"),
+    ];
+    ChatRequest::new(messages).with_tools(registry.snapshot().view().clone())
+}
+
 fn call() -> ChatCall {
-    ChatCall::new(ChatRequest::new([ChatMessage::user("hi")]), CallContext::new("s"))
+    ChatCall::new(request(), CallContext::new("s"))
+}
+
+#[tokio::test]
+async fn every_dialect_keeps_the_promises_of_a_chat_client() {
+    for wire in WIRES {
+        let make = async || {
+            let server = Server::answering(move |raw: String| {
+                assert_eq!(wire.refusal(&raw), None, "{}", wire.name());
+                let reply = match raw.contains(r#""stream":true"#) {
+                    true => Reply::stream(&wire.events(&WORDS).concat()),
+                    false => Reply::json(200, &wire.whole(&WORDS)),
+                };
+                std::future::ready(reply)
+            });
+            wire.client(&server.await.endpoint(), &|_| {})
+        };
+        conformance::chat_client(make, request()).await;
+    }
 }
 
 /// A call that is streamed, and what its sink heard.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use rockbot_core::chat::ChatErrorKind;
+use rockbot_core::support::deadline_after;
 use tokio::time::Instant;
 
 /// The settings of a circuit breaker: when it opens, and for how long.
@@ -91,7 +92,7 @@ impl BreakerState {
         self.failures = self.failures.saturating_add(1);
         // One failed probe is enough: its model failed often enough to get here.
         if lasts(kind) || self.is_probe_in_flight || self.failures >= settings.failure_threshold {
-            self.open_until = Some(now + settings.open_for);
+            self.open_until = Some(deadline_after(now, settings.open_for));
         }
         self.is_probe_in_flight = false;
     }
@@ -153,6 +154,14 @@ mod tests {
         check(&[(0, Overloaded), (1, TimedOut)], 11, true);
         check(&[(0, Auth)], 9, false);
         check(&[(0, QuotaExceeded)], 9, false);
+    }
+
+    #[test]
+    fn a_breaker_may_stay_open_for_good() {
+        let (now, mut breaker) = (Instant::now(), BreakerState::default());
+        let for_good = CircuitBreaker::default().with_open_for(Duration::MAX);
+        breaker.record_failure(Auth, now, for_good);
+        assert!(!breaker.admits(now + Duration::from_secs(60 * 60 * 24 * 365)));
     }
 
     #[test]

@@ -237,6 +237,12 @@ mod tests {
         ];
         let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         assert_eq!(seen, expected);
-        assert_eq!(ledger.of_session(&"s".into()).cost.as_dollars(), 6.0);
+        assert_eq!(
+            ledger
+                .of_session(&rockbot_core::Principal::default(), &"s".into())
+                .cost
+                .as_dollars(),
+            6.0
+        );
     }
 }

@@ -9,6 +9,7 @@ use rockbot_core::IdSource;
 use rockbot_core::chat::{ChatCall, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings};
 use tokio::time::Instant;
 
+use super::refused_part::{RefusedParts, known_output_mode};
 use super::{AnswerReader, ChatOptions, ClientBuilder, Connection, Dialect, Outgoing, Outlet, provider_of};
 use crate::error::LlmConfigError;
 use crate::retry::retrying;
@@ -50,6 +51,8 @@ pub(crate) struct HttpChat<W> {
     url: Url,
     ids: Arc<dyn IdSource>,
     provider: Arc<str>,
+    /// Parts of requests that the server has refused.
+    refused: RefusedParts,
     wire: W,
 }
 
@@ -62,6 +65,7 @@ impl<W: ChatWire> HttpChat<W> {
             ids: builder.options.ids,
             provider: provider_of(&connection.base).unwrap_or(W::DIALECT.provider).into(),
             connection,
+            refused: RefusedParts::default(),
             wire,
         })
     }
@@ -73,7 +77,11 @@ impl<W: ChatWire> HttpChat<W> {
 
     /// Describes the model.
     pub(crate) fn describe(&self) -> ModelInfo {
-        self.connection.model_info().with_provider(self.provider.clone())
+        let info = self.connection.model_info().with_provider(self.provider.clone());
+        let known = known_output_mode(&self.provider, self.model());
+        let takes_images = self.refused.takes_images().or(info.takes_images);
+        info.with_images(takes_images)
+            .with_output_mode(self.refused.output_mode().unwrap_or(known))
     }
 
     /// Asks the model within the limits of the connection and of the call.
@@ -92,7 +100,23 @@ impl<W: ChatWire> HttpChat<W> {
             .finish_non_exhaustive()
     }
 
+    /// Asks the model, and once more in words if the server does not take an image or a schema of the request.
     async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
+        if !RefusedParts::may_refuse(&call.request) {
+            return self.ask_once(call, deadline).await;
+        }
+        let mut call = call;
+        // Each refusal leaves out a part, of which there are three.
+        loop {
+            self.refused.leave_out(&mut call.request);
+            match Box::pin(self.ask_once(call.clone(), deadline)).await {
+                Err(error) if self.refused.learn(&error, &mut call.request) => {}
+                answered => return answered,
+            }
+        }
+    }
+
+    async fn ask_once(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
         let settings = self.connection.settings_of(&call.request)?;
         let (body, asked) = self.wire.request(self.model(), &call, &settings)?;
         let outgoing = Outgoing::new(body, &settings.extra_headers);
@@ -102,11 +126,20 @@ impl<W: ChatWire> HttpChat<W> {
         retrying(&self.connection.retry, call, Some(deadline), attempt).await
     }
 
-    async fn attempt(&self, call: ChatCall, asked: &W::Asked, outgoing: Outgoing) -> Result<ChatResponse, ChatError> {
-        let outlet = Outlet(call.deltas);
-        let is_streamed = outlet.0.is_some();
-        let answer = W::reader(asked, &call.request.messages, &*self.ids, &outlet);
-        let read = self.connection.exchange(&self.url, outgoing, is_streamed, answer).await;
-        read.map(|answer| answer.with_provider(self.provider.clone()))
+    // No `async fn`: its future would have room for what is sent, and be moved with it.
+    fn attempt(
+        &self,
+        call: ChatCall,
+        asked: &W::Asked,
+        outgoing: Outgoing,
+    ) -> impl Future<Output = Result<ChatResponse, ChatError>> {
+        let posted = self.connection.post(&self.url, outgoing);
+        async move {
+            let outlet = Outlet(call.deltas);
+            let is_streamed = outlet.0.is_some();
+            let reader = || W::reader(asked, &call.request.messages, &*self.ids, &outlet);
+            let read = self.connection.answer_to(posted, is_streamed, reader).await;
+            read.map(|answer| answer.with_provider(self.provider.clone()))
+        }
     }
 }

@@ -87,23 +87,32 @@ impl Connection {
     }
 
     /// Sends `request` with this connection's headers, over which those of the request win, and returns the response whatever its status.
-    pub(crate) async fn send(&self, mut request: Request) -> Result<Response, ChatError> {
+    // No `async fn`: its future would have room for the request, and be moved with it.
+    pub(crate) fn send(&self, mut request: Request) -> impl Future<Output = Result<Response, ChatError>> {
         let own = std::mem::replace(request.headers_mut(), self.headers.clone());
         request.headers_mut().extend(own);
-        let sent = self.http.execute(request).await;
-        sent.map_err(|error| self.report.unreachable(error))
+        let sending = self.http.execute(request);
+        async { sending.await.map_err(|error| self.report.unreachable(error)) }
     }
 
     /// Posts `body`, and returns the response if its status is a success.
-    pub(crate) async fn post(&self, url: &Url, outgoing: impl Into<Outgoing>) -> Result<Response, ChatError> {
+    pub(crate) fn post(
+        &self,
+        url: &Url,
+        outgoing: impl Into<Outgoing>,
+    ) -> impl Future<Output = Result<Response, ChatError>> {
         let Outgoing { body, headers } = outgoing.into();
         let mut request = Request::new(Method::POST, url.clone());
         *request.body_mut() = Some(body.into());
         *request.headers_mut() = headers;
-        let response = self.send(request).await?;
-        match response.status().is_success() {
-            true => Ok(response),
-            false => Err(self.refusal(response).await),
+        let sending = self.send(request);
+        async {
+            let response = sending.await?;
+            match response.status().is_success() {
+                true => Ok(response),
+                // Boxed: every call's future would have room for it otherwise.
+                false => Err(Box::pin(self.refusal(response)).await),
+            }
         }
     }
 
@@ -176,13 +185,14 @@ impl Connection {
         deadline: Instant,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let stop = async {
+        // Pinned here: moved on, it would be in the future twice.
+        let stop = pin!(async {
             tokio::select! {
                 biased;
                 () = cx.cancellation().cancelled() => self.report.cancelled(),
                 () = sleep_until(deadline) => self.timed_out(cx),
             }
-        };
+        });
         let ended = run_until_stopped(pin!(work), stop).await;
         ended.unwrap_or_else(|error| Err(error.into()))
     }

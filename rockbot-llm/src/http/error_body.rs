@@ -26,7 +26,8 @@ pub(crate) fn quoted(body: &[u8]) -> String {
     let body = &body[..body.len().min(MAX_QUOTED_BYTES)];
     match read_error(body).text {
         text if text.is_empty() => text,
-        text => format!(": {text}"),
+        // Bytes that are no text became longer.
+        text => format!(": {}", &text[..text.floor_char_boundary(MAX_QUOTED_BYTES)]),
     }
 }
 
@@ -92,6 +93,7 @@ fn plain_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use rockbot_core::chat::ChatErrorKind::{self, *};
+    use rockbot_core::testing::Mutations;
 
     use super::*;
 
@@ -335,5 +337,23 @@ mod tests {
         assert_eq!(status(r#"{"error":{"code":502}}"#), Some(502));
         assert_eq!(status(r#"{"error":{"code":"429"}}"#), Some(429));
         assert_eq!(status(r#"{"error":{"code":1302}}"#), None);
+    }
+
+    #[test]
+    fn broken_bodies_are_quoted_in_part() {
+        let corpus = [
+            r#"{"error":{"message":"maximum context length is 4096 tokens, you requested 5000","code":"context_length_exceeded"}}"#,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            r#"[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"slow down"}}]"#,
+            "<html><body>502 Bad Gateway</body></html>",
+        ];
+        Mutations::of(corpus).check(|body| {
+            read_error(body);
+            assert!(
+                quoted(body).len() <= MAX_QUOTED_BYTES + ": ".len(),
+                "{}",
+                quoted(body).len()
+            );
+        });
     }
 }

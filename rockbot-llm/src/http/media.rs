@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rockbot_core::chat::{ChatMessage, ContentPart};
+use rockbot_core::chat::{ChatMessage, ChatRequest, ContentPart};
 use rockbot_core::content::{MAX_MEDIA_BYTES, MediaPart, MediaSource};
-
-use super::push_text;
+use rockbot_core::support::json::push_text;
 
 /// The form in which a part of a message goes to the model.
 pub(crate) enum PartForm<'a> {
@@ -31,19 +30,35 @@ pub(crate) fn form_of(part: &ContentPart, takes_media: bool) -> PartForm<'_> {
         _ if !is_at_hand => described(part, "it is not at hand"),
         _ if is_text(media) => text_file(part, media),
         _ if !takes_media => described(part, "this model does not take images and files"),
+        ContentPart::Image(_) if !is_shown(media) => described(part, "this model does not take images of this type"),
         ContentPart::Image(_) => PartForm::Image(media),
         _ if media.media_type == "application/pdf" => PartForm::Document(media),
         _ => described(part, "models cannot read files of this type"),
     }
 }
 
-/// Describes a part in words, with the reason why the model does not get it.
-pub(crate) fn described<'a>(part: &ContentPart, reason: &str) -> PartForm<'a> {
-    let shown = part.to_string();
-    PartForm::Text(Cow::Owned(format!("{}: {reason}]", shown.trim_end_matches(']'))))
+/// Returns the form of each part of a message that is not blank.
+pub(crate) fn forms(message: &ChatMessage, takes_media: bool) -> impl Iterator<Item = PartForm<'_>> {
+    let forms = message.content.parts().iter();
+    let forms = forms.map(move |part| form_of(part, takes_media));
+    forms.filter(|form| !matches!(form, PartForm::Text(text) if text.trim().is_empty()))
 }
 
-fn is_text(media: &MediaPart) -> bool {
+/// The types of images that models of all providers take.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Returns `true` for an image that models take. The server reads the type of a URL itself.
+fn is_shown(media: &MediaPart) -> bool {
+    matches!(media.source, MediaSource::Url(_)) || IMAGE_TYPES.contains(&&*media.media_type)
+}
+
+/// Describes a part in words, with the reason why the model does not get it.
+pub(crate) fn described<'a>(part: &ContentPart, reason: &str) -> PartForm<'a> {
+    PartForm::Text(Cow::Owned(part.describe(reason).to_string()))
+}
+
+/// Returns `true` for a file that goes to every model as text.
+pub(super) fn is_text(media: &MediaPart) -> bool {
     media.media_type.starts_with("text/") || media.media_type == "application/json"
 }
 
@@ -99,12 +114,22 @@ pub(crate) fn push_url(body: &mut Vec<u8>, media: &MediaPart) {
 }
 
 /// Returns the approximate size of the images and files of a message in a request, in bytes.
-pub(crate) fn media_size(message: &ChatMessage) -> usize {
+fn media_size(message: &ChatMessage) -> usize {
     let sizes = message.content.media().map(|media| match &media.source {
         MediaSource::Bytes(bytes) => 200 + bytes.len().div_ceil(3) * 4,
         _ => 400,
     });
     sizes.sum()
+}
+
+/// Returns the approximate size of the messages and tools of a request, in bytes.
+pub(crate) fn expected_size(request: &ChatRequest) -> usize {
+    let sizes = request.messages.iter().map(|message| {
+        let text = message.content.text_len();
+        text + text / 16 + media_size(message)
+    });
+    let text: usize = sizes.sum();
+    512 + text + 160 * request.messages.len() + request.tools.json().len()
 }
 
 #[cfg(test)]
@@ -139,6 +164,9 @@ mod tests {
         let zip = ContentPart::file(MediaPart::bytes("application/zip", vec![0; 9]));
         let words = "[file application/zip, 9 bytes: models cannot read files of this type]";
         assert_eq!(text(&zip, true), words);
+        let photo = ContentPart::image(MediaPart::bytes("image/heic", vec![0; 9]));
+        let words = "[image image/heic, 9 bytes: this model does not take images of this type]";
+        assert_eq!(text(&photo, true), words);
         let csv = ContentPart::file(MediaPart::bytes("text/csv", "a,b").with_name("t.csv"));
         assert_eq!(text(&csv, false), "[file \"t.csv\", text/csv, 3 bytes]\na,b");
     }

@@ -19,10 +19,11 @@
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
 //! * [`refused_form`]: what to do about refusals by chat templates
+//! * [`refused_part`]: images and schemas that a server does not take, and the words in their place
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
 //! * [`media`]: the form in which a model gets an image or a file
-//! * [`json_text`], [`wire_text`]: JSON strings, written straight into a request body, and read with patience
+//! * [`wire_text`]: JSON strings, read with patience
 
 mod answer;
 mod arguments;
@@ -36,7 +37,6 @@ mod endpoint;
 mod error_body;
 mod fault;
 mod idle_timer;
-mod json_text;
 mod media;
 mod notes;
 mod options;
@@ -45,6 +45,7 @@ mod overflow;
 mod probe;
 mod reasoning_form;
 mod refused_form;
+mod refused_part;
 mod report;
 mod request_id;
 mod retry_after;
@@ -72,8 +73,7 @@ pub(crate) use self::endpoint::{base_url, is_key, is_loopback, provider_of};
 pub(crate) use self::error_body::{is_error, quoted, read_error};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::idle_timer::IdleTimer;
-pub(crate) use self::json_text::push_text;
-pub(crate) use self::media::{PartForm, described, form_of, image_of, media_size, push_base64, push_url};
+pub(crate) use self::media::{PartForm, described, expected_size, form_of, forms, image_of, push_base64, push_url};
 pub(crate) use self::notes::{MarkScope, MarkSecret, NoteMarks, is_mixed, is_note};
 pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::outgoing::{Outgoing, invalid_body, push_extra};
@@ -84,4 +84,4 @@ pub(crate) use self::sse::{EventTooLong, SseDecoder};
 pub(crate) use self::stand_in::{NO_RESULT, OPENING, ORPHAN, RESULTS_READ};
 pub(crate) use self::temperature::stated_temperature;
 pub(crate) use self::tool_name::sendable_name;
-pub(crate) use self::wire_text::WireText;
+pub(crate) use self::wire_text::{WireText, parse_wire};

@@ -4,7 +4,7 @@
 //! repeated; and what to do is known.
 
 /// Words of servers in lower case, each with the advice for it.
-const ADVICE: [(&str, &str); 9] = [
+const ADVICE: [(&str, &str); 11] = [
     (
         "system role not supported",
         "start its server with a chat template that knows the system's role",
@@ -24,11 +24,15 @@ const ADVICE: [(&str, &str); 9] = [
         "start its server with these options, or set `UseTextBasedToolCalling` for this model",
     ),
     ("roles must alternate", IN_TEXT),
+    ("image input is not supported", NO_IMAGES),
+    ("support image input", NO_IMAGES),
     ("jinja exception", OTHER_TEMPLATE),
     ("unable to generate parser for this template", OTHER_TEMPLATE),
 ];
 
 const IN_TEXT: &str = "set `UseTextBasedToolCalling` for this model, whose chat template knows no tools";
+
+const NO_IMAGES: &str = "set `Images` to false for this model";
 
 const OTHER_TEMPLATE: &str = "start its server with another chat template";
 

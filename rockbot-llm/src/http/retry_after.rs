@@ -68,6 +68,7 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use reqwest::header::{HeaderName, HeaderValue};
+    use rockbot_core::testing::Mutations;
 
     use super::*;
 
@@ -124,5 +125,27 @@ mod tests {
         assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), 784_111_777);
         assert_eq!(seconds("Thu, 29 Feb 2024 12:00:00 GMT"), 1_709_208_000);
         assert_eq!(seconds("Fri, 01 Mar 2024 00:00:00 GMT"), 1_709_251_200);
+    }
+
+    #[test]
+    fn broken_advice_is_bounded_and_no_surprise() {
+        let corpus = [
+            "2",
+            "0.25",
+            "Sun, 06 Nov 1994 08:49:47 GMT",
+            "1e30",
+            "false",
+            "Wed, 31 Dec 9999 23:59:60 GMT",
+        ];
+        Mutations::of(corpus).check(|text| {
+            let Ok(value) = HeaderValue::from_bytes(text) else {
+                return;
+            };
+            for name in ["retry-after", "retry-after-ms", "x-should-retry"] {
+                let headers = HeaderMap::from_iter([(HeaderName::from_static(name), value.clone())]);
+                let advice = RetryAdvice::read(&headers, Timestamp::from_millis(0));
+                assert!(name != "x-should-retry" || advice.after.is_none());
+            }
+        });
     }
 }

@@ -137,6 +137,8 @@ impl SseDecoder {
 
 #[cfg(test)]
 mod tests {
+    use rockbot_core::testing::Mutations;
+
     use super::*;
 
     fn events(pieces: &[&[u8]]) -> Vec<String> {
@@ -212,5 +214,45 @@ mod tests {
         let mut decoder = SseDecoder::new(8);
         decoder.feed(b"data: 1\n: comments after data\n");
         assert_eq!(decoder.next_event(), Err(EventTooLong));
+    }
+
+    /// The events of a stream that arrives in pieces of `size` bytes, up to the first that is too long.
+    fn events_in_pieces(stream: &[u8], size: usize) -> Vec<Vec<u8>> {
+        let (mut decoder, mut events) = (SseDecoder::new(1_000), Vec::new());
+        let mut pieces = stream.chunks(size);
+        loop {
+            let last = pieces.next().map(|piece| decoder.feed(piece)).is_none();
+            if last {
+                decoder.finish();
+            }
+            loop {
+                match decoder.next_event() {
+                    Ok(Some(event)) => events.push(event.to_vec()),
+                    Ok(None) => break,
+                    Err(EventTooLong) => return events,
+                }
+            }
+            if last {
+                return events;
+            }
+        }
+    }
+
+    #[test]
+    fn broken_streams_have_the_same_events_in_pieces_of_any_size() {
+        let corpus = [
+            "event: x\ndata: {\"a\":1}\n\ndata: b\ndata: c\n\n: comment\n\ndata: [DONE]\n\n",
+            "\u{feff}data:one\r\n\r\nid: 7\r\ndata\r\n\r\n",
+            "data: zw\u{f6}lf\rdata: \u{1f680}\r\rretry: 10\r\r",
+        ];
+        Mutations::of(corpus).check(|stream| {
+            let whole = events_in_pieces(stream, 1);
+            let length: usize = whole.iter().map(Vec::len).sum();
+            assert!(length <= stream.len() && whole.iter().all(|event| event.len() <= 1_000));
+            if stream.len() < 900 {
+                assert_eq!(events_in_pieces(stream, 7), whole);
+                assert_eq!(events_in_pieces(stream, stream.len().max(1)), whole);
+            }
+        });
     }
 }

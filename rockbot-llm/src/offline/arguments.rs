@@ -14,8 +14,11 @@ pub(super) enum Evidence {
     Other,
 }
 
-/// Takes the required arguments of `tool` from `question`, as JSON text; returns the name of the first that is
-/// missing as the error.
+/// Names of optional arguments that a quoted text is for, when several arguments are texts.
+const QUERIES: [&str; 6] = ["query", "search", "text", "words", "question", "content"];
+
+/// Takes the arguments of `tool` from `question`, as JSON text: the required ones, and an optional text that is quoted.
+/// Returns the name of the first required one that is missing as the error.
 pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, Evidence), String> {
     let required = tool.parameters_schema["required"].as_array();
     let mut source = Source::new(question, tool);
@@ -25,7 +28,31 @@ pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, E
         let value = source.take(name, schema).ok_or_else(|| name.to_owned())?;
         arguments.insert(name.to_owned(), value);
     }
+    if let Some(name) = optional_text(tool, &arguments)
+        && let Some(quoted) = source.quotes.next()
+    {
+        arguments.insert(name.to_owned(), quoted.into());
+    }
     Ok((Value::Object(arguments).to_string(), source.evidence))
+}
+
+/// Returns the name of the argument without a value that a quoted text is for: the one named as a query, or the only text.
+fn optional_text<'a>(tool: &'a ToolRegistration, arguments: &Map<String, Value>) -> Option<&'a str> {
+    let properties = tool.parameters_schema["properties"].as_object()?;
+    let is_free = |(name, schema): &(&String, &Value)| {
+        !arguments.contains_key(*name) && has_type(schema, "string") && schema["enum"].is_null()
+    };
+    let free: Vec<&str> = properties
+        .iter()
+        .filter(is_free)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let query = QUERIES.iter().find_map(|query| free.iter().find(|name| *name == query));
+    match (query, free.as_slice()) {
+        (Some(query), _) => Some(query),
+        (None, [only]) => Some(only),
+        (None, _) => None,
+    }
 }
 
 /// A question, and what of it is used up.

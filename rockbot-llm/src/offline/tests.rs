@@ -72,6 +72,16 @@ enum Unit {
     Foot,
 }
 
+/// Searches memory.
+#[derive(Deserialize, JsonSchema)]
+struct SearchMemory {
+    #[expect(dead_code, reason = "only the schema is of interest")]
+    category: Option<String>,
+    /// Words of the memory; without them all are listed.
+    #[expect(dead_code, reason = "only the schema is of interest")]
+    query: Option<String>,
+}
+
 fn tools() -> ToolView {
     let registry = InMemoryToolRegistry::new();
     let owner = Owner::new("test");
@@ -83,6 +93,7 @@ fn tools() -> ToolView {
         tool("read_file", async |_: ReadFile| ""),
         tool("delete_file", async |_: DeleteFile| ""),
         tool("convert_length", async |_: Convert| ""),
+        tool("search_memory", async |_: SearchMemory| ""),
     ] {
         registry.register(&owner, tool).unwrap();
     }
@@ -118,6 +129,7 @@ async fn a_tool_is_called_when_the_question_names_it_and_holds_its_arguments() {
     check("What time is it?", &["current_time {}"]).await;
     check("Read notes.txt please", &[r#"read_file {"path":"notes.txt"}"#]).await;
     check("read \"my notes\"", &[r#"read_file {"path":"my notes"}"#]).await;
+    check("Search memory \"zebra\"", &[r#"search_memory {"query":"zebra"}"#]).await;
     check(
         "convert the length of 2.5 metres",
         &[r#"convert_length {"amount":2.5,"unit":"metre"}"#],

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::messages::{MessageForm, push_messages};
-use crate::http::{MarkScope, invalid_body, media_size, push_extra, stated_temperature};
+use crate::http::{MarkScope, expected_size, invalid_body, push_extra, stated_temperature};
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
 /// left out. `scope` is for the marks in messages; see [`MessageForm`].
@@ -39,7 +39,7 @@ pub(super) fn body(
         stream: is_streamed.then_some(true),
         stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
     };
-    let mut body = Vec::with_capacity(expected_size(request) + tools.len());
+    let mut body = Vec::with_capacity(expected_size(request));
     serde_json::to_writer(&mut body, &members).map_err(invalid_body)?;
     push_extra(&mut body, &settings.extra_body)?;
     // The rest goes in front of the closing brace.
@@ -57,15 +57,6 @@ pub(super) fn body(
     }
     body.push(b'}');
     Ok(body)
-}
-
-fn expected_size(request: &ChatRequest) -> usize {
-    let sizes = request.messages.iter().map(|message| {
-        let text = message.content.text_len();
-        text + text / 16 + media_size(message)
-    });
-    let text: usize = sizes.sum();
-    256 + text + 160 * request.messages.len()
 }
 
 #[derive(Serialize)]

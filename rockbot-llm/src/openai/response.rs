@@ -9,7 +9,9 @@ use super::details::DetailAssembler;
 use super::think::{Piece, ThinkSplitter};
 use super::usage::read_usage;
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage};
-use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, WireText, image_of, is_error, quoted};
+use crate::http::{
+    AnswerReader, CallAssembler, CallPiece, Fault, Outlet, WireText, image_of, is_error, parse_wire, quoted,
+};
 
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {
@@ -180,7 +182,7 @@ impl AnswerReader for Assembler<'_> {
 }
 
 fn parse(json: &[u8]) -> Result<WireAnswer<'_>, Fault> {
-    serde_json::from_slice(json).map_err(|error| {
+    parse_wire(json).map_err(|error| {
         let sent = quoted(json);
         Fault::Malformed(format!("it is not a chat completion ({error}){sent}"))
     })

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use rockbot_core::CallId;
 use rockbot_core::chat::{ChatMessage, Role, ToolCall};
 use rockbot_core::support::Digest;
+use rockbot_core::support::json::push_text;
 
 use super::kept::{KeptItem, kept_items};
-use super::media::{forms, push_part};
-use crate::http::{MarkScope, OPENING, in_rounds, is_mixed, is_note, push_text, sendable_arguments, sendable_name};
+use super::media::push_part;
+use crate::http::{MarkScope, OPENING, forms, in_rounds, is_mixed, is_note, sendable_arguments, sendable_name};
 
 /// Maximum length of the id of a call, in bytes.
 const MAX_ID_LEN: usize = 64;

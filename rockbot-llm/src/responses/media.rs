@@ -1,18 +1,8 @@
 //! Images and documents as parts of items.
 
-use rockbot_core::chat::ChatMessage;
+use rockbot_core::support::json::push_text;
 
-use crate::http::{PartForm, form_of, push_text, push_url};
-
-/// Returns the form of each part of a message that is not blank.
-pub(super) fn forms(message: &ChatMessage, takes_media: bool) -> impl Iterator<Item = PartForm<'_>> {
-    let forms = message
-        .content
-        .parts()
-        .iter()
-        .map(move |part| form_of(part, takes_media));
-    forms.filter(|form| !matches!(form, PartForm::Text(text) if text.trim().is_empty()))
-}
+use crate::http::{PartForm, push_url};
 
 /// Appends a part of a user's message or of the output of a call.
 pub(super) fn push_part(body: &mut Vec<u8>, form: &PartForm<'_>) {

@@ -1,11 +1,12 @@
 //! The request as the Responses API wants it, written straight into bytes.
 
 use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings, OutputSchema, ToolChoice};
+use rockbot_core::support::json::push_text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::push_conversation;
-use crate::http::{MarkScope, invalid_body, media_size, push_extra, push_text, stated_temperature};
+use crate::http::{MarkScope, expected_size, invalid_body, push_extra, stated_temperature};
 
 /// The fewest tokens of an answer that the API lets a request limit it to.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -39,15 +40,6 @@ pub(super) fn body(
     push_tools(&mut body, request);
     body.push(b'}');
     Ok(body)
-}
-
-fn expected_size(request: &ChatRequest) -> usize {
-    let sizes = request.messages.iter().map(|message| {
-        let text = message.content.text_len();
-        text + text / 16 + media_size(message)
-    });
-    let text: usize = sizes.sum();
-    512 + text + 160 * request.messages.len() + request.tools.json().len()
 }
 
 #[derive(Serialize)]

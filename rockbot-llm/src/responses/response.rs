@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::kept::KeptItems;
 use super::wire::{WireEvent, WireHead, WireItem, WirePart, WireResponse, text};
-use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, is_error, quoted};
+use crate::http::{AnswerReader, CallAssembler, CallPiece, Fault, Outlet, is_error, parse_wire, quoted};
 use crate::openai::read_usage;
 
 /// More items than this in one answer are not meant.
@@ -305,7 +305,7 @@ impl AnswerReader for Assembler<'_> {
 }
 
 fn parse<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, Fault> {
-    serde_json::from_slice(json).map_err(|error| {
+    parse_wire(json).map_err(|error| {
         let sent = quoted(json);
         Fault::Malformed(format!("it is not a response ({error}){sent}"))
     })

@@ -1,14 +1,15 @@
 //! The subsystem that evaluates sessions.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::OptionFuture;
 use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
-use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -17,8 +18,11 @@ use super::EvaluationOptions;
 use super::evaluator::{EvaluationOutcome, Evaluator};
 use super::queue::{DueSession, EvaluationQueue, SessionKey};
 use super::queue_file::QueueFile;
-use crate::background::BackgroundTask;
+use crate::Retention;
+use crate::background::{BackgroundTask, RetentionPurge};
+use crate::file::open_feedback;
 use crate::settings::FeedbackSettings;
+use crate::subsystem::below;
 
 /// Folder of the queue, below the data folder.
 const QUEUE_FOLDER: &str = "evaluation";
@@ -28,7 +32,8 @@ const QUIET_PERIOD: Duration = Duration::from_secs(30);
 const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A subsystem that evaluates ended sessions: it asks a model how each went, and appends the answer, a
-/// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`].
+/// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`]. A host without one gets the store that
+/// the settings name, with its purge.
 ///
 /// A session is queued from its first turn until it is evaluated, and again when it continues after that. The
 /// queue, at most 10 000 sessions, is stored in `evaluation/waiting.json` of the data folder: a restart neither
@@ -56,6 +61,8 @@ pub struct SessionEvaluation {
     options: Option<EvaluationOptions>,
     queue: Arc<EvaluationQueue>,
     file: Option<Arc<QueueFile>>,
+    /// The store of feedback of a host that has no other, and its retention.
+    store: Arc<OnceLock<(Arc<dyn FeedbackStore>, Retention)>>,
 }
 
 impl SessionEvaluation {
@@ -66,6 +73,22 @@ impl SessionEvaluation {
             options: Some(options),
             ..Self::default()
         }
+    }
+
+    /// Provides a store of feedback to a host that has none.
+    fn declare_store(&self, settings: &FeedbackSettings, needs: &mut Declarations) {
+        let (own, feedback) = (self.store.clone(), settings.retention);
+        let folder = below(needs.parts().data_dir(), settings.base_path.clone());
+        needs.provide_default::<dyn FeedbackStore>(move |_| {
+            let retention = Retention {
+                feedback,
+                ..Retention::default()
+            };
+            let store = open_feedback(folder.as_deref())?;
+            // Empty until now: a default part is opened once.
+            let _ = own.set((store.clone(), retention));
+            Ok(store)
+        });
     }
 }
 
@@ -80,17 +103,22 @@ impl Subsystem for SessionEvaluation {
     }
 
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
-        let options = match self.options.take() {
-            Some(options) => options,
-            None => {
-                let config = needs.parts().get::<Config>().unwrap_or_default();
-                FeedbackSettings::from_config(&config)?.into()
-            }
-        };
+        let config = needs.parts().get::<Config>().unwrap_or_default();
+        let settings = FeedbackSettings::from_config(&config)?;
+        self.declare_store(&settings, needs);
+        let options = self.options.take().unwrap_or_else(|| settings.into());
         if options.poll_interval.is_zero() {
             return Err("the poll interval of session evaluation is zero: set some time, such as 5 minutes".into());
         }
-        needs.require::<dyn FeedbackStore>("add `Memory`, or call `.stores(…)` with a `Stores::with_feedback`");
+        let calls = format!(
+            "one on the {} tier for each ended session, in the background",
+            options.tier.name()
+        );
+        needs.cost(
+            PartCost::on("session evaluation")
+                .with_switch("`Feedback.Enabled`")
+                .with_model_calls(calls),
+        );
         if let Some(folder) = needs.parts().data_dir() {
             let (file, entries) = QueueFile::open(folder.join(QUEUE_FOLDER))?;
             self.queue = Arc::new(EvaluationQueue::of(entries));
@@ -102,6 +130,13 @@ impl Subsystem for SessionEvaluation {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let purge = self.store.get().map(|(store, retention)| RetentionPurge {
+            retention: retention.clone(),
+            clock: parts.clock().clone(),
+            long_term: None,
+            feedback: Some(store.clone()),
+            skill_usage: None,
+        });
         let options = self.options.unwrap_or_default();
         let directive = parts.data_dir().map(|folder| folder.join(&options.directive));
         let service = EvaluationService {
@@ -119,7 +154,8 @@ impl Subsystem for SessionEvaluation {
             file: self.file,
         };
         Ok(Box::new(BackgroundTask::spawn(async move |stop| {
-            service.run(stop).await
+            let purge = OptionFuture::from(purge.map(|purge| purge.run(&stop)));
+            tokio::join!(service.run(stop.clone()), purge);
         })))
     }
 }

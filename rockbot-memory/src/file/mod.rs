@@ -26,6 +26,7 @@ mod working;
 
 pub use conversation_log::FileConversationLog;
 pub use feedback::FileFeedbackStore;
+pub(crate) use feedback::open_feedback;
 pub use long_term::FileLongTermMemory;
 pub use memory::{FileMemory, FileMemoryOptions};
 pub use rules::FileRulesStore;

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use rockbot_core::Principal;
-use rockbot_core::files::{DataFolder, FileEntry, FileError, name_of, without_bom};
+use rockbot_core::files::{DataFolder, FileEntry, FileError, name_of, owner_of, without_bom};
 use rockbot_core::store::{Rule, RulesStore, StoreError, StoreErrorKind};
 
 use crate::storage::blocking::{blocking, failed, invalid};
@@ -54,9 +54,11 @@ impl FileRulesStore {
     ///
     /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let folder = DataFolder::open(folder);
+        let folder = DataFolder::open(folder).map_err(|error| failed("the rules cannot be opened", error))?;
+        // The other folders of the data folder belong to other stores.
+        folder.remove_drafts(|nested| nested.starts_with('@') || nested == "rules", is_ours);
         Ok(Self(Arc::new(RuleFiles {
-            folder: folder.map_err(|error| failed("the rules cannot be opened", error))?,
+            folder,
             texts: PrincipalCache::default(),
         })))
     }
@@ -207,6 +209,15 @@ impl RuleFiles {
         let written = self.folder.replace(name, text.as_bytes());
         written.map_err(|error| failed("the rules cannot be written", error))
     }
+}
+
+/// Reports whether this store writes a file with this name.
+fn is_ours(name: &str) -> bool {
+    let own = owner_of(name).map(|(_, name)| name);
+    own.is_some_and(|name| {
+        let nested = name.strip_prefix("rules/").is_some_and(|name| name.ends_with(".md"));
+        nested || matches!(name, "rules.md" | "timezone")
+    })
 }
 
 fn zone_file(principal: &Principal) -> Result<String, StoreError> {

@@ -81,7 +81,7 @@ impl SkillStore for FileSkillStore {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<Skill>>>, StoreError> {
-        let search = |skills: &Collection<Skill>| skills.search(query, limit, |_| true);
+        let search = |skills: &Collection<Skill>| skills.search(query, limit, |skill| skill.is_live());
         self.documents.read(principal, search).await
     }
 }

@@ -10,7 +10,8 @@ use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
 use super::topics::{merged, reason};
-use crate::tools::ago;
+use crate::tools::long_term::{fact, filed, mark};
+use crate::tools::{ago, shown_origin};
 
 const HEADING: &str = "Memories";
 
@@ -96,11 +97,12 @@ impl MemoryRecall {
     }
 
     fn item(&self, entry: &MemoryEntry, reason: String) -> ContextItem {
-        let category = entry.category.as_ref().map_or("general", |category| category.as_str());
-        let age = ago(entry.last_seen(), self.clock.now());
-        let content = shortened(&entry.content, SHOWN);
-        let text = format!("- [{}] ({category}, {age}): {content}", entry.id);
-        ContextItem::new(HEADING, text, reason, entry.provenance.clone())
+        let from = shown_origin(&entry.provenance);
+        let mut about = vec![filed(entry), ago(entry.last_seen(), self.clock.now())];
+        about.extend(mark(&from));
+        let content = shortened(&fact(entry), SHOWN);
+        let text = format!("- [{}] ({}): {content}", entry.id, about.join(", "));
+        ContextItem::new(HEADING, text, reason, from)
     }
 }
 
@@ -137,7 +139,7 @@ mod tests {
             ("cat", 8, "The cat is called Miso."),
             ("tea", 9, "Prefers green tea in the morning."),
         ] {
-            let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(day * DAY), Provenance::MODEL);
+            let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(day * DAY), Provenance::HOST);
             entry.category = (id == "cat").then(|| StorePath::new("family/pets").unwrap());
             memory.save(&Principal::default(), entry).await.unwrap();
         }
@@ -158,7 +160,7 @@ mod tests {
         assert!(
             items
                 .iter()
-                .all(|item| item.provenance == Provenance::MODEL && !item.is_instruction)
+                .all(|item| item.provenance == Provenance::HOST && !item.is_instruction)
         );
     }
 

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::try_join;
-use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, is_result_chunk};
+use rockbot_core::support::one_line;
 use rockbot_core::tool::ToolGroup;
 use rockbot_core::{BoxError, Clock, Timestamp};
+
+use crate::tools::long_term::mark;
+use crate::tools::shown_origin;
 
 const HEADING: &str = "Working memory (read an entry with get_from_working_memory)";
 
@@ -46,16 +49,18 @@ fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
     let category = entry
         .category
         .as_ref()
-        .map(|category| format!(", {category}"))
+        .map(|category| format!(", {}", one_line(category.as_str())))
         .unwrap_or_default();
     let tags = match entry.tags.is_empty() {
         true => String::new(),
-        false => format!(", tags: {}", entry.tags.join(", ")),
+        false => format!(", tags: {}", one_line(&entry.tags.join(", "))),
     };
-    let text = format!("- {} (for {minutes} more minutes{category}{tags})", entry.key);
-    // Keys were chosen by the model. The texts may come from untrusted sources and are not shown.
-    ContextItem::new(HEADING, text, "noted in this conversation or shared", Provenance::MODEL)
-        .activating(ToolGroup::STORED_TEXTS)
+    let from = shown_origin(&entry.provenance);
+    let mark = mark(&from).map(|mark| format!(", {mark}")).unwrap_or_default();
+    let key = one_line(entry.key.as_str());
+    // The keys, categories and tags are text of its author; its text is not shown.
+    let text = format!("- {key} (for {minutes} more minutes{category}{tags}{mark})");
+    ContextItem::new(HEADING, text, "noted in this conversation or shared", from).activating(ToolGroup::STORED_TEXTS)
 }
 
 #[async_trait]
@@ -94,6 +99,7 @@ mod tests {
     use std::time::Duration;
 
     use rockbot_core::Principal;
+    use rockbot_core::content::Provenance;
     use rockbot_core::store::{InMemoryWorkingMemory, WorkingNote};
     use rockbot_core::testing::ManualClock;
 
@@ -104,7 +110,12 @@ mod tests {
         let clock = ManualClock::default();
         let memory = InMemoryWorkingMemory::new().with_clock(Arc::new(clock.clone()));
         let note = |key: &str, category: &str| {
-            WorkingNote::new(StorePath::new(key).unwrap(), "secret", Provenance::TOOL)
+            let from = if key.starts_with("shared") {
+                Provenance::TOOL
+            } else {
+                Provenance::USER
+            };
+            WorkingNote::new(StorePath::new(key).unwrap(), "secret", from)
                 .with_ttl(Duration::from_secs(90))
                 .with_category(StorePath::new(category).unwrap())
                 .with_tags(vec!["x".to_owned()])
@@ -125,7 +136,7 @@ mod tests {
             [
                 "- session/s/draft (for 2 more minutes, letters, tags: x)",
                 "- session/s/tool-dump-1-index (for 2 more minutes, tool-result, tags: x)",
-                "- shared/plan (for 2 more minutes, plans, tags: x)",
+                "- shared/plan (for 2 more minutes, plans, tags: x, from tool, not confirmed by the user)",
             ]
         );
     }

@@ -10,13 +10,15 @@ use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
 use rockbot_core::store::{Skill, SkillStore, SkillUsageStore, StorePath};
+use rockbot_core::support::{indented, one_line};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
 use super::topics::{TopicHit, merged, reason};
 use crate::skill_service::guides_beside;
-use crate::tools::{KNOWN_SKILLS, is_untrusted_source};
+use crate::tools::long_term::mark;
+use crate::tools::{KNOWN_SKILLS, is_untrusted_source, shown_origin};
 
 const LIST: &str = "Skills: read one with get_skill before you do such a task";
 
@@ -110,7 +112,8 @@ impl SkillRecall {
             }
         }
         let skills = names.iter().map(|name| self.skills.get(&query.principal, name));
-        Ok(try_join_all(skills).await?.into_iter().flatten().collect())
+        let found = try_join_all(skills).await?.into_iter().flatten();
+        Ok(found.filter(|skill| skill.is_live()).collect())
     }
 
     /// Returns the skills that fit, the best first.
@@ -128,12 +131,18 @@ impl SkillRecall {
 
     /// Returns the lines of trusted skills and of guides, by name.
     async fn listed(&self, query: &ContextQuery, whole: &[StorePath]) -> Result<Vec<ContextItem>, BoxError> {
-        let skills = self.skills.list(&query.principal).await?;
+        let mut skills = self.skills.list(&query.principal).await?;
+        skills.retain(|skill| skill.is_live());
         let guides = self.guides.as_ref();
         let guides = guides.map_or_else(Vec::new, |guides| guides_beside(guides, &skills));
         let is_listed = |skill: &&Arc<Skill>| !is_untrusted_source(&skill.provenance) && !whole.contains(&skill.name);
         let skills = skills.iter().filter(is_listed);
-        let skills = skills.map(|skill| (line(skill.name.as_str(), &skill.summary), skill.provenance.clone()));
+        let skills = skills.map(|skill| {
+            (
+                line(skill.name.as_str(), &skill.summary),
+                shown_origin(&skill.provenance),
+            )
+        });
         let guides = guides
             .iter()
             .map(|(name, summary)| (line(name.as_str(), summary), Provenance::HOST));
@@ -148,8 +157,13 @@ impl SkillRecall {
     }
 }
 
+/// Number of bytes of a message that are compared with what a skill is for. A message says early what it is about, and a
+/// pasted document would be read for each skill, on the runtime's thread.
+const MAX_COMPARED: usize = 4 * 1024;
+
 /// Reports whether a message is about what a skill is for: they share two words, or half of the message's.
 fn fits(topic: &str, skill: &Skill) -> bool {
+    let topic = &topic[..topic.floor_char_boundary(MAX_COMPARED)];
     let (asked, about) = (words(topic), words(&format!("{} {}", skill.name, skill.summary)));
     let shared = asked.intersection(&about).count();
     shared >= 2 || (shared >= 1 && 2 * shared >= asked.len())
@@ -164,7 +178,7 @@ fn words(text: &str) -> BTreeSet<String> {
 }
 
 fn line(name: &str, summary: &str) -> String {
-    let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (name, summary) = (one_line(name), one_line(summary));
     match summary.is_empty() {
         true => format!("- {name}"),
         false => format!("- {name}: {}", shortened(&summary, SUMMARY)),
@@ -173,15 +187,26 @@ fn line(name: &str, summary: &str) -> String {
 
 /// Returns a skill whole, or its line if it is long. One whose author is not trusted is data.
 fn shown(skill: &Skill, reason: String) -> ContextItem {
-    let item = |heading: String, text| ContextItem::new(heading, text, reason, skill.provenance.clone());
+    let from = shown_origin(&skill.provenance);
+    let item = |heading: String, text| ContextItem::new(heading, text, reason, from);
     let is_whole = skill.content.len() <= WHOLE;
     let item = match (is_untrusted_source(&skill.provenance), is_whole) {
-        (true, true) => item(OTHERS.to_owned(), format!("- {}\n{}", skill.name, skill.content.trim())),
-        (true, false) => item(OTHERS.to_owned(), line(skill.name.as_str(), &skill.summary)),
+        (true, true) => {
+            let text = format!("{}\n{}", marked(skill, ""), indented(skill.content.trim()));
+            item(OTHERS.to_owned(), text)
+        }
+        (true, false) => item(OTHERS.to_owned(), marked(skill, &skill.summary)),
         (false, true) => item(heading(skill), skill.content.trim().to_owned()).as_guidance(),
         (false, false) => item(LIST.to_owned(), line(skill.name.as_str(), &skill.summary)).as_guidance(),
     };
     item.activating(KNOWN_SKILLS)
+}
+
+/// Returns the line of a skill whose author is not trusted, with the mark that says so.
+fn marked(skill: &Skill, summary: &str) -> String {
+    let name = one_line(skill.name.as_str());
+    let mark = mark(&skill.provenance).unwrap_or_default();
+    line(&format!("{name} ({mark})"), summary)
 }
 
 fn heading(skill: &Skill) -> String {
@@ -233,6 +258,14 @@ mod tests {
         )
         .with_summary(summary)
         .with_see_also(see_also.iter().map(|name| StorePath::new(name).unwrap()).collect())
+    }
+
+    #[test]
+    fn a_long_message_is_compared_by_its_beginning() {
+        let trains = skill("travel/trains", "Booking trains and seats.", &[]);
+        let pasted = "lorem ipsum dolor ".repeat(MAX_COMPARED);
+        assert!(fits(&format!("Book trains for this: {pasted}"), &trains));
+        assert!(!fits(&format!("{pasted} booking trains"), &trains));
     }
 
     async fn check(text: &str, earlier: &[&str], expected: &[&str]) {
@@ -292,7 +325,7 @@ mod tests {
             &all,
         )
         .await;
-        let data = "data: - poems\n# poems";
+        let data = "data: - poems (from model, not confirmed by the user)\n    # poems";
         let poems = [data, all[0], all[1], all[2]];
         check(
             "Please help me with writing verses, poems above all.",

@@ -229,4 +229,24 @@ impl LongTermMemory for SemanticMemory {
         found.truncate(query.limit);
         Ok(found)
     }
+
+    /// Compares with the vectors that are there: entries saved a moment ago may have none yet.
+    async fn similar(
+        &self,
+        principal: &Principal,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
+        if text.trim().is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let Some(place) = self.place(principal, text).await? else {
+            return Ok(Vec::new());
+        };
+        let query = MemoryQuery::new(text).with_limit(limit);
+        let near = self.near(principal, &query, place, &[]).await?;
+        let least = f64::from(self.options.duplicate_similarity);
+        let alike = near.into_iter().take_while(|hit| hit.score >= least);
+        Ok(alike.map(|hit| hit.item).collect())
+    }
 }

@@ -93,6 +93,16 @@ impl LongTermMemory for Settled {
         self.settle(principal).await;
         self.memory.search(principal, query).await
     }
+
+    async fn similar(
+        &self,
+        principal: &Principal,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
+        self.settle(principal).await;
+        self.memory.similar(principal, text, limit).await
+    }
 }
 
 /// The client's action on a call instead of answering.
@@ -248,6 +258,31 @@ async fn what_means_the_same_is_found_without_its_words() {
     check(&memory, PARAPHRASE, &["cat"]).await;
     check(&memory, "feline or dog", &["dog", "cat"]).await;
     check(&memory, "unheard", &[]).await;
+}
+
+#[tokio::test]
+async fn what_says_the_same_in_other_words_is_known_as_similar() {
+    let store = Arc::new(InMemoryLongTermMemory::new());
+    let memory = Settled::open(store.clone(), words(), SemanticMemoryOptions::default());
+    save(&memory, &[CAT, DOG, ("some", "The feline rests beside the old stove.")]).await;
+    let me = Principal::default();
+    let similar = async |memory: &dyn LongTermMemory, text: &str, limit: usize| -> Vec<String> {
+        let similar = memory.similar(&me, text, limit).await.unwrap();
+        similar.iter().map(|entry| entry.id.to_string()).collect()
+    };
+    assert_eq!(similar(&memory, "The feline rests.", 3).await, ["cat"]);
+    assert!(
+        similar(&memory, "A feline barks.", 3).await.is_empty(),
+        "near, but not the same"
+    );
+    assert!(similar(&memory, " ", 3).await.is_empty());
+    assert!(similar(&memory, "The feline rests.", 0).await.is_empty());
+    assert!(similar(&*store, "The feline rests.", 3).await.is_empty(), "words alone");
+    let shared: Arc<dyn LongTermMemory> = Arc::new(memory);
+    assert_eq!(similar(&shared, "The feline rests.", 3).await, ["cat"]);
+    let now = Timestamp::from_millis(2);
+    shared.archive(&me, &"cat".into(), "wrong", now).await.unwrap();
+    assert!(similar(&shared, "The feline rests.", 3).await.is_empty());
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index::StoredVectors;
 use crate::storage::blocking::failed;
+use crate::storage::folder::{file_name, open_folder};
 
 const NAME: &str = "vectors.jsonl";
 
@@ -36,8 +37,7 @@ struct VectorLine {
 
 impl VectorFiles {
     pub(super) fn open(folder: PathBuf) -> Result<Self, StoreError> {
-        let folder = DataFolder::open(folder);
-        let folder = folder.map_err(|error| failed("the folder of vectors cannot be opened", error))?;
+        let folder = open_folder(folder, "the folder of vectors", |name| file_name(name) == NAME)?;
         Ok(Self(Mutex::new(folder)))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::store::{FeedbackEntry, FeedbackStore};
-use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use rockbot_core::{BoxError, Principal};
 use tokio::sync::mpsc;
@@ -54,6 +54,7 @@ impl Subsystem for FeedbackSignals {
 
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         needs.require::<dyn FeedbackStore>("add `Memory`, or call `.stores(…)` with a `Stores::with_feedback`");
+        needs.cost(PartCost::on("feedback signals").with_switch("`Feedback.Enabled`"));
         needs.observe(Observer(self.sender.clone()));
         Ok(())
     }

@@ -84,6 +84,7 @@ impl SkillFolder {
         options: &ExportOptions,
     ) -> Result<ExportReport, StoreError> {
         let skills = from.list(principal).await?.into_iter();
+        let skills = skills.filter(|skill| skill.is_live());
         let mut skills: BTreeMap<_, _> = skills.map(|skill| (skill.name.clone(), skill)).collect();
         let mut report = ExportReport::default();
         if let Some(names) = &options.names {

@@ -65,7 +65,7 @@ impl ManagedSkill {
 
     /// Decides the outcome, given the existing skill `known`, or that it `was_deleted`.
     fn outcome(&self, known: Option<&Skill>, was_deleted: bool) -> SkillOutcome {
-        let Some(known) = known else {
+        let Some(known) = known.filter(|known| known.is_live()) else {
             return match was_deleted {
                 true => SkillOutcome::Deleted,
                 false => SkillOutcome::Added,
@@ -195,6 +195,9 @@ mod tests {
     #[test]
     fn what_was_deleted_stays_so() {
         assert_eq!(offer("new").outcome(None, true), SkillOutcome::Deleted);
+        let archived = taken("old").with_archived_at(Timestamp::default());
+        assert_eq!(offer("new").outcome(Some(&archived), true), SkillOutcome::Deleted);
+        assert_eq!(offer("new").outcome(Some(&archived), false), SkillOutcome::Added);
         assert_eq!(offer("new").outcome(None, false), SkillOutcome::Added);
     }
 }

@@ -56,6 +56,8 @@ impl SkillStore for SqliteSkillStore {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<Skill>>>, StoreError> {
-        self.skills.search(principal, query, limit, |_| true).await
+        self.skills
+            .search(principal, query, limit, |skill| skill.is_live())
+            .await
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::storage::blocking::{failed, invalid};
+use crate::storage::folder::open_folder;
 
 /// Maximum size of a document in bytes: more than ten thousand entries with ids of maximum length.
 const MAX_BYTES: u64 = 64 << 20;
@@ -31,7 +32,7 @@ impl JsonFile {
         what: &'static str,
     ) -> Result<(Self, T), StoreError> {
         let cannot = |error| failed(format_args!("{what} cannot be read"), error);
-        let folder = DataFolder::open(folder).map_err(cannot)?;
+        let folder = open_folder(folder, what, |file| file == name)?;
         let file = Self { folder, name, what };
         let value = match file.folder.read(name, MAX_BYTES) {
             Ok(None) => T::default(),

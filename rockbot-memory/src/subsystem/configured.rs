@@ -44,7 +44,7 @@ impl Memory {
 }
 
 /// Resolves a path below the data folder; without a data folder, only an absolute path resolves.
-pub(super) fn below(data_dir: Option<&Path>, path: PathBuf) -> Option<PathBuf> {
+pub(crate) fn below(data_dir: Option<&Path>, path: PathBuf) -> Option<PathBuf> {
     match data_dir {
         Some(folder) => Some(folder.join(path)),
         None => path.is_absolute().then_some(path),

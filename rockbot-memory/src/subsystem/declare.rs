@@ -8,9 +8,9 @@ use futures_util::future::OptionFuture;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::store::{
-    ConversationLog, FeedbackStore, InMemoryConversationLog, InMemoryFeedbackStore, InMemoryLongTermMemory,
-    InMemoryRulesStore, InMemorySkillStore, InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore,
-    SkillStore, SkillUsageStore, WorkingLimits, WorkingMemory,
+    ConversationLog, InMemoryConversationLog, InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore,
+    InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
+    WorkingLimits, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
@@ -19,6 +19,7 @@ use rockbot_core::{BoxError, IdSource, RandomIds};
 use super::seeding::SkillSeeding;
 use super::{BackgroundWork, Memory};
 use crate::background::{BackgroundQueue, BackgroundTask, BackgroundWorker, Expander, RetentionPurge, Summarizer};
+use crate::file::open_feedback;
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::skill_service::SkillService;
 use crate::tools::long_term::LongTermTools;
@@ -27,7 +28,7 @@ use crate::tools::skills::SkillTools;
 use crate::tools::working::WorkingTools;
 use crate::tools::{self, ToolDeps};
 use crate::{
-    Embedder, FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
+    Embedder, FileConversationLog, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
     FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
 };
 
@@ -45,6 +46,7 @@ impl Subsystem for Memory {
     fn declare(&mut self, needs: &mut Declarations) -> Result<(), BoxError> {
         let config = needs.parts().get::<Config>().unwrap_or_default();
         self.complete(&config, needs.parts().data_dir())?;
+        self.declare_costs(needs);
         let (queue, jobs) = BackgroundQueue::new();
         let shared = ToolContext {
             queue,
@@ -54,7 +56,6 @@ impl Subsystem for Memory {
                 .unwrap_or_else(|| Arc::new(RandomIds)),
             deps: ToolDeps {
                 clock: needs.parts().clock().clone(),
-                taint: Arc::default(),
             },
         };
         let (expander, embedder) = self.declare_long_term(&shared, needs)?.unzip();
@@ -184,7 +185,6 @@ impl Memory {
             service: service.clone(),
             queue: shared.queue.clone(),
             ids: shared.ids.clone(),
-            deps: shared.deps.clone(),
         };
         tools::skills::tools(&family)
             .into_iter()
@@ -242,12 +242,7 @@ impl Memory {
     }
 
     fn declare_feedback(&self, needs: &mut Declarations) -> Result<(), BoxError> {
-        let open = |_: &Parts| -> Result<Arc<dyn FeedbackStore>, BoxError> {
-            Ok(match &self.folders.feedback {
-                Some(folder) => Arc::new(FileFeedbackStore::open(folder)?),
-                None => Arc::new(InMemoryFeedbackStore::new()),
-            })
-        };
+        let open = |_: &Parts| open_feedback(self.folders.feedback.as_deref());
         self.feedback.resolve(needs, open).map(drop)
     }
 

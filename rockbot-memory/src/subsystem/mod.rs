@@ -1,6 +1,7 @@
 //! The subsystem that gives an agent its memory: [`Memory`].
 
 mod configured;
+mod costs;
 mod declare;
 mod embeddings;
 mod seeding;
@@ -18,6 +19,7 @@ use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
 use crate::skill_folder::SkillFolder;
 use configured::Folders;
+pub(crate) use configured::below;
 use embeddings::Embeddings;
 use seeding::SkillSeeding;
 use store_choice::StoreChoice;
@@ -37,7 +39,7 @@ use store_choice::StoreChoice;
 /// |---|---|
 /// | long-term memory | `save_memory`, `search_memory`, `archive_memory`; on demand `restore_memory` |
 /// | working memory | on demand `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
-/// | skills | `get_skill`, once there is a skill or a guide; on demand `save_skill`, `edit_skill`, `delete_skill` |
+/// | skills | `get_skill`, once there is a skill or a guide; on demand `save_skill`, `edit_skill`, `delete_skill`, `restore_skill` |
 /// | rules | `change_rules`; on demand `set_timezone` for the times in a host's briefing |
 ///
 /// **Starter skills**: at start, each guide to tools of the host becomes a skill of the principal `local`, unless
@@ -121,6 +123,55 @@ struct BackgroundWork {
 }
 
 impl Memory {
+    /// Creates a memory without any part, for those that are turned on by name.
+    ///
+    /// ```
+    /// use rockbot_memory::Memory;
+    ///
+    /// let rules_and_skills = Memory::none().with_rules().with_skills(); // for `AgentHostBuilder::add`
+    /// ```
+    pub fn none() -> Self {
+        Self {
+            feedback: StoreChoice::Off,
+            ..Self::default()
+        }
+        .without_long_term()
+        .without_working()
+        .without_skills()
+        .without_rules()
+    }
+
+    /// Enables long-term memory. [`Memory::default`] has it.
+    pub fn with_long_term(mut self) -> Self {
+        self.long_term.enable();
+        self
+    }
+
+    /// Enables working memory. [`Memory::default`] has it.
+    pub fn with_working(mut self) -> Self {
+        self.working.enable();
+        self
+    }
+
+    /// Enables skills, with the log of their uses and the starter skills. [`Memory::default`] has them.
+    pub fn with_skills(mut self) -> Self {
+        self.skills.enable();
+        self.skill_usage.enable();
+        self
+    }
+
+    /// Enables rules. [`Memory::default`] has them.
+    pub fn with_rules(mut self) -> Self {
+        self.rules.enable();
+        self
+    }
+
+    /// Enables the store of feedback. [`Memory::default`] has it.
+    pub fn with_feedback(mut self) -> Self {
+        self.feedback.enable();
+        self
+    }
+
     /// Sets the long-term memory.
     pub fn long_term(mut self, memory: impl LongTermMemory) -> Self {
         self.long_term = StoreChoice::Given(Arc::new(memory));
@@ -245,7 +296,7 @@ impl Memory {
     /// # Ok::<(), rockbot_core::BoxError>(())
     /// ```
     pub fn with_conversation_log(mut self) -> Self {
-        self.conversation_log = StoreChoice::Own;
+        self.conversation_log.enable();
         self
     }
 }

@@ -17,6 +17,13 @@ pub(super) enum StoreChoice<T: ?Sized> {
 }
 
 impl<T: ?Sized + Send + Sync + 'static> StoreChoice<T> {
+    /// Enables the part if it is disabled.
+    pub(super) fn enable(&mut self) {
+        if let Self::Off = self {
+            *self = Self::Own;
+        }
+    }
+
     /// Resolves the choice and provides the store to the host, unless it has one. `open` opens the default store.
     pub(super) fn resolve(
         &self,

@@ -1,20 +1,25 @@
 //! The tools of long-term memory.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rockbot_core::chat::Provenance;
-use rockbot_core::context::Trust;
+use rockbot_core::content::{Content, Provenance};
 use rockbot_core::store::{LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Remembered};
+use rockbot_core::support::one_line;
 use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{CallContext, IdSource, MemoryId, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::taint::least;
+use super::taint::{Shown, check_change, is_untrusted_source, least, origin, shown_origin};
 use super::{ChangeError, ToolDeps, ago, category, failed, groups, tags};
 use crate::background::{BackgroundQueue, Expansion, new_memory_id};
 use crate::storage::blocking::blocking;
+
+/// Maximum number of memories that a save names because they mean the same.
+const MAX_ALIKE: usize = 3;
 
 /// State of the tools.
 #[derive(Debug, Clone)]
@@ -26,15 +31,23 @@ pub(crate) struct LongTermTools {
 }
 
 pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 4] {
+    // What is saved anew is as trusted as what was read; a change of what the user trusts needs the user.
+    let trusted = |tool: Tool| {
+        let memory = memory.memory.clone();
+        tool.endorsed_when(move |call, cx| {
+            let memory = memory.clone();
+            async move { is_of_trusted(&*memory, &call.arguments, &cx).await }
+        })
+    };
     [
-        stateful_tool("save_memory", memory.clone(), save),
+        trusted(stateful_tool("save_memory", memory.clone(), save)),
         stateful_tool("search_memory", memory.clone(), search).pure(),
-        stateful_tool("archive_memory", memory.clone(), archive).idempotent(),
-        stateful_tool("restore_memory", memory.clone(), restore)
+        trusted(stateful_tool("archive_memory", memory.clone(), archive)).idempotent(),
+        trusted(stateful_tool("restore_memory", memory.clone(), restore))
             .idempotent()
             .on_demand(&groups::memory()),
     ]
-    .map(|tool| tool.source("memory"))
+    .map(|tool| tool.source("memory").own_output())
 }
 
 /// Saves a fact for later conversations: about the user, their work, their wishes.
@@ -54,7 +67,26 @@ struct SaveMemory {
     tags: Option<String>,
 }
 
-async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<String, ToolError> {
+/// The argument by which a call names a memory.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    id: Option<String>,
+}
+
+/// Reports whether a call names a trusted memory. One that cannot be read counts as trusted.
+async fn is_of_trusted(memory: &dyn LongTermMemory, arguments: &str, cx: &CallContext) -> bool {
+    let id = serde_json::from_str::<Named>(arguments).ok().and_then(|named| named.id);
+    let Some(id) = id.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
+        return false;
+    };
+    match memory.get(cx.principal(), &MemoryId::from(id)).await {
+        Ok(entry) => entry.is_some_and(|entry| !is_untrusted_source(&entry.provenance)),
+        Err(_) => true,
+    }
+}
+
+async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<Content, ToolError> {
     let corrected = args.id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     if let Some(id) = corrected {
         return this.correct(&MemoryId::from(id), args.content.trim(), &cx).await;
@@ -71,12 +103,16 @@ async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> 
         Ok(entry) => entry,
         Err(standing) => return Ok(standing),
     };
+    let alike = this.alike(&entry, &cx).await?;
     match this.memory.remember(cx.principal(), entry).await.map_err(failed)? {
-        Remembered::Reinforced(entry) => Ok(format!("That is known already, as `{}`: {}", entry.id, entry.content)),
+        Remembered::Reinforced(entry) => {
+            let known = format!("That is known already, as `{}`: {}", entry.id, fact(&entry));
+            Ok(Shown::of(known, &entry.provenance))
+        }
         Remembered::Added(entry) => {
-            let answer = format!("Saved as `{}`.", entry.id);
+            let answer = format!("Saved as `{}`.{alike}", entry.id);
             this.queue.expand(Expansion::of(entry, &cx));
-            Ok(answer)
+            Ok(answer.into())
         }
     }
 }
@@ -85,7 +121,7 @@ async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> 
 ///
 /// An entry that repeats a known one is returned whole and reinforces it. If nothing is new, the error names the
 /// entries that contain the text.
-fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, String> {
+fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, Content> {
     // An entry of lower trust does not make this text redundant.
     let trust = entry.provenance.trust;
     let live = known
@@ -95,7 +131,7 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
     if !live.iter().any(|known| known.says_the_same_as(&entry)) {
         let (new, standing) = unknown_lines(&entry.content, &live);
         if new.is_empty() {
-            return Err(standing);
+            return Err(standing.into_content());
         }
         entry.content = new;
     }
@@ -106,18 +142,22 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
 ///
 /// A model may repeat what it was shown of its memory. Repeated, it must not become a second memory with a new date
 /// and a trust that the first one does not have.
-fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, String) {
+fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, Shown) {
     let mut new = Vec::new();
-    let mut standing =
-        vec!["That is known already; nothing was saved. What differs from it can be saved with its id:".to_owned()];
+    let mut known: Vec<&MemoryEntry> = Vec::new();
     for line in text.lines() {
         match entries.iter().find(|entry| entry.has_words_of(without_label(line))) {
-            Some(entry) => standing.push(format!("- [{}]: {}", entry.id, entry.content)),
+            Some(entry) if known.iter().any(|other| other.id == entry.id) => {}
+            Some(entry) => known.push(entry),
             None => new.push(line),
         }
     }
-    standing.dedup();
-    (new.join("\n").trim().to_owned(), standing.join("\n"))
+    let mut standing = Shown::default();
+    standing.own("That is known already; nothing was saved. What differs from it can be saved with its id:");
+    for entry in known {
+        standing.line(format!("- [{}]: {}", entry.id, fact(entry)), &entry.provenance);
+    }
+    (new.join("\n").trim().to_owned(), standing)
 }
 
 /// Removes the label and the continuation mark with which a line is shown to the model.
@@ -149,23 +189,25 @@ struct SearchMemory {
     with_archived: bool,
 }
 
-async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<Content, ToolError> {
     let lists_all = args.query.trim().is_empty() && args.category.is_none() && args.source.is_none();
     let mut query = MemoryQuery::new(args.query)
         .with_category(category(args.category.as_deref())?)
         .with_archived(args.with_archived);
     query.source = args.source;
     let found = this.memory.search(cx.principal(), &query).await.map_err(failed)?;
-    this.deps.taint.note(&cx, found.iter().map(|hit| &hit.item.provenance));
     if found.is_empty() {
-        return Ok(nothing(&query).to_owned());
+        return Ok(nothing(&query).into());
     }
     let now = this.deps.clock.now();
-    let mut lines: Vec<_> = found.iter().map(|hit| line(&hit.item, now)).collect();
+    let mut shown = Shown::default();
+    found
+        .iter()
+        .for_each(|hit| shown.line(line(&hit.item, now), &hit.item.provenance));
     if lists_all {
-        lines.push(this.categories(&cx).await?);
+        this.categories(&cx, &mut shown).await?;
     }
-    Ok(lines.join("\n"))
+    Ok(shown.into_content())
 }
 
 fn nothing(query: &MemoryQuery) -> &'static str {
@@ -180,23 +222,38 @@ fn nothing(query: &MemoryQuery) -> &'static str {
 
 /// Formats an entry for the model: `- [id] (category, remembered today): fact`.
 pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
-    let category = entry.category.as_ref().map_or("general", |category| category.as_str());
-    let mut about = vec![
-        category.to_owned(),
-        format!("remembered {}", ago(entry.last_seen(), now)),
-    ];
-    if entry.provenance.trust == Trust::Untrusted {
-        about.push(format!("from {}, not confirmed by the user", entry.provenance.source));
-    }
+    let mut about = vec![filed(entry), format!("remembered {}", ago(entry.last_seen(), now))];
+    about.extend(mark(&entry.provenance));
     if let Some(archived) = entry.archived_at {
         let reason = entry.archive_reason.as_deref().unwrap_or("no reason given");
-        about.push(format!("archived {}: {reason}", ago(archived, now)));
+        about.push(format!("archived {}: {}", ago(archived, now), one_line(reason)));
     }
-    let line = format!("- [{}] ({}): {}", entry.id, about.join(", "), entry.content);
+    let line = format!("- [{}] ({}): {}", entry.id, about.join(", "), fact(entry));
     match entry.tags.is_empty() {
         true => line,
-        false => format!("{line}\n  Tags: {}", entry.tags.join(", ")),
+        false => format!("{line}\n  Tags: {}", one_line(&entry.tags.join(", "))),
     }
+}
+
+/// Returns the mark of a text that no user wrote, if it is one.
+pub(crate) fn mark(from: &Provenance) -> Option<String> {
+    let source = one_line(&from.source);
+    (from.trust == Trust::Untrusted).then(|| format!("from {source}, not confirmed by the user"))
+}
+
+/// Returns the text of an entry as a model reads it. That of an untrusted source stays on its line, where it cannot
+/// look like another entry.
+pub(crate) fn fact(entry: &MemoryEntry) -> Cow<'_, str> {
+    match is_untrusted_source(&entry.provenance) {
+        true => one_line(&entry.content),
+        false => Cow::Borrowed(&entry.content),
+    }
+}
+
+/// Returns the name of an entry's category as a model reads it.
+pub(crate) fn filed(entry: &MemoryEntry) -> String {
+    let category = entry.category.as_ref().map_or("general", |category| category.as_str());
+    one_line(category).into_owned()
 }
 
 /// Forgets a memory that is wrong or no longer wanted. It can be restored.
@@ -210,19 +267,18 @@ struct ArchiveMemory {
     reason: Option<String>,
 }
 
-async fn archive(this: State<LongTermTools>, args: ArchiveMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn archive(this: State<LongTermTools>, args: ArchiveMemory, cx: CallContext) -> Result<Content, ToolError> {
     let id = MemoryId::from(args.id.as_str());
     let entry = this.memory.get(cx.principal(), &id).await.map_err(failed)?;
-    check_live(&*entry.ok_or_else(|| missing(&id))?)?;
+    let entry = entry.ok_or_else(|| missing(&id))?;
+    check_live(&entry)?;
+    check_change(&entry.provenance, &origin(&cx))?;
     let reason = args.reason.as_deref().unwrap_or("archive_memory");
     let now = this.deps.clock.now();
     let archived = this.memory.archive(cx.principal(), &id, reason, now).await;
     let archived = archived.map_err(failed)?.ok_or_else(|| missing(&id))?;
-    this.deps.taint.note(&cx, [&archived.provenance]);
-    Ok(format!(
-        "Archived `{id}`: {}\nrestore_memory brings it back.",
-        archived.content
-    ))
+    let told = format!("Archived `{id}`: {}\nrestore_memory brings it back.", fact(&archived));
+    Ok(Shown::of(told, &archived.provenance))
 }
 
 /// Restores an archived memory, also one that other memories superseded.
@@ -234,6 +290,9 @@ struct RestoreMemory {
 
 async fn restore(this: State<LongTermTools>, args: RestoreMemory, cx: CallContext) -> Result<String, ToolError> {
     let id = MemoryId::from(args.id.as_str());
+    let entry = this.memory.get(cx.principal(), &id).await.map_err(failed)?;
+    let entry = entry.ok_or_else(|| missing(&id))?;
+    check_change(&entry.provenance, &origin(&cx))?;
     let restored = this.memory.restore(cx.principal(), &id).await.map_err(failed)?;
     restored.ok_or_else(|| missing(&id))?;
     Ok(format!("`{id}` is remembered again."))
@@ -241,14 +300,15 @@ async fn restore(this: State<LongTermTools>, args: RestoreMemory, cx: CallContex
 
 impl LongTermTools {
     /// Replaces the text of a memory. Its age and its other properties are kept.
-    async fn correct(&self, id: &MemoryId, content: &str, cx: &CallContext) -> Result<String, ToolError> {
+    async fn correct(&self, id: &MemoryId, content: &str, cx: &CallContext) -> Result<Content, ToolError> {
         if content.is_empty() {
             let left = "content is empty: use archive_memory to forget a memory";
             return Err(ToolError::invalid_arguments(left));
         }
-        let origin = self.deps.taint.origin(cx);
+        let origin = origin(cx);
         let change = |entry: &mut MemoryEntry| {
             check_live(entry).map_err(ChangeError::Rejected)?;
+            check_change(&entry.provenance, &origin).map_err(ChangeError::Rejected)?;
             content.clone_into(&mut entry.content);
             entry.updated_at = Some(self.deps.clock.now());
             entry.provenance = least(entry.provenance.clone(), origin.clone());
@@ -256,28 +316,54 @@ impl LongTermTools {
         };
         let after = self.memory.try_update(cx.principal(), id, change).await;
         let after = after.map_err(ChangeError::into_error)?.ok_or_else(|| missing(id))?;
-        self.deps.taint.note(cx, [&after.provenance]);
-        Ok(format!("`{id}` now says: {}", after.content))
+        Ok(Shown::of(
+            format!("`{id}` now says: {}", fact(&after)),
+            &after.provenance,
+        ))
+    }
+
+    /// Returns a notice of the memories that mean the same as `entry` in other words; empty without any.
+    ///
+    /// The entry is saved all the same, since texts that differ in one name or year are near each other, too.
+    async fn alike(&self, entry: &MemoryEntry, cx: &CallContext) -> Result<String, ToolError> {
+        let alike = self.memory.similar(cx.principal(), &entry.content, MAX_ALIKE).await;
+        let mut alike = alike.map_err(failed)?;
+        // The confirmation of a save shows nothing that is trusted less than the text itself.
+        alike.retain(|known| known.provenance.trust >= entry.provenance.trust);
+        let lines = alike
+            .iter()
+            .map(|known| format!("\n- [{}]: {}", known.id, known.content));
+        Ok(match alike.is_empty() {
+            true => String::new(),
+            false => format!(
+                " It may repeat what is known; archive_memory the one that is not needed:{}",
+                lines.collect::<String>()
+            ),
+        })
     }
 
     /// Lists the categories of the memories that searches find, with the number of memories in each.
-    async fn categories(&self, cx: &CallContext) -> Result<String, ToolError> {
+    ///
+    /// The names of categories are text, too: the line has the label of all entries.
+    async fn categories(&self, cx: &CallContext, shown: &mut Shown) -> Result<(), ToolError> {
         let entries = self.memory.list(cx.principal()).await.map_err(failed)?;
         let mut categories = BTreeMap::<_, usize>::new();
+        let mut label = Label::HOST;
         for entry in entries.iter().filter(|entry| entry.is_live()) {
-            let category = entry.category.as_ref().map_or("general", |category| category.as_str());
-            *categories.entry(category).or_default() += 1;
+            *categories.entry(filed(entry)).or_default() += 1;
+            label.join(&shown_origin(&entry.provenance).label());
         }
         let counts = categories
             .iter()
             .map(|(category, count)| format!("{category} ({count})"));
-        Ok(format!("Categories: {}", counts.collect::<Vec<_>>().join(", ")))
+        let line = format!("Categories: {}", counts.collect::<Vec<_>>().join(", "));
+        shown.line(line, &Provenance::labelled("memory", &label));
+        Ok(())
     }
 
     fn entry(&self, args: &SaveMemory, cx: &CallContext) -> Result<MemoryEntry, ToolError> {
-        let origin: Provenance = self.deps.taint.origin(cx);
         let id = new_memory_id(&*self.ids);
-        let entry = MemoryEntry::new(id, args.content.trim(), self.deps.clock.now(), origin);
+        let entry = MemoryEntry::new(id, args.content.trim(), self.deps.clock.now(), origin(cx));
         Ok(entry
             .with_category(category(args.category.as_deref())?)
             .with_tags(tags(args.tags.as_deref())))

@@ -12,11 +12,12 @@ pub(crate) mod working;
 use std::sync::Arc;
 
 use rockbot_core::store::{PathError, StoreError, StorePath};
+use rockbot_core::support::reference;
 use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
 pub(crate) use groups::KNOWN_SKILLS;
-pub(crate) use taint::{ReadTaint, is_untrusted_source};
+pub(crate) use taint::{is_untrusted_source, shown_origin};
 
 /// Maximum number of tags of an entry.
 const MAX_TAGS: usize = 20;
@@ -25,7 +26,6 @@ const MAX_TAGS: usize = 20;
 #[derive(Debug, Clone)]
 pub(crate) struct ToolDeps {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) taint: Arc<ReadTaint>,
 }
 
 /// Parses a list of tags, separated by commas.
@@ -52,10 +52,13 @@ fn invalid(error: &impl ToString) -> ToolError {
 
 /// Converts the error of a store, keeping whether a retry may help.
 fn failed(error: StoreError) -> ToolError {
-    let is_retryable = error.retry_helps();
-    ToolError::execution_failed(error.to_string())
-        .with_retryable(is_retryable)
-        .with_source(error)
+    let (is_retryable, reference) = (error.retry_helps(), reference(&error));
+    tracing::warn!(reference, %error, "memory store failed; the model is told the reference");
+    ToolError::execution_failed(format!(
+        "the memory cannot be read or written now (reference {reference})"
+    ))
+    .with_retryable(is_retryable)
+    .with_source(error)
 }
 
 /// The reason why a change of an entry was not stored.

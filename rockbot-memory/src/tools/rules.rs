@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rockbot_core::CallContext;
-use rockbot_core::context::Trust;
+use rockbot_core::content::Provenance;
 use rockbot_core::store::{Rule, RulesStore, StoreError};
 use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::taint::{check_change, origin};
 use super::{ToolDeps, failed, groups, invalid, time_zone};
 
 /// State of the tools.
@@ -20,12 +21,15 @@ pub(crate) struct RuleTools {
 
 pub(crate) fn tools(rules: &RuleTools) -> [Tool; 2] {
     [
-        stateful_tool("change_rules", rules.clone(), change).idempotent(),
+        stateful_tool("change_rules", rules.clone(), change)
+            .idempotent()
+            .endorsed_when(|call, _| async move { changes(&call.arguments) }),
         stateful_tool("set_timezone", rules.clone(), set_time_zone)
             .idempotent()
+            .needs_endorsement()
             .on_demand(&groups::memory()),
     ]
-    .map(|tool| tool.source("memory"))
+    .map(|tool| tool.source("memory").own_output())
 }
 
 /// Changes the rules that you follow in every conversation, only when the user asks for it ("always", "never again").
@@ -40,12 +44,18 @@ struct ChangeRules {
     remove: String,
 }
 
+/// Reports whether a call changes the rules: without a rule it lists them.
+fn changes(arguments: &str) -> bool {
+    let parsed = serde_json::from_str::<ChangeRules>(arguments);
+    parsed.is_ok_and(|args| Rule::new(&args.add).is_some() || Rule::new(&args.remove).is_some())
+}
+
 async fn change(this: State<RuleTools>, args: ChangeRules, cx: CallContext) -> Result<String, ToolError> {
     let (add, remove) = (Rule::new(&args.add), Rule::new(&args.remove));
     if add.is_none() && remove.is_none() {
         return this.shown(&cx).await;
     }
-    this.may_change("rules are", &cx)?;
+    may_change(&cx)?;
     let Some(before) = remove else {
         let added = this.add(add, &cx).await?;
         return match added {
@@ -73,7 +83,7 @@ struct SetTimezone {
 }
 
 async fn set_time_zone(this: State<RuleTools>, args: SetTimezone, cx: CallContext) -> Result<String, ToolError> {
-    this.may_change("the time zone is", &cx)?;
+    may_change(&cx)?;
     let zone = time_zone::find(&args.timezone_id).map_err(|error| invalid(&error).with_source(error))?;
     let kept = this.rules.set_time_zone(cx.principal(), zone.name()).await;
     kept.map_err(failed)?;
@@ -85,22 +95,6 @@ impl RuleTools {
         match rule {
             Some(rule) => self.rules.add(cx.principal(), rule).await.map_err(failed),
             None => Ok(false),
-        }
-    }
-
-    /// Refuses the change in a turn that read untrusted text, of this turn or an earlier one.
-    ///
-    /// A rule is an instruction in every later turn, so untrusted text must not become one; nor may it move the
-    /// user to another time zone.
-    fn may_change(&self, what: &str, cx: &CallContext) -> Result<(), ToolError> {
-        let origin = self.deps.taint.origin(cx);
-        match origin.trust {
-            Trust::Untrusted => Err(ToolError::invalid_arguments(format!(
-                "{what} not changed while the conversation shows text of others (here {}): tell the user what you would \
-                 change, and that they can ask for it in a new conversation",
-                origin.source
-            ))),
-            Trust::User | Trust::Host => Ok(()),
         }
     }
 
@@ -125,7 +119,6 @@ impl RuleTools {
 
     async fn shown(&self, cx: &CallContext) -> Result<String, ToolError> {
         let rules = self.rules.list(cx.principal()).await.map_err(failed)?;
-        self.deps.taint.note(cx, []);
         match rules.is_empty() {
             true => Ok("There are no rules.".to_owned()),
             false => Ok(rules
@@ -135,4 +128,12 @@ impl RuleTools {
                 .join("\n")),
         }
     }
+}
+
+/// Refuses the change of a model that has read untrusted text, unless a person endorsed it.
+///
+/// A rule is an instruction in every later turn, so untrusted text must not become one; nor may it move the user to
+/// another time zone.
+fn may_change(cx: &CallContext) -> Result<(), ToolError> {
+    check_change(&Provenance::USER, &origin(cx))
 }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::CallContext;
+use rockbot_core::content::Content;
 use rockbot_core::store::{
     Access, DEFAULT_TTL, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote,
 };
+use rockbot_core::support::one_line;
 use rockbot_core::tool::{State, Tool, ToolError, ToolGroup, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::edit::edited;
-use super::taint::least;
-use super::{ToolDeps, category, groups, invalid, path, tags};
+use super::long_term::mark;
+use super::taint::{Shown, least, origin};
+use super::{ToolDeps, category, failed, groups, invalid, path, tags};
 
 /// Maximum number of entries in a list.
 const MAX_LISTED: usize = 500;
@@ -49,7 +52,7 @@ pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
         stateful_tool("edit_working_memory", memory.clone(), edit),
         stateful_tool("delete_from_working_memory", memory.clone(), delete).idempotent(),
     ]
-    .map(|tool| tool.source("memory").on_demand(&group))
+    .map(|tool| tool.source("memory").on_demand(&group).own_output())
 }
 
 /// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use save_memory for
@@ -79,7 +82,7 @@ async fn save(this: State<WorkingTools>, args: SaveToWorkingMemory, cx: CallCont
         .ttl_minutes
         .map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
     let ttl = minutes.unwrap_or(DEFAULT_TTL);
-    let note = WorkingNote::new(key.clone(), args.data, this.deps.taint.origin(&cx))
+    let note = WorkingNote::new(key.clone(), args.data, origin(&cx))
         .with_ttl(ttl)
         .with_category(category(args.category.as_deref())?)
         .with_tags(tags(args.tags.as_deref()));
@@ -96,18 +99,18 @@ struct ListWorkingMemory {
     namespace: Option<String>,
 }
 
-async fn list(this: State<WorkingTools>, args: ListWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn list(this: State<WorkingTools>, args: ListWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
     let entries = this.entries(args.namespace.as_deref(), &cx).await?;
-    this.deps.taint.note(&cx, entries.iter().map(|entry| &entry.provenance));
-    let lines: Vec<_> = entries.iter().take(MAX_LISTED).map(|entry| this.line(entry)).collect();
-    match (lines.is_empty(), entries.len().saturating_sub(MAX_LISTED)) {
-        (true, _) => Ok("Nothing is kept there.".to_owned()),
-        (false, 0) => Ok(lines.join("\n")),
-        (false, more) => Ok(format!(
-            "{}\n… and {more} more: name a longer path, or search",
-            lines.join("\n")
-        )),
+    let mut shown = Shown::default();
+    for entry in entries.iter().take(MAX_LISTED) {
+        shown.line(this.line(entry), &entry.provenance);
     }
+    match (shown.is_empty(), entries.len().saturating_sub(MAX_LISTED)) {
+        (true, _) => shown.own("Nothing is kept there."),
+        (false, 0) => {}
+        (false, more) => shown.own(format!("… and {more} more: name a longer path, or search")),
+    }
+    Ok(shown.into_content())
 }
 
 /// Searches working memory by words in keys, texts, tags and categories. It shows the beginning of each hit; read
@@ -128,7 +131,7 @@ struct SearchWorkingMemory {
     namespace: Option<String>,
 }
 
-async fn search(this: State<WorkingTools>, args: SearchWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn search(this: State<WorkingTools>, args: SearchWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
     let (category, tags) = (category(args.category.as_deref())?, tags(args.tags.as_deref()));
     let folder = folder(args.namespace.as_deref(), &cx)?;
     let found = this
@@ -142,12 +145,15 @@ async fn search(this: State<WorkingTools>, args: SearchWorkingMemory, cx: CallCo
     let has_tags = |entry: &WorkingEntry| tags.iter().all(|tag| entry.tags.contains(tag));
     let admitted = found.filter(|entry| in_category(entry) && has_tags(entry) && is_readable(entry, &cx));
     let found: Vec<_> = admitted.take(MAX_FOUND).collect();
-    this.deps.taint.note(&cx, found.iter().map(|entry| &entry.provenance));
-    let line = |entry: &Arc<WorkingEntry>| format!("{}\n  {}", this.line(entry), preview(&entry.value));
-    match found.is_empty() {
-        true => Ok("Nothing there has these words: try others, or list_working_memory.".to_owned()),
-        false => Ok(found.iter().map(line).collect::<Vec<_>>().join("\n")),
+    let mut shown = Shown::default();
+    for entry in &found {
+        let text = format!("{}\n  {}", this.line(entry), preview(&entry.value));
+        shown.line(text, &entry.provenance);
     }
+    if shown.is_empty() {
+        shown.own("Nothing there has these words: try others, or list_working_memory.");
+    }
+    Ok(shown.into_content())
 }
 
 /// Replaces a part of an entry of working memory. Its expiry stays the same.
@@ -164,7 +170,7 @@ struct EditWorkingMemory {
     replace_all: bool,
 }
 
-async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
     let key = reach(&args.key, Access::Full, &cx)?;
     let entry = this.memory.get(cx.principal(), &key).await.map_err(refused)?;
     let entry = entry.ok_or_else(|| missing(&key))?;
@@ -172,14 +178,15 @@ async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContex
     let note = WorkingNote::new(
         key.clone(),
         value.map_err(|error| invalid(&error))?,
-        least(entry.provenance.clone(), this.deps.taint.origin(&cx)),
+        least(entry.provenance.clone(), origin(&cx)),
     )
     .with_ttl(entry.expires_at.since(this.deps.clock.now()))
     .with_category(entry.category.clone())
     .with_tags(entry.tags.clone());
-    this.deps.taint.note(&cx, [&note.provenance]);
+    // The answer tells which text stood there.
+    let changed = Shown::of(format!("`{key}` is changed."), &note.provenance);
     this.memory.put(cx.principal(), vec![note]).await.map_err(refused)?;
-    Ok(format!("`{key}` is changed."))
+    Ok(changed)
 }
 
 /// Deletes an entry of working memory.
@@ -218,11 +225,13 @@ impl WorkingTools {
     fn line(&self, entry: &WorkingEntry) -> String {
         let left = entry.expires_at.since(self.deps.clock.now()).as_secs();
         let mut about = vec![format!("expires in {}m{:02}s", left / 60, left % 60)];
-        about.extend(entry.category.as_ref().map(|category| format!("category {category}")));
+        let category = entry.category.as_ref().map(|category| one_line(category.as_str()));
+        about.extend(category.map(|category| format!("category {category}")));
         if !entry.tags.is_empty() {
-            about.push(format!("tags {}", entry.tags.join(", ")));
+            about.push(format!("tags {}", one_line(&entry.tags.join(", "))));
         }
-        format!("- `{}` ({})", entry.key, about.join(", "))
+        about.extend(mark(&entry.provenance));
+        format!("- `{}` ({})", one_line(entry.key.as_str()), about.join(", "))
     }
 }
 
@@ -255,10 +264,10 @@ fn is_readable(entry: &WorkingEntry, cx: &CallContext) -> bool {
 
 /// Returns the beginning of a text, on one line.
 fn preview(value: &str) -> String {
-    let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = one_line(value);
     match words.char_indices().nth(PREVIEW_LEN) {
         Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
+        None => words.into_owned(),
     }
 }
 
@@ -269,5 +278,8 @@ fn missing(key: &StorePath) -> ToolError {
 }
 
 fn refused(error: WorkingMemoryError) -> ToolError {
-    ToolError::execution_failed(error.to_string()).with_source(error)
+    match error {
+        WorkingMemoryError::Store(error) => failed(error),
+        full => ToolError::execution_failed(full.to_string()).with_source(full),
+    }
 }

@@ -144,8 +144,11 @@ impl HoldBack {
         if self.may_begin() {
             return 0;
         }
-        let is_mark = |byte: &u8| matches!(byte, b'\n' | b'`' | b'<' | b'>' | b'[' | b']' | b'{');
         // Without an early end the compiler compares sixteen bytes at once.
+        let is_mark = |&byte: &u8| {
+            let bracket = (byte == b'<') | (byte == b'>') | (byte == b'[') | (byte == b']') | (byte == b'{');
+            bracket | (byte == b'\n') | (byte == b'`')
+        };
         let has_mark = |chunk: &[u8; 16]| chunk.iter().fold(false, |found, byte| found | is_mark(byte));
         let (chunks, _) = text.as_bytes().as_chunks();
         let checked = chunks.iter().take_while(|chunk| !has_mark(chunk)).count() * 16;

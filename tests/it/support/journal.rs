@@ -24,6 +24,9 @@ pub(crate) trait Around: std::fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Runs before each release of a claim.
+    async fn before_release(&self) {}
+
     /// Runs after the write.
     async fn after(&self, write: usize) {
         let _ = write;
@@ -80,6 +83,7 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
     }
 
     async fn release(&self, claim: Claim) {
+        self.around.before_release().await;
         self.inner.release(claim).await;
     }
 
@@ -136,6 +140,10 @@ pub(crate) struct SlowDisk(pub(crate) Arc<tokio::sync::Semaphore>);
 
 #[async_trait]
 impl Around for SlowDisk {
+    async fn before_release(&self) {
+        tokio::task::yield_now().await;
+    }
+
     async fn after(&self, _: usize) {
         self.0.acquire().await.unwrap().forget();
     }

@@ -57,7 +57,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> (String, String) {
 }
 
 fn write(socket: &mut TcpStream, status: u16, text: &str) -> std::io::Result<()> {
-    let kind = match text.starts_with("event: ") {
+    let kind = match text.starts_with("event: ") || text.starts_with("data: ") {
         true => "text/event-stream",
         false => "application/json",
     };

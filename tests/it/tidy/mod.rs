@@ -4,6 +4,7 @@ mod api;
 mod circles;
 mod error_texts;
 mod full_agent;
+mod listed;
 mod prose;
 mod source;
 
@@ -99,7 +100,8 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards: authors of tools, models,
 /// stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 7] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
+    ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
     ("rockbot-text-calls", &[]),
     ("rockbot-host", &["rockbot-core", "rockbot-text-calls"]),
@@ -107,11 +109,23 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 7] = [
     ("rockbot-memory", &["rockbot-core"]),
     (
         "rockbot",
-        &["rockbot-core", "rockbot-host", "rockbot-llm", "rockbot-memory"],
+        &[
+            "rockbot-bus",
+            "rockbot-core",
+            "rockbot-host",
+            "rockbot-llm",
+            "rockbot-memory",
+        ],
     ),
     (
         "rockbot-benches",
-        &["rockbot-core", "rockbot-host", "rockbot-llm", "rockbot-memory"],
+        &[
+            "rockbot-bus",
+            "rockbot-core",
+            "rockbot-host",
+            "rockbot-llm",
+            "rockbot-memory",
+        ],
     ),
 ];
 

@@ -66,6 +66,7 @@ fn all_comments() -> Vec<Comment> {
         "examples",
         "benches",
         "tests",
+        "rockbot-bus",
         "rockbot-core",
         "rockbot-host",
         "rockbot-llm",

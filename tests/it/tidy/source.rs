@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 5] = [
+pub(super) const LIBRARIES: [&str; 6] = [
+    "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
     "rockbot-host",

@@ -122,6 +122,7 @@ fn skill(name: &str, content: &str) -> Skill {
         content: content.to_owned(),
         created_at: Timestamp::from_millis(1000),
         updated_at: Some(Timestamp::from_millis(2000)),
+        archived_at: None,
         last_used_at: None,
         see_also: vec![path("skills")],
         metadata: [("license".to_owned(), "MIT".to_owned())].into(),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::RegistryError;
+use crate::support::defused;
 use crate::tool::model_schema::model_schema;
 use crate::tool::{ArgumentSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
 
@@ -49,7 +50,13 @@ pub struct ToolEntry {
 
 impl ToolEntry {
     pub(super) fn new(owner: &Owner, tool: Tool) -> Result<Arc<Self>, RegistryError> {
-        let Tool { registration, executor } = tool;
+        let Tool {
+            mut registration,
+            executor,
+        } = tool;
+        if registration.hints.outside_text {
+            registration.defuse();
+        }
         let name = &registration.name;
         if !name.is_valid() {
             return Err(RegistryError::InvalidName(name.clone()));
@@ -62,7 +69,11 @@ impl ToolEntry {
                 name: name.clone(),
                 cause,
             })?;
-        let parameters = model_schema(&registration.parameters_schema);
+        let mut parameters = model_schema(&registration.parameters_schema);
+        if registration.hints.outside_text {
+            // Names and values, too.
+            parameters = defused(&parameters).into_owned();
+        }
         let definition = registration.definition(&parameters);
         Ok(Arc::new(Self {
             registration,

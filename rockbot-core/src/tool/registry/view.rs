@@ -61,9 +61,23 @@ impl ToolView {
         &self.entries
     }
 
+    /// Iterates over the tools, in the order in which the model sees them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<ToolEntry>> {
+        self.entries.iter()
+    }
+
     /// Returns the definitions as the text of a JSON array, or an empty text if there is no tool.
     pub fn json(&self) -> &Bytes {
         &self.json
+    }
+}
+
+impl<'a> IntoIterator for &'a ToolView {
+    type Item = &'a Arc<ToolEntry>;
+    type IntoIter = std::slice::Iter<'a, Arc<ToolEntry>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -85,6 +99,7 @@ mod tests {
         let definitions: Vec<Value> = serde_json::from_slice(view.json()).unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let shown: Vec<_> = definitions.iter().map(|tool| &tool["function"]).collect();
+        assert!(view.into_iter().map(|tool| &tool.registration().name).eq(view.names()));
         assert!(
             view.names()
                 .eq(shown.iter().map(|function| function["name"].as_str().unwrap()))

@@ -37,6 +37,7 @@ pub trait IntoToolOutput {
 }
 
 impl IntoToolOutput for String {
+    #[inline]
     fn into_tool_output(self) -> Result<Content, ToolError> {
         Ok(self.into())
     }

@@ -78,6 +78,9 @@ fn setters_change_what_the_host_knows() {
         effect: Effect::Idempotent,
         hints: ToolHints {
             needs_approval: true,
+            own_output: false,
+            outside_text: false,
+            needs_endorsement: false,
             time_limit: Some(Duration::from_secs(5)),
             max_concurrency: Some(2),
             keeps_results_whole: true,

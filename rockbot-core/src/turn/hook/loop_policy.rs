@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::TurnView;
 use crate::BoxError;
 use crate::chat::ChatResponse;
+use crate::content::Content;
 use crate::shared::share;
 use crate::tool::ToolInvokeResponse;
 
@@ -94,13 +95,13 @@ pub enum LoopDecision {
     #[default]
     Continue,
     /// The model reads this message of the host with its next request, if there is one. The turn continues.
-    AddMessage(String),
+    AddMessage(Content),
     /// The model reads this message of the host and answers again. After an answer its tool calls are not run, and the
     /// question counts towards the limit of such questions in a turn (3 by default); above it the turn continues. At the
     /// other points the model is asked anyway, so this is the same as [`AddMessage`](Self::AddMessage).
-    AskAgain(String),
-    /// The turn ends with this text as its answer.
-    Answer(String),
+    AskAgain(Content),
+    /// The turn ends with this answer.
+    Answer(Content),
     /// The turn fails, with this text for the user
     /// ([`TurnFailure::Policy`](crate::turn::TurnFailure::Policy)).
     Fail(String),
@@ -108,18 +109,18 @@ pub enum LoopDecision {
 
 impl LoopDecision {
     /// Creates a message of the host that the model reads with its next request.
-    pub fn add_message(text: impl Into<String>) -> Self {
-        Self::AddMessage(text.into())
+    pub fn add_message(content: impl Into<Content>) -> Self {
+        Self::AddMessage(content.into())
     }
 
     /// Creates the decision to ask the model again, with this message of the host.
-    pub fn ask_again(text: impl Into<String>) -> Self {
-        Self::AskAgain(text.into())
+    pub fn ask_again(content: impl Into<Content>) -> Self {
+        Self::AskAgain(content.into())
     }
 
-    /// Creates the decision to end the turn with this text as its answer.
-    pub fn answer(text: impl Into<String>) -> Self {
-        Self::Answer(text.into())
+    /// Creates the decision to end the turn with this answer.
+    pub fn answer(content: impl Into<Content>) -> Self {
+        Self::Answer(content.into())
     }
 
     /// Creates the decision to fail the turn, with this text for the user.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::TurnView;
 use crate::BoxError;
+use crate::content::{Content, ContentPart};
 use crate::shared::share;
 
 /// A check of a turn's final answer, whose complaint goes back to the model.
@@ -75,13 +76,18 @@ pub struct FinalAnswer {
     pub text: String,
     /// The value of the text as JSON, if the request has an output schema and the text is JSON.
     pub json: Option<Value>,
+    /// The images and files of the answer, with their bytes where the host has them.
+    pub media: Vec<ContentPart>,
 }
 
 impl FinalAnswer {
     /// Creates an answer in words.
     pub fn new(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { text, json: None }
+        Self {
+            text: text.into(),
+            json: None,
+            media: Vec::new(),
+        }
     }
 
     /// Sets the value of the text as JSON.
@@ -89,6 +95,20 @@ impl FinalAnswer {
     pub fn with_json(mut self, json: Value) -> Self {
         self.json = Some(json);
         self
+    }
+
+    /// Sets the images and files.
+    #[must_use]
+    pub fn with_media(mut self, media: Vec<ContentPart>) -> Self {
+        self.media = media;
+        self
+    }
+
+    /// Returns the text with the images and files.
+    pub fn content(&self) -> Content {
+        let mut content = Content::from(&self.text);
+        content.extend(self.media.iter().cloned());
+        content
     }
 }
 

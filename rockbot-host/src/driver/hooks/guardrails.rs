@@ -37,7 +37,10 @@ impl TurnDriver {
             };
             match decided {
                 Ok(InputVerdict::Pass) => {}
-                Ok(InputVerdict::Replace(content)) => input.content = content,
+                Ok(InputVerdict::Replace(content)) => match content.check_bounds() {
+                    Ok(()) => input.content = content,
+                    Err(error) => return failed(turn, &**guardrail, &error.to_string()),
+                },
                 Ok(InputVerdict::Refuse(text)) => return refused(&**guardrail, text, None),
                 // A verdict of a newer version of the contract.
                 Ok(_) => return failed(turn, &**guardrail, "it returned an unknown verdict"),

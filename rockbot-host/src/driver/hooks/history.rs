@@ -1,13 +1,15 @@
 //! The history processors, before a question to the model.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rockbot_core::chat::ChatMessage;
+use rockbot_core::content::ContentError;
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{HistoryError, HistoryProcessor, JournalError, TurnView, check_history};
 
 use super::{Drive, HookEnd, HookError};
-use crate::turn::{Purpose, TurnEvent, edits};
+use crate::turn::{HistoryEdit, Purpose, TurnEvent, edits};
 
 /// The reason why the result of a processor is not used.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +18,8 @@ enum Unusable {
     Hook(#[from] HookError),
     #[error(transparent)]
     History(#[from] HistoryError),
+    #[error(transparent)]
+    Content(#[from] ContentError),
 }
 
 impl Drive<'_> {
@@ -38,10 +42,23 @@ impl Drive<'_> {
             }
         }
         // Nothing is recorded when nothing changed: most requests are left alone.
-        if let Some(edits) = edits(self.turn.messages(), messages) {
+        if let Some(mut edits) = edits(self.turn.messages(), messages) {
+            self.keep_media(&mut edits).await;
             self.note(&TurnEvent::HistoryEdited { edits }, false)?;
         }
         Ok(true)
+    }
+
+    /// Stores the images and files of added messages, so that the journal refers to them.
+    async fn keep_media(&self, edits: &mut [HistoryEdit]) {
+        for edit in edits {
+            if let HistoryEdit::Add(message) = edit
+                && message.content.has_media()
+            {
+                let content = &mut Arc::make_mut(message).content;
+                self.driver.media.keep_or_describe(self.cx.principal(), content).await;
+            }
+        }
     }
 }
 
@@ -54,6 +71,11 @@ fn take(
 ) {
     let checked = processed.map_err(Unusable::from).and_then(|processed| {
         check_history(&processed)?;
+        let known: HashSet<_> = messages.iter().map(Arc::as_ptr).collect();
+        let mut added = processed
+            .iter()
+            .filter(|message| !known.contains(&Arc::as_ptr(message)));
+        added.try_for_each(|message| message.content.check_bounds())?;
         Ok(processed)
     });
     match checked {

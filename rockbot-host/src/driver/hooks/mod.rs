@@ -57,7 +57,7 @@ enum HookEnd<T> {
 impl Drive<'_> {
     /// Returns the turn as hooks see it.
     fn hook_view(&self) -> TurnView {
-        let cx = self.cx.clone().with_content_trust(self.turn.content_trust());
+        let cx = self.cx.clone().with_label(self.turn.label());
         self.turn.view(cx)
     }
 

@@ -1,5 +1,6 @@
 //! The step that asks the loop policies of the host's program.
 
+use rockbot_core::content::Content;
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{JournalError, LoopDecision, LoopPolicy, TurnProgress, TurnView};
 
@@ -9,7 +10,7 @@ use crate::turn::{Consultation, TurnEvent};
 /// The result of asking several policies.
 #[derive(Default)]
 struct Consulted {
-    added: Vec<String>,
+    added: Vec<Content>,
     decision: LoopDecision,
     by: Option<String>,
     failed: Vec<String>,
@@ -38,12 +39,31 @@ impl Drive<'_> {
             // The reader of a stream has seen an answer that is not the turn's.
             self.live.progress().send(|| TurnProgress::Retract);
         }
+        self.keep_added(&mut all).await;
         self.feed(&TurnEvent::Consulted {
             added: all.added,
             decision: all.decision,
             by: all.by,
             failed: all.failed,
         })
+    }
+
+    /// Stores the images and files of the policies' messages and of their answer, so that the journal refers to them.
+    async fn keep_added(&self, all: &mut Consulted) {
+        let decided = match &mut all.decision {
+            LoopDecision::AskAgain(content) | LoopDecision::Answer(content) => Some(content),
+            _ => None,
+        };
+        for content in all
+            .added
+            .iter_mut()
+            .chain(decided)
+            .filter(|content| content.has_media())
+        {
+            let keeping = self.driver.media.keep_or_describe(self.cx.principal(), content);
+            // Boxed: few policies show images, and each turn would have room for this otherwise.
+            Box::pin(keeping).await;
+        }
     }
 }
 

@@ -6,13 +6,25 @@ use rockbot_core::turn::{JournalError, OutputValidator, OutputVerdict, TurnView}
 use super::{Drive, HookEnd, HookError};
 use crate::turn::{TurnEvent, Validation};
 
+/// The error of an answer whose request had validators that are gone.
+const LOST: &str = "output validators of the request lost with the process that asked";
+
 impl Drive<'_> {
     /// Asks the validators of the host in order, then those of the request, until one does not accept the answer.
     pub(in crate::driver) async fn validate(&mut self, text: Option<String>) -> Result<(), JournalError> {
         // Write-ahead: the answer was paid for, and must not be lost to a crash while it is checked.
         self.flush().await?;
-        let (answer, view) = (self.turn.final_answer(text), self.hook_view());
+        let (mut answer, view) = (self.turn.final_answer(text), self.hook_view());
+        if !answer.media.is_empty() {
+            self.driver.media.load(self.cx.principal(), &mut answer.media).await;
+        }
         let (driver, live) = (self.driver, self.live);
+        if live.validators().len() < self.turn.policy().hooks.request_validators {
+            let (verdict, by) = (Validation::Failed(LOST.to_owned()), None);
+            tracing::error!(turn = %self.turn.id(), "{LOST}; the answer is withheld");
+            return self.feed(&TurnEvent::Validated { verdict, by });
+        }
+        let has_validators = !driver.hooks.validators.is_empty() || !live.validators().is_empty();
         for validator in driver.hooks.validators.iter().chain(live.validators()) {
             let verdict = match self.run_hook(validator.validate(&answer, &view)).await {
                 HookEnd::Decided(decided) => verdict(&**validator, decided, &view),
@@ -24,10 +36,11 @@ impl Drive<'_> {
                 return self.feed(&TurnEvent::Validated { verdict, by });
             }
         }
-        self.feed(&TurnEvent::Validated {
-            verdict: Validation::Accepted,
-            by: None,
-        })
+        let verdict = match has_validators {
+            true => Validation::Accepted,
+            false => Validation::Unasked,
+        };
+        self.feed(&TurnEvent::Validated { verdict, by: None })
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use rockbot_core::ToolName;
 use rockbot_core::chat::{ChatMessage, ToolCall};
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::store::{CallRound, PastCall};
+use rockbot_core::trust::Trust;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -49,7 +51,7 @@ pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
         } else {
             "{}".into()
         };
-        PastCall::new(call.name.clone(), arguments, kept_result(&call.result))
+        PastCall::new(call.name.clone(), arguments, kept_result(&call.name, &call.result))
     };
     last_that_fit(rounds.iter().rev().map(|round| round.calls.iter().map(kept)))
 }
@@ -89,24 +91,34 @@ fn past_call(call: &ToolCall, behind: &[Arc<ChatMessage>]) -> PastCall {
     let result = behind
         .iter()
         .find(|message| message.tool_call_id.as_ref() == Some(&call.id));
-    let result = result.map(|message| kept_result(&message.content)).unwrap_or_default();
+    let result = result
+        .map(|message| kept_result(&call.name, &message.content))
+        .unwrap_or_default();
     PastCall::new(call.name.clone(), kept_arguments(&call.arguments), result)
 }
 
 /// Returns a result as it is kept: in words, shortened in its middle, with the origin of each part.
 ///
 /// The origin of most results is the tool. It is left out, as the default of the place.
-fn kept_result(result: &Content) -> Content {
+fn kept_result(tool: &ToolName, result: &Content) -> Content {
     let parts = result.parts();
     let longest = MAX_RESULT / parts.len().max(1);
     let part = |part: &ContentPart| {
         let text = ContentPart::text(shortened(&part.to_string(), longest));
-        match *part.provenance() == Provenance::TOOL {
+        let from = part.provenance();
+        match from.is_unknown() || is_outside(from, tool) {
             true => text,
             false => text.with_provenance(part.provenance().clone()),
         }
     };
     parts.iter().map(part).collect::<Vec<_>>().into()
+}
+
+/// Returns `true` for the origin of an outside tool's result.
+fn is_outside(from: &Provenance, tool: &ToolName) -> bool {
+    let name = from.source.strip_prefix("tool");
+    let is_of_tool = name.is_some_and(|name| name.is_empty() || name.strip_prefix(':') == Some(tool.as_str()));
+    from.trust == Trust::Untrusted && is_of_tool
 }
 
 /// Returns `text` without its middle if it is longer than `longest` bytes. No character is cut in two.
@@ -163,7 +175,7 @@ mod tests {
     #[test]
     fn the_middle_of_a_long_result_is_left_out() {
         let long = format!("begin{}end", "x".repeat(5_000));
-        let kept = kept_result(&Content::from(long).attributed(Provenance::TOOL));
+        let kept = kept_result(&"page".into(), &Content::from(long).attributed(Provenance::TOOL));
         let text = kept.as_text().unwrap();
         assert!(text.starts_with("beginx") && text.ends_with("xend"), "{text}");
         assert!(text.contains("\n[3068 bytes of this result are left out]\n"), "{text}");

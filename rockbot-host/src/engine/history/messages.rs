@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use rockbot_core::CallId;
 use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
-use rockbot_core::content::Provenance;
+use rockbot_core::content::{Content, Provenance};
 use rockbot_core::store::{CallRound, ConversationTurn};
+use rockbot_core::trust::Trust;
 use rockbot_core::turn::TurnRequest;
 use rockbot_core::{Digest, ToolName, TurnId};
 
@@ -13,9 +14,6 @@ use rockbot_core::{Digest, ToolName, TurnId};
 #[derive(Debug, Default)]
 pub(in crate::engine) struct ShownHistory {
     pub(in crate::engine) messages: Vec<ChatMessage>,
-    /// Origins of the results among the messages, as [`UntrustedSources`](rockbot_core::context::UntrustedSources) names
-    /// them.
-    pub(in crate::engine) sources: Vec<String>,
     /// Groups of tools that are active in the conversation.
     pub(in crate::engine) active_tools: Vec<ToolName>,
 }
@@ -49,7 +47,6 @@ pub(in crate::engine) fn given(messages: &[ChatMessage], request: &TurnRequest) 
         let mut message = message.clone().because(ContextReason::History);
         message.content = message.content.trusted_at_most(request.trust);
         for call in &mut message.tool_calls {
-            history.note(format!("tool:{}", call.name));
             let id = call_id(&digest, count);
             count += 1;
             ids.insert(std::mem::replace(&mut call.id, id.clone()), id);
@@ -73,10 +70,9 @@ impl ShownHistory {
             let mut results = Vec::with_capacity(round.calls.len());
             let mut calls = Vec::with_capacity(round.calls.len());
             for call in round.calls {
-                self.note(format!("tool:{}@{turn}", call.name));
                 let id = call_id(&digest, count);
                 count += 1;
-                results.push(ChatMessage::tool(id.clone(), call.result).because(ContextReason::History));
+                results.push(result(id.clone(), &call.name, call.result));
                 calls.push(ToolCall::new(id, call.name, call.arguments));
             }
             if !calls.is_empty() {
@@ -84,12 +80,6 @@ impl ShownHistory {
                 self.messages.push(calls);
             }
             self.messages.append(&mut results);
-        }
-    }
-
-    fn note(&mut self, source: String) {
-        if !self.sources.contains(&source) {
-            self.sources.push(source);
         }
     }
 }
@@ -102,14 +92,29 @@ fn call_id(turn: &str, count: usize) -> CallId {
     CallId::from(format!("{turn:.7}{count:02x}"))
 }
 
+/// Returns the result of a call of an earlier turn. What it does not state the origin of is outside text of the tool.
+fn result(call: CallId, tool: &ToolName, mut content: Content) -> ChatMessage {
+    let parts = content.parts_mut().iter_mut();
+    for part in parts.filter(|part| part.provenance().is_unknown()) {
+        *part.provenance_mut() = Provenance::new(format!("tool:{tool}"), Trust::Untrusted);
+    }
+    ChatMessage::tool(call, content).because(ContextReason::History)
+}
+
 fn message(entry: ConversationTurn) -> ChatMessage {
-    let (role, provenance) = match entry.role {
+    let (role, author) = match entry.role {
         Role::User => (Role::User, Provenance::USER),
         // A text of the host stands in the role of the answer that it replaced: not every provider accepts system
         // messages after the first.
         Role::System => (Role::Assistant, Provenance::HOST),
         // A result without its call, as another program may have written it, would be refused.
         Role::Assistant | Role::Tool => (Role::Assistant, Provenance::MODEL),
+    };
+    // An answer without a label, as older versions kept them, is untrusted: its model may have read anything.
+    let provenance = match (&entry.label, entry.role) {
+        (None, _) | (_, Role::System) => author,
+        (Some(label), Role::User) => Provenance::labelled("user", label),
+        (Some(label), Role::Assistant | Role::Tool) => Provenance::labelled("model", label),
     };
     ChatMessage::new(role, entry.content, provenance).because(ContextReason::History)
 }

@@ -1,5 +1,7 @@
 //! The conversation before a turn: what is kept of it, and what the model is shown.
 
+use std::time::Duration;
+
 mod calls;
 mod messages;
 mod window;
@@ -7,14 +9,14 @@ mod window;
 pub(crate) use calls::bounded;
 pub(super) use calls::rounds_of;
 pub(super) use messages::{ShownHistory, given, shown};
-pub(super) use window::{ENTRIES, HistoryWindow};
+pub(super) use window::{HistoryWindow, after_pause};
 
-/// The part that tool calls have in conversations, for [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
+/// The part of a conversation that the model is shown and that tool calls have in it, for [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
 ///
 /// By default a conversation keeps the calls of each turn with their results, shortened, and the model is not shown them.
 /// With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees them in later turns, and can answer a follow-up
-/// without a second call; a result that the model sees counts as read, so a later turn of the conversation is as
-/// untrusted as the turn that made the call.
+/// without a second call; what
+/// was made of outside text stays labelled either way: a later turn of the conversation is as untrusted as what it shows.
 ///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;
@@ -33,6 +35,11 @@ pub struct HistoryOptions {
     pub keep_calls: bool,
     /// `true` if the model sees the calls and results of earlier turns that the conversation kept. Default `false`.
     pub show_calls: bool,
+    /// Maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at least 4.
+    pub max_entries: usize,
+    /// Time after its last turn at which a session begins afresh: the model is shown nothing from before. `None` never
+    /// forgets. Default `None`.
+    pub idle_timeout: Option<Duration>,
 }
 
 impl HistoryOptions {
@@ -41,6 +48,8 @@ impl HistoryOptions {
         Self {
             keep_calls: true,
             show_calls: false,
+            max_entries: 20,
+            idle_timeout: None,
         }
     }
 
@@ -59,6 +68,25 @@ impl HistoryOptions {
     #[must_use]
     pub fn with_shown_calls(mut self, shows: bool) -> Self {
         self.show_calls = shows;
+        self
+    }
+
+    /// Sets the maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at
+    /// least 4. A conversation above it is cut to three quarters of it, so that the provider's cache of the prompt stays
+    /// valid for some turns. It cannot exceed what conversation memory keeps: 50.
+    #[must_use]
+    pub fn with_max_entries(mut self, max_entries: usize) -> Self {
+        self.max_entries = max_entries.max(4);
+        self
+    }
+
+    /// Sets the time after its last turn at which a session begins afresh. Default: never.
+    ///
+    /// The model is then shown nothing from before the pause. Nothing is deleted: the conversation keeps its entries, and
+    /// [`Agent::history`](crate::Agent::history) returns them.
+    #[must_use]
+    pub fn with_idle_timeout(mut self, idle_timeout: impl Into<Option<Duration>>) -> Self {
+        self.idle_timeout = idle_timeout.into();
         self
     }
 }

@@ -12,7 +12,7 @@ use rockbot_core::store::{
     ConversationLog, ConversationMemory, InMemoryConversationMemory, InMemoryMediaStore, MediaStore, RulesStore,
     StoreError, WorkingMemory,
 };
-use rockbot_core::subsystem::{Declarations, MergedDeclarations, Parts};
+use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
@@ -67,6 +67,7 @@ struct HostDeps {
     turns: TurnDeps,
     parts: Parts,
     patterns: Patterns,
+    costs: Vec<PartCost>,
 }
 
 /// The part of it that the engine works with.
@@ -123,6 +124,7 @@ impl AgentHostBuilder {
         problems: &mut Vec<BoxError>,
     ) -> Option<HostDeps> {
         let mut declared = self.declare(identity, registry, problems);
+        let costs = self.costs(take(&mut declared.costs));
         self.register_tools(&mut declared, registry, owner, problems);
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat: Option<Arc<dyn ChatClient>> = match self.chat.take() {
@@ -155,7 +157,18 @@ impl AgentHostBuilder {
             turns,
             parts: declared.parts,
             patterns,
+            costs,
         })
+    }
+
+    /// Returns the stated costs, and those of subsystems that state none.
+    fn costs(&self, stated: Vec<(String, PartCost)>) -> Vec<PartCost> {
+        let has_stated = |name: &str| stated.iter().any(|(by, _)| by == name);
+        let silent = self.subsystems.iter().map(|subsystem| subsystem.name());
+        let silent = silent.filter(|name| !has_stated(name));
+        let unknown = silent.map(|name| PartCost::on(name.to_owned()).with_model_calls("unknown, it states no cost"));
+        let unknown: Vec<_> = unknown.collect();
+        stated.into_iter().map(|(_, cost)| cost).chain(unknown).collect()
     }
 
     /// Registers the program's tools first, then those of subsystems, the guides' readers and the result readers.
@@ -370,6 +383,7 @@ impl AgentHostBuilder {
             replies: self.messages.bus.as_ref().map(|bus| replies(bus, identity)),
             policy: self.policy,
             backlog: self.backlog,
+            approvers: take(&mut self.approvers),
             owner: identity.to_string(),
             agent: identity.name().clone(),
         })
@@ -401,6 +415,7 @@ impl AgentHostBuilder {
             tool_owner: owner.clone(),
             journal,
             prompt,
+            declared_costs: deps.costs,
             lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
         })
     }

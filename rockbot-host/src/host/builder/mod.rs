@@ -24,7 +24,7 @@ use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Subsystem};
 use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
-use rockbot_core::{AgentIdentity, Clock, IdSource, RandomIds, SystemClock};
+use rockbot_core::{AgentIdentity, Clock, IdSource, Principal, RandomIds, SystemClock};
 
 use collect::MessageSettings;
 pub use error::BuildError;
@@ -62,7 +62,7 @@ use crate::turn::PolicySnapshot;
 /// |---|---|
 /// | the agent: who it is, what it asks, what it can do | [`identity`](Self::identity), [`instructions`](Self::instructions), [`profile`](Self::profile), [`briefing`](Self::briefing), [`history`](Self::history), [`chat`](Self::chat), [`tool`](Self::tool), [`guide`](Self::guide), [`registry`](Self::registry), [`context_source`](Self::context_source), [`answer_filter`](Self::answer_filter) |
 /// | decisions: how a turn decides, what it may spend | [`policies`](Self::policies), [`budget`](Self::budget), [`prices`](Self::prices), [`tier_selector`](Self::tier_selector) |
-/// | storage: where it remembers | [`data_dir`](Self::data_dir), [`stores`](Self::stores) |
+/// | storage: where it remembers | [`data_dir`](Self::data_dir), [`without_data_dir`](Self::without_data_dir), [`stores`](Self::stores) |
 /// | messages: the bus and its handlers | [`bus`](Self::bus), [`shared_bus`](Self::shared_bus), [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with), [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users), [`serve_tools`](Self::serve_tools), [`message_options`](Self::message_options) |
 /// | hooks: async functions of your own that turns ask | [`input_guardrail`](Self::input_guardrail), [`loop_policy`](Self::loop_policy), [`output_validator`](Self::output_validator), [`history_processor`](Self::history_processor) |
 /// | layers: tower middleware of your own | [`layer`](Self::layer), [`turn_layer`](Self::turn_layer), [`chat_layer`](Self::chat_layer), [`tool_layer`](Self::tool_layer) |
@@ -71,22 +71,28 @@ use crate::turn::PolicySnapshot;
 ///
 /// # For users of the original RockBot
 ///
+/// Each method has a counterpart that does the whole: store, tools, recall and background work. `Memory` and
+/// `SessionEvaluation` are subsystems of `rockbot-memory`; several of them in one host share their stores.
+///
 /// | there | here |
 /// |---|---|
+/// | `AddRockBotHost(…)` | `AgentHost::from_config(file)` of the facade: every part that the configuration names |
 /// | `WithIdentity(name)` | [`AgentHost::builder(name)`](super::AgentHost::builder), [`identity`](Self::identity) |
 /// | `WithProfile()` | [`profile`](Self::profile) |
-/// | `WithConversationMemory()` | [`Stores::with_conversation_memory`]; [`data_dir`](Self::data_dir) alone keeps conversations on disk |
-/// | `WithLongTermMemory()` | [`Stores::with_long_term_memory`] |
-/// | `WithWorkingMemory()` | [`Stores::with_working_memory`] |
-/// | `WithMemory()` | these three together, without the log |
-/// | `WithConversationLog()` | [`Stores::with_conversation_log`] |
-/// | `WithRules()` | [`Stores::with_rules`] |
-/// | `WithFeedback()` | [`Stores::with_feedback`] |
-/// | `WithSkills()` | [`Stores::with_skills`] |
+/// | `WithConversationMemory()` | nothing: conversations are always kept, on disk with a [`data_dir`](Self::data_dir) |
+/// | `WithLongTermMemory()` | `.add(Memory::none().with_long_term())` |
+/// | `WithWorkingMemory()` | `.add(Memory::none().with_working())` |
+/// | `WithMemory()` | `.add(Memory::none().with_long_term().with_working())` |
+/// | `WithRules()` | `.add(Memory::none().with_rules())` |
+/// | `WithSkills()` | `.add(Memory::none().with_skills())` |
+/// | the four above | `.add(Memory::default())` |
+/// | `WithConversationLog()` | `.add(Memory::none().with_conversation_log())` |
+/// | `WithFeedback()` | `.add(SessionEvaluation::default())`; `.add(FeedbackSignals::new())` records corrections and failing tools, too |
 /// | `HandleMessage<M, H>()` | [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users) |
 /// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always present |
 /// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
+/// | a store of your own | [`stores`](Self::stores), and the setters of `Memory` |
 /// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |
 #[must_use]
 pub struct AgentHostBuilder {
@@ -111,6 +117,7 @@ pub struct AgentHostBuilder {
     backlog: BacklogLimits,
     briefing: Briefing,
     history: HistoryOptions,
+    approvers: Vec<Principal>,
     behaviors: Arc<ModelBehaviors>,
     text_call_fallback: bool,
     tools_on_demand: bool,
@@ -190,6 +197,7 @@ impl AgentHostBuilder {
             backlog: BacklogLimits::default(),
             briefing: Briefing::none(),
             history: HistoryOptions::default(),
+            approvers: Vec::new(),
             behaviors: Arc::default(),
             text_call_fallback: true,
             tools_on_demand: true,
@@ -222,7 +230,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the agent's instructions, the first message of every request. Default: its name.
+    /// Sets the agent's instructions, the first message of every request. Default: its name, and three sentences on
+    /// answering briefly, calling tools and saying what was not done.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
@@ -246,9 +255,16 @@ impl AgentHostBuilder {
     }
 
     /// Sets the part that tool calls have in conversations. By default conversations keep them, shortened, and the model
-    /// sees them in later turns.
+    /// sees none of them in later turns ([`HistoryOptions::show_calls`]).
     pub fn history(mut self, options: HistoryOptions) -> Self {
         self.history = options;
+        self
+    }
+
+    /// Adds a principal that decides about tool calls of all turns. By default only the principal of a turn decides about
+    /// its calls.
+    pub fn approver(mut self, principal: impl Into<Principal>) -> Self {
+        self.approvers.push(principal.into());
         self
     }
 
@@ -339,6 +355,13 @@ impl AgentHostBuilder {
     /// folder `turns`, conversations to `conversations`, images and files to `media`. Default: none; everything is kept in memory.
     pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(folder.into());
+        self
+    }
+
+    /// Keeps everything in memory, whatever the settings say of a data folder: the host can be built beside one that runs,
+    /// such as to list its [costs](super::AgentHost::costs).
+    pub fn without_data_dir(mut self) -> Self {
+        self.data_dir = None;
         self
     }
 

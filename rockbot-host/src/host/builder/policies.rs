@@ -57,6 +57,9 @@ pub struct TurnPolicies {
     pub tool_limits: Option<ToolLimits>,
     /// The time that a turn waits for a user's decision about a tool call. Default 7 days.
     pub approval_expiry: Option<Duration>,
+    /// `true` if a person decides about calls that need an approval; `false` if such calls are refused at once, because
+    /// the host runs without one. Default `true`.
+    pub has_approver: Option<bool>,
     /// The limits of hooks, such as [`AgentHostBuilder::loop_policy`]. Default [`HookLimits::default`].
     pub hook_limits: Option<HookLimits>,
     /// The exceptions for particular models. Default: none.
@@ -79,7 +82,9 @@ impl From<&PolicySettings> for TurnPolicies {
             .with_large_results(settings.large_results.clone())
             .with_context_budget(settings.context_budget)
             .with_hook_limits(settings.hook_limits)
+            .with_nudges(settings.nudges)
             .with_approval_expiry(settings.approval_expiry)
+            .with_has_approver(settings.has_approver)
     }
 }
 
@@ -138,6 +143,13 @@ impl TurnPolicies {
         self
     }
 
+    /// Sets whether a person decides about calls that need an approval.
+    #[must_use]
+    pub fn with_has_approver(mut self, has_approver: bool) -> Self {
+        self.has_approver = Some(has_approver);
+        self
+    }
+
     /// Sets the limits of hooks.
     #[must_use]
     pub fn with_hook_limits(mut self, limits: HookLimits) -> Self {
@@ -183,6 +195,7 @@ impl AgentHostBuilder {
         set(&mut snapshot.economy, policies.context_economy);
         set(&mut snapshot.hooks, policies.hook_limits);
         set(&mut snapshot.approval_expiry, policies.approval_expiry);
+        set(&mut snapshot.has_no_approver, policies.has_approver.map(|has| !has));
         set(&mut self.context_budget, policies.context_budget);
         set(&mut self.large_results, policies.large_results);
         set(&mut self.limits, policies.tool_limits);

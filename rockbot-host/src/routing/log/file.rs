@@ -7,9 +7,6 @@ use std::sync::Mutex;
 
 use super::{MAX_ENTRIES, RoutingEntry, lock};
 
-/// Number of lines at which a file is rewritten. Replacing a file costs as much as appending hundreds of lines.
-const REWRITE_AT: usize = 5 * MAX_ENTRIES;
-
 /// Maximum number of bytes that are read, from the newest end of the file.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -69,7 +66,7 @@ impl LogFile {
             Some(count) => count,
             None => self.read()?.lines().count(),
         };
-        if count + pending.len() < REWRITE_AT {
+        if count + pending.len() <= MAX_ENTRIES {
             private(OpenOptions::new().append(true))
                 .open(&self.path)?
                 .write_all(pending.concat().as_bytes())?;

@@ -20,8 +20,8 @@ const MAX_ENTRIES: usize = 200;
 
 /// A bounded log of the newest 200 routing decisions, in memory or in a file such as `tier-routing-log.jsonl`.
 ///
-/// A file has one JSON line per decision and is readable by its owner only. Lines are appended; at 1 000 lines the
-/// file is rewritten with the newest 200. A host buffers the lines of a second, up to 32, and writes them together;
+/// A file has one JSON line per decision and is readable by its owner only. It has at most 200
+/// lines: the oldest make room, by a rewrite of the file. A host buffers the lines of a second, up to 32, and writes them together;
 /// these are lost if the process is killed.
 ///
 /// A line holds the first 150 characters of the text, so that a decision can be judged, with words that look like keys

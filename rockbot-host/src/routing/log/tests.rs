@@ -41,7 +41,7 @@ fn the_newest_two_hundred_are_kept_over_restarts() {
             longest = longest.max(std::fs::read_to_string(&path).unwrap().lines().count());
         }
     }
-    assert_eq!(longest, 999);
+    assert_eq!(longest, 200);
     let expected: Vec<_> = (2800..3_000).map(|number| number.to_string()).collect();
     assert_eq!(previews(&RoutingLog::new(&path)), expected);
 }

@@ -8,9 +8,10 @@ use rockbot_core::Timestamp;
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Spent};
 use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
+use rockbot_core::trust::Trust;
 use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall};
 
-use super::{EndReason, Phase, Turn};
+use super::{EndReason, Phase, Turn, media_of};
 use crate::turn::call::{CallFacts, CallState, CallStatus};
 use crate::turn::delegation::DelegatedWork;
 use crate::turn::policy::repeat::{self, Verdict};
@@ -73,7 +74,10 @@ impl Turn {
             .unwrap_or_default();
         let session = self.request.session.clone();
         if let Some(state) = self.call_mut(&repeated.call) {
+            let facts = state.facts;
             state.refuse(ToolErrorCode::Denied, &repeat::refusal(&content), &session);
+            // The refusal quotes the earlier result.
+            state.facts = facts;
         }
     }
 
@@ -126,6 +130,7 @@ impl Turn {
         let message = response
             .to_message()
             .with_tool_calls(self.calls.iter().map(|state| state.call.clone()).collect());
+        self.answer_media.extend(media_of(&message.content));
         self.messages.push(Arc::new(message));
     }
 
@@ -172,6 +177,7 @@ impl Turn {
                 true => self.timed_out_rounds + 1,
                 false => 0,
             };
+            self.round_len = self.calls.iter().filter(|state| state.is_finished()).count();
         }
         for mut state in std::mem::take(&mut self.calls) {
             self.count_finished(&state);
@@ -204,14 +210,16 @@ impl Turn {
         if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
             response.content.push_str(note);
         }
-        let mut message = ChatMessage::tool(response.tool_call_id, response.content).with_error(response.is_error);
-        // Confirmations of the host's own tools are its words; as a tool's they would lower the content trust.
-        if self.is_own_call(&state.call) {
-            for part in message.content.parts_mut() {
-                *part.provenance_mut() = Provenance::HOST;
-            }
-        }
-        self.content_trust = self.content_trust.min(message.trust());
+        // Older journals do not state the output of the host's own tools.
+        let place = match state.facts.own_output || self.is_own_call(&state.call) {
+            true => Provenance::OWN_TOOL,
+            false => Provenance::new(format!("tool:{}", state.call.name), Trust::Untrusted),
+        };
+        // A tool may state origins of its own, which do not take its place.
+        self.label.join(&place.label());
+        let content = response.content.attributed(place);
+        let message = ChatMessage::tool(response.tool_call_id, content).with_error(response.is_error);
+        self.label.join(&message.label());
         self.messages.push(Arc::new(message));
     }
 

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use rockbot_core::Timestamp;
-use rockbot_core::chat::{ChatMessage, ChatResponse};
+use rockbot_core::chat::{ChatMessage, ChatResponse, Content, Provenance};
 use rockbot_core::turn::LoopDecision;
 
-use super::{Phase, Turn};
+use super::{Phase, Turn, media_of};
 use crate::turn::event::TurnEvent;
 use crate::turn::policy::consult;
 use crate::turn::step::{Consultation, Purpose, TurnCounter, TurnStep};
@@ -18,7 +18,7 @@ use crate::turn::step::{Consultation, Purpose, TurnCounter, TurnStep};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Consultations {
     /// Messages of policies, until the next question to the model.
-    unread: Vec<String>,
+    unread: Vec<Content>,
     /// The model's last answer; `None` when the turn has no policies.
     pub(super) response: Option<Arc<ChatResponse>>,
     /// Number of answers that policies sent back.
@@ -95,7 +95,16 @@ impl Turn {
         self.phase = Phase::Consulting(about.clone());
     }
 
-    pub(super) fn apply_consulted(&mut self, added: &[String], decision: &LoopDecision) {
+    pub(super) fn apply_consulted(&mut self, added: &[Content], decision: &LoopDecision) {
+        match decision {
+            // The policy's answer is whole: the model's images are none of its.
+            LoopDecision::Answer(answer) => {
+                let answer = answer.clone().attributed(Provenance::HOST);
+                self.answer_media = media_of(&answer).collect();
+            }
+            LoopDecision::Fail(_) => self.answer_media.clear(),
+            _ => {}
+        }
         self.consultations.unread.extend_from_slice(added);
         // Elsewhere the model is asked in any case, so the message needs no question of its own.
         if let (LoopDecision::AskAgain(message), false) = (decision, self.is_consulting_about_answer()) {
@@ -122,12 +131,12 @@ impl Turn {
     }
 
     /// Asks the model for another answer, unless the turn has done so too often or a limit forbids it.
-    fn sent_back(&self, purpose: &Purpose, message: &str, at: Timestamp) -> Vec<TurnStep> {
+    fn sent_back(&self, purpose: &Purpose, message: &Content, at: Timestamp) -> Vec<TurnStep> {
         if self.consultations.questions >= self.policy.hooks.max_policy_questions || self.limit().is_some() {
             let ignored = [TurnStep::Count(TurnCounter::PolicyIgnored)];
             return ignored.into_iter().chain(self.answer_stands(purpose, at)).collect();
         }
-        let message = message.to_owned();
+        let message = message.clone();
         vec![
             TurnStep::Count(TurnCounter::PolicyAskedAgain),
             TurnStep::AskModel(Purpose::Policy { message }),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rockbot_core::chat::ChatMessage;
-use rockbot_core::context::Trust;
 
 use super::{Phase, Turn};
 use crate::turn::history::{self, HistoryEdit};
@@ -15,7 +14,7 @@ impl Turn {
     /// That message is the instruction to which the model must react, so it stays last.
     pub(super) fn apply_gathered(&mut self, message: Option<&ChatMessage>) {
         if let Some(message) = message {
-            self.content_trust = self.content_trust.min(message.trust());
+            self.label.join(&message.label());
             let last = match self.phase {
                 // The instruction comes with the question, once the loop policies have decided.
                 Phase::Consulting(_) => self.messages.len(),
@@ -29,11 +28,11 @@ impl Turn {
     pub(super) fn apply_edits(&mut self, edits: &[HistoryEdit]) {
         self.context_len = history::apply(&mut self.messages, self.context_len, edits);
         self.has_edits = true;
-        let added = edits.iter().filter_map(|edit| match edit {
-            HistoryEdit::Add(message) => Some(message.trust()),
-            HistoryEdit::Keep(..) => None,
-        });
-        self.content_trust = added.min().unwrap_or(Trust::Host).min(self.content_trust);
+        for edit in edits {
+            if let HistoryEdit::Add(message) = edit {
+                self.label.join(&message.label());
+            }
+        }
     }
 
     /// Reports whether the history processors are to see the conversation before a question for `purpose`: not when

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatMessage, ModelTier, Spent, TurnSoFar};
-use rockbot_core::content::Content;
-use rockbot_core::context::Trust;
+use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::trust::Label;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
@@ -37,6 +37,7 @@ use consultation::Consultations;
 use economy::Economy;
 
 pub(crate) use economy::OffloadCandidate;
+pub(crate) use view::from_sender;
 
 /// A turn in progress.
 ///
@@ -60,6 +61,8 @@ pub(crate) struct Turn {
     joined: Vec<TurnId>,
     joined_content: Vec<Content>,
     consultations: Consultations,
+    /// The images and files of the model's answers, without those of answers that were taken back or replaced.
+    answer_media: Vec<ContentPart>,
     /// Number of answers that output validators sent back.
     corrections: u32,
     /// The reason to end the turn as soon as the running calls have ended.
@@ -85,10 +88,8 @@ pub(crate) struct Turn {
     activation: Activation,
     /// The text at the end of each request with tools.
     reminder: Option<String>,
-    /// The least trust of everything that the model has read.
-    content_trust: Trust,
-    /// The origins of the results of earlier turns that the model has read.
-    heard: Vec<String>,
+    /// The label of everything that the model has read.
+    label: Label,
     /// The model's own task list.
     tasks: TaskList,
     /// Numbers of calls from which the tier selector tells how hard the turn is.
@@ -96,12 +97,16 @@ pub(crate) struct Turn {
     /// The tier to which the turn was raised.
     escalated: Option<ModelTier>,
     repeats: Repeats,
+    /// Number of calls of the last round that ended.
+    round_len: usize,
     /// Number of consecutive rounds of calls with at least one time-out.
     timed_out_rounds: u32,
     resumes: u32,
     halted: bool,
     worked: Duration,
     last_event_at: Timestamp,
+    /// `true` when the turn was parked at its last event: until the next one it may wait for its session.
+    was_parked: bool,
 }
 
 /// The phase of a turn: what it waits for.
@@ -121,6 +126,11 @@ enum Phase {
     Parked(Timestamp),
     /// The turn has ended.
     Done { status: TurnStatus, text: String },
+}
+
+/// Returns the images and files of `content`.
+fn media_of(content: &Content) -> impl Iterator<Item = ContentPart> {
+    content.parts().iter().filter(|part| part.as_media().is_some()).cloned()
 }
 
 /// The reason why a turn ends before its answer.
@@ -153,6 +163,7 @@ impl Turn {
             joined: Vec::new(),
             joined_content: Vec::new(),
             consultations: Consultations::default(),
+            answer_media: Vec::new(),
             corrections: 0,
             end_reason: None,
             spent: Default::default(),
@@ -168,16 +179,17 @@ impl Turn {
             context_len: 0,
             activation: Activation::default(),
             reminder: None,
-            content_trust: Trust::Host,
-            heard: Vec::new(),
+            label: Label::HOST,
             tasks: TaskList::default(),
             activity: TurnSoFar::new(),
             escalated: None,
             repeats: Repeats::default(),
+            round_len: 0,
             timed_out_rounds: 0,
             resumes: 0,
             halted: false,
             worked: Duration::ZERO,
+            was_parked: false,
             last_event_at: at,
         }
     }
@@ -227,8 +239,8 @@ impl Turn {
                 }
                 self.messages = context.iter().cloned().map(Arc::new).collect();
                 self.context_len = context.len();
-                self.content_trust = context.iter().map(ChatMessage::trust).min().unwrap_or(Trust::Host);
-                (self.heard, self.has_tools) = (heard.clone(), *has_tools);
+                self.read_at_start(context, heard);
+                self.has_tools = *has_tools;
                 self.apply_tool_bytes(*tool_bytes);
                 self.reminder.clone_from(reminder);
                 self.activation.add(active_tools);
@@ -241,6 +253,7 @@ impl Turn {
             TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
             TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
             TurnEvent::UserSaid { turn, text } => {
+                self.label.join(&text.clone().attributed(Provenance::USER).label());
                 self.unread.push(text.clone());
                 self.joined_content.push(text.clone());
                 self.joined.push(turn.clone());
@@ -276,6 +289,18 @@ impl Turn {
                     self.apply_overflow(overflow);
                 }
             }
+        }
+    }
+
+    /// Labels the turn by what its model reads first: the context, the sources that an older version named beside it, and
+    /// what the message was made of.
+    fn read_at_start(&mut self, context: &[ChatMessage], heard: &[String]) {
+        context.iter().for_each(|message| self.label.join(&message.label()));
+        heard
+            .iter()
+            .for_each(|source| self.label.join(&Label::untrusted(source)));
+        if let Some(made_of) = &self.request.label {
+            self.label.join(made_of);
         }
     }
 
@@ -378,6 +403,9 @@ impl Turn {
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
         self.corrections += u32::from(matches!(purpose, Purpose::Correct { .. }));
         self.consultations.apply(purpose);
+        if purpose.retracts() {
+            self.answer_media.clear();
+        }
         let is_followed = matches!(purpose, Purpose::FollowUp { .. } | Purpose::AssessFollowUp);
         let answer = is_followed.then(|| self.last_answer());
         self.evaluation.apply(purpose, answer, &self.finished);
@@ -410,11 +438,11 @@ impl Turn {
 
     /// Counts the time since the last event as work, unless the turn was queued, parked, or without a process.
     fn count_work(&mut self, event: &TurnEvent, at: Timestamp) {
-        let idle =
-            matches!(self.phase, Phase::Accepted | Phase::Parked(_)) || matches!(event, TurnEvent::Resumed { .. });
-        if !idle {
-            self.worked += at.since(self.last_event_at);
+        let is_parked = matches!(self.phase, Phase::Parked(_));
+        let has_waited = self.was_parked || is_parked || self.phase == Phase::Accepted;
+        if !has_waited && !matches!(event, TurnEvent::Resumed { .. }) {
+            self.worked = self.worked.saturating_add(at.since(self.last_event_at));
         }
-        self.last_event_at = at;
+        (self.last_event_at, self.was_parked) = (at, is_parked);
     }
 }

@@ -97,6 +97,7 @@ impl Turn {
             request: &self.request,
             settings: &self.policy,
             calls: &self.finished,
+            round_len: self.round_len,
             has_changes: self.activity.mutating_calls > 0,
             has_delegated: self.has_delegated,
             has_tools: self.has_tools,
@@ -110,8 +111,10 @@ impl Turn {
     pub(super) fn end_unevaluated(&self, end: TurnStep) -> Vec<TurnStep> {
         let evaluation = &self.policy.evaluation;
         let judged = (evaluation.max_completion_reprompts > 0).then_some(TurnCounter::CompletionSkipped);
-        let followed = (evaluation.max_follow_up_passes > 0).then_some(TurnCounter::FollowUpSkipped);
-        let counters = judged.into_iter().chain(followed).map(TurnStep::Count);
+        let counters = judged
+            .into_iter()
+            .chain([TurnCounter::FollowUpSkipped])
+            .map(TurnStep::Count);
         counters.chain([end]).collect()
     }
 

@@ -25,7 +25,7 @@ impl Turn {
     /// Continues after the verdict on the answer with which the turn is to end.
     pub(super) fn validated(&self, status: &TurnStatus, text: Option<&String>, verdict: &Validation) -> Vec<TurnStep> {
         match verdict {
-            Validation::Accepted => vec![TurnStep::Finish {
+            Validation::Accepted | Validation::Unasked => vec![TurnStep::Finish {
                 status: status.clone(),
                 text: text.cloned(),
             }],
@@ -57,7 +57,7 @@ impl Turn {
         let text = text.unwrap_or_else(|| self.last_answer());
         let shape = self.request.output.as_ref();
         let json = shape.and_then(|_| serde_json::from_str(&text).ok());
-        let answer = FinalAnswer::new(text);
+        let answer = FinalAnswer::new(text).with_media(self.answer_media.clone());
         match json {
             Some(json) => answer.with_json(json),
             None => answer,

@@ -1,13 +1,12 @@
 //! The read side of a turn: its settings, its conversation, its outcome.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatMessage, Content, ContentPart, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
+    ChatMessage, Content, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
 };
-use rockbot_core::context::{Trust, UntrustedSources};
+use rockbot_core::trust::{Label, Trust};
 use rockbot_core::turn::{
     Budget, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnStatus, TurnView,
 };
@@ -141,33 +140,6 @@ impl Turn {
         std::iter::once(&self.request.content).chain(&self.joined_content)
     }
 
-    /// Returns the origins of the untrusted text that the model has read in this turn: tools, and entries that the host
-    /// showed it.
-    ///
-    /// Results of earlier turns count, if the conversation shows them. The model's own messages of earlier turns do not,
-    /// whatever it had read then: they are in the conversation as its words.
-    pub(crate) fn untrusted_sources(&self) -> UntrustedSources {
-        let tools = self.finished.iter().map(|call| (&call.call, &call.tool));
-        let ended = self.calls.iter().filter(|call| call.is_finished());
-        let tools = tools.chain(ended.map(|call| (&call.call.id, &call.call.name)));
-        let tools = tools
-            .filter(|(call, _)| !self.is_activation(call))
-            .map(|(_, tool)| tool);
-        let shown = self.messages.iter().filter(|message| message.role == Role::User);
-        let shown = shown
-            .flat_map(|message| message.content.parts())
-            .map(ContentPart::provenance);
-        let shown =
-            shown.filter(|provenance| provenance.trust == Trust::Untrusted && **provenance != Provenance::MODEL);
-        let tools = tools.filter(|tool| !tasks::has_tool(tool.as_str()));
-        let sources = tools.map(|tool| format!("tool:{tool}"));
-        let sources: BTreeSet<_> = sources
-            .chain(shown.map(|from| from.source.to_string()))
-            .chain(self.heard.iter().cloned())
-            .collect();
-        UntrustedSources(sources.into_iter().map(Arc::from).collect())
-    }
-
     /// Returns the calls of the model's last answer whose results are not in the conversation yet.
     pub(crate) fn calls(&self) -> &[CallState] {
         &self.calls
@@ -187,11 +159,11 @@ impl Turn {
         Some(tasks)
     }
 
-    /// Returns the least trust of everything that the model has read.
+    /// Returns the label of everything that the model has read.
     ///
     /// The model's own words of this turn do not count, since they were made of the rest.
-    pub(crate) fn content_trust(&self) -> Trust {
-        self.content_trust
+    pub(crate) fn label(&self) -> &Label {
+        &self.label
     }
 
     /// Returns the view for hooks of a turn that works in the context `cx`.
@@ -245,7 +217,7 @@ impl Turn {
                     ..
                 }
                 | TurnEvent::Validated {
-                    verdict: Validation::Accepted | Validation::Failed(_),
+                    verdict: Validation::Accepted | Validation::Unasked | Validation::Failed(_),
                     ..
                 }
         );
@@ -304,17 +276,22 @@ impl Turn {
         };
         let mut outcome = self.ended_with(status, text);
         if outcome.is_answer() {
-            outcome.media = self.answer_media();
+            outcome.media.clone_from(&self.answer_media);
         }
         Some(outcome)
     }
 
-    /// Returns the images and files of the model's answers in this turn.
-    fn answer_media(&self) -> Vec<ContentPart> {
-        let own = self.messages.iter().skip(self.context_len);
-        let answers = own.filter(|message| message.role == Role::Assistant && message.content.has_media());
-        let parts = answers.flat_map(|message| message.content.parts());
-        parts.filter(|part| part.as_media().is_some()).cloned().collect()
+    /// Reports whether a model wrote the text with which the turn ended, and not the host or its program: a refusal, or the
+    /// reply of a turn whose last answer failed.
+    pub(crate) fn is_answered_by_model(&self) -> bool {
+        match &self.phase {
+            Phase::Done { status, text } => match status {
+                TurnStatus::Answered => true,
+                TurnStatus::Partial(_) => *text == self.last_answer(),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.
@@ -324,6 +301,7 @@ impl Turn {
         outcome.model_calls = self.model_calls;
         outcome.tiers = self.tiers().collect();
         outcome.calls = self.finished_calls();
+        outcome.label.clone_from(&self.label);
         outcome
     }
 
@@ -338,5 +316,16 @@ impl Turn {
         let mut answers = self.messages.iter().rev();
         let last = answers.find(|message| message.role == Role::Assistant);
         last.map(|message| message.text().into_owned()).unwrap_or_default()
+    }
+}
+
+/// Returns the content of a message with no more trust than its sender has. What a user wrote states no origin, which is
+/// the default of its place.
+pub(crate) fn from_sender(content: Content, request: &TurnRequest) -> Content {
+    let made_of = request.label.as_ref().filter(|label| label.is_untrusted());
+    match (made_of, request.trust) {
+        (Some(label), _) => content.attributed(Provenance::labelled("user", label)),
+        (None, Trust::Untrusted) => content.attributed(Provenance::of_sender(Trust::Untrusted)),
+        (None, trust) => content.trusted_at_most(trust),
     }
 }

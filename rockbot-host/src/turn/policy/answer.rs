@@ -9,12 +9,18 @@ use crate::turn::{Purpose, TurnStep};
 
 /// Examines whether an answer is one at all, and has the requested shape.
 ///
-/// An empty answer after a follow-up leaves the first answer standing; any other empty answer fails the turn. A wrong
-/// shape is sent back with the problem until the attempts are used up. An answer to a request without a shape passes.
+/// An empty answer after a follow-up leaves the first answer standing. A wrong shape is sent back with the problem until
+/// the attempts are used up, and so is an empty answer to a request with a shape, unless a limit or a filter cut all of
+/// it; any other empty answer fails the turn. An answer to a request without a shape passes.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if response.text.trim().is_empty() {
+        let is_cut = matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
         return Some(match facts.progress.has_first_answer() {
             true => facts.progress.finish_with_first(),
+            false if facts.request.output.is_some() && !is_cut && may_reshape(facts) => {
+                let problem = "it was empty".to_owned();
+                TurnStep::AskModel(Purpose::Shape { problem })
+            }
             false => no_answer(response.finish),
         });
     }
@@ -25,7 +31,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         let status = TurnStatus::Answered;
         return Some(TurnStep::Finish { status, text });
     };
-    if !facts.is_last && facts.shape_attempts < facts.settings.max_shape_attempts {
+    if may_reshape(facts) {
         return Some(TurnStep::AskModel(Purpose::Shape { problem }));
     }
     let text = format!(
@@ -33,6 +39,11 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         shape.name
     );
     Some(TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Output), text))
+}
+
+/// Reports whether the model may be asked for the shape once more.
+fn may_reshape(facts: &AnswerFacts<'_>) -> bool {
+    !facts.is_last && facts.shape_attempts < facts.settings.max_shape_attempts
 }
 
 /// Ends the turn with an answer to which no policy objects.

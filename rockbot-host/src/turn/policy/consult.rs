@@ -1,6 +1,8 @@
 //! Consultation: the points at which loop policies of the host's program are asked, and the meaning of their decisions.
 
-use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
+use std::borrow::Cow;
+
+use rockbot_core::chat::{ChatMessage, Content, ContextReason, Provenance, Role};
 use rockbot_core::turn::{LoopDecision, TurnFailure, TurnStatus};
 
 use super::ending;
@@ -29,15 +31,21 @@ pub(in crate::turn) fn not_run(purpose: &Purpose) -> &'static str {
 /// Ends the turn if a policy decided so.
 pub(in crate::turn) fn end(decision: &LoopDecision) -> Option<TurnStep> {
     let (status, text) = match decision {
-        LoopDecision::Answer(text) => (TurnStatus::Answered, text),
-        LoopDecision::Fail(text) => (TurnStatus::Failed(TurnFailure::Policy), text),
+        LoopDecision::Answer(answer) => (TurnStatus::Answered, answer_text(answer)),
+        LoopDecision::Fail(text) => (TurnStatus::Failed(TurnFailure::Policy), Cow::Borrowed(&**text)),
         _ => return None,
     };
-    let text = if text.trim().is_empty() { ENDED } else { text };
+    let text = if text.trim().is_empty() { ENDED.into() } else { text };
     Some(TurnStep::finish_with(status, text))
 }
 
+/// Returns the words of an answer. One that is images alone gets their description, since every reply has words.
+fn answer_text(answer: &Content) -> Cow<'_, str> {
+    let text = answer.text();
+    if text.trim().is_empty() { answer.words() } else { text }
+}
+
 /// Returns a policy's message for the model.
-pub(in crate::turn) fn message(text: String) -> ChatMessage {
-    ChatMessage::new(Role::User, text, Provenance::HOST).because(ContextReason::Policy)
+pub(in crate::turn) fn message(content: Content) -> ChatMessage {
+    ChatMessage::new(Role::User, content, Provenance::HOST).because(ContextReason::Policy)
 }

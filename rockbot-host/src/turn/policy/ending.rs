@@ -73,7 +73,31 @@ pub(super) fn finished_text(finished: &[FinishedCall]) -> String {
     if finished.is_empty() {
         return "Nothing had been done yet.".to_owned();
     }
-    let name = |call: &FinishedCall| format!("{}{}", call.tool, if call.is_error { " (failed)" } else { "" });
+    let name = |call: &FinishedCall| {
+        let end = match (call.is_outcome_unknown, call.is_error) {
+            (true, _) => " (it is not known whether it took effect)",
+            (false, true) => " (failed)",
+            (false, false) => "",
+        };
+        format!("{}{end}", call.tool)
+    };
     let calls: Vec<_> = finished.iter().map(name).collect();
     format!("Done before that: {}.", calls.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_may_have_taken_effect_is_not_called_failed() {
+        let calls = [
+            FinishedCall::new("1", "look", false),
+            FinishedCall::new("2", "open", true),
+            FinishedCall::new("3", "pay", true).with_outcome_unknown(true),
+        ];
+        let expected = "Done before that: look, open (failed), pay (it is not known whether it took effect).";
+        assert_eq!(finished_text(&calls), expected);
+        assert_eq!(finished_text(&[]), "Nothing had been done yet.");
+    }
 }

@@ -11,6 +11,8 @@ pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) settings: &'a PolicySnapshot,
     /// The calls that ended, the oldest first.
     pub(in crate::turn) calls: &'a [FinishedCall],
+    /// Number of these calls that the last answer with calls made.
+    pub(in crate::turn) round_len: usize,
     /// `true` when one of these calls changed something.
     pub(in crate::turn) has_changes: bool,
     /// `true` when one of them delegated work to another agent, which reports later. The calls of such a turn do

@@ -57,6 +57,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
         calls: facts.calls,
+        round: &facts.calls[facts.calls.len().saturating_sub(facts.round_len)..],
     };
     let nudge = weakness(&answer, &facts.settings.nudges, &facts.progress.nudged)?;
     Some(TurnStep::AskModel(Purpose::Retry(nudge)))
@@ -73,13 +74,15 @@ struct Answer<'a> {
     has_tools: bool,
     /// The calls of this turn that ended.
     calls: &'a [FinishedCall],
+    /// The ones of the last round: those that one answer made.
+    round: &'a [FinishedCall],
 }
 
 /// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in this turn.
 ///
 /// The certain ones come first: syntax and script are facts, while the others are guessed from the wording.
 fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nudge> {
-    let last_failed = answer.calls.last().is_some_and(|call| call.is_error);
+    let has_failed = answer.round.iter().any(|call| call.is_error);
     let judged = [
         (
             Nudge::EmptyAnswer,
@@ -103,7 +106,7 @@ fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nud
         ),
         (
             Nudge::ToolFailureGiveup,
-            nudges.on_tool_failure_giveup && last_failed && gives_up(answer.text),
+            nudges.on_tool_failure_giveup && has_failed && gives_up(answer.text),
         ),
     ];
     let applies = |(nudge, applies): (Nudge, bool)| (applies && !given.contains(&nudge)).then_some(nudge);
@@ -201,6 +204,7 @@ mod tests {
             asked: "What is new?",
             has_tools: true,
             calls,
+            round: calls,
         };
         assert_eq!(weakness(&answer, &ALL, &[]), expected, "{text}");
     }
@@ -223,6 +227,11 @@ mod tests {
             &[call(true)],
             Some(Nudge::ToolFailureGiveup),
         );
+        check(
+            "One tool failed, sorry.",
+            &[call(true), call(false)],
+            Some(Nudge::ToolFailureGiveup),
+        );
     }
 
     #[test]
@@ -237,11 +246,16 @@ mod tests {
             check(text, &[], None);
         }
         check("I've added it.", &[call(false)], None);
-        check(
-            "There was a tool failure, but it works now.",
-            &[call(true), call(false)],
-            None,
-        );
+        let calls = [call(true), call(false)];
+        let answer = Answer {
+            text: "There was a tool failure, but it works now.",
+            may_be_empty: false,
+            asked: "What is new?",
+            has_tools: true,
+            calls: &calls,
+            round: &calls[1..],
+        };
+        assert_eq!(weakness(&answer, &ALL, &[]), None, "the round before failed");
     }
 
     #[test]
@@ -252,6 +266,7 @@ mod tests {
             asked,
             has_tools,
             calls: &[],
+            round: &[],
         };
         assert_eq!(
             weakness(&answer(true, "hi"), &ALL, &[Nudge::UnexpectedCjk]),

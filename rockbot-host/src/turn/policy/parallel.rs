@@ -42,6 +42,7 @@ mod tests {
             CallFacts {
                 effect,
                 needs_approval,
+                own_output: false,
                 keeps_result_whole: false,
                 delegates: false,
                 runs_turn: false,

@@ -5,12 +5,12 @@ mod stream;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::{Response, Url};
+use reqwest::Response;
 use rockbot_core::chat::{ChatDelta, ChatError, ChatResponse, DeltaSink};
 use tokio::time::timeout;
 
 use crate::http::connection::{Connection, has_type, next_chunk};
-use crate::http::{Fault, IdleTimer, Outgoing};
+use crate::http::{Fault, IdleTimer};
 
 pub(crate) use stream::StreamFold;
 
@@ -46,30 +46,33 @@ impl Outlet {
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl Connection {
-    /// Posts `outgoing` to `url`, and reads the response with `answer`. A server that does not stream although it was
-    /// asked to is understood.
-    pub(crate) async fn exchange<R: AnswerReader>(
+    /// Waits for the response to what was `posted`, and reads it with the reader that `reader` creates. A server that
+    /// does not stream although it was asked to is understood.
+    // A reader is large, so it is created where it reads: futures that only waited with it would each have room for it.
+    pub(crate) async fn answer_to<R: AnswerReader>(
         &self,
-        url: &Url,
-        outgoing: impl Into<Outgoing>,
+        posted: impl Future<Output = Result<Response, ChatError>>,
         is_streamed: bool,
-        answer: R,
+        reader: impl FnOnce() -> R,
     ) -> Result<ChatResponse, ChatError> {
-        let response = self.post(url, outgoing).await?;
+        let mut response = posted.await?;
         let read = match is_streamed {
             _ if has_type(&response, b"text/html") => Err(Fault::WebPage),
-            true if !has_type(&response, b"application/json") => self.read_stream(response, answer).await,
-            _ => self.read_whole(response, answer).await,
+            // Boxed: answers that come whole would have room for it otherwise.
+            true if !has_type(&response, b"application/json") => Box::pin(self.read_stream(response, reader)).await,
+            _ => match self.collect(Bytes::new(), &mut response).await {
+                Ok(body) => reader().whole(&body),
+                Err(fault) => Err(fault),
+            },
         };
         read.map_err(|fault| self.unusable(&fault))
     }
 
-    async fn read_whole<R: AnswerReader>(&self, mut response: Response, answer: R) -> Result<ChatResponse, Fault> {
-        let body = self.collect(Bytes::new(), &mut response).await?;
-        answer.whole(&body)
-    }
-
-    async fn read_stream<R: AnswerReader>(&self, mut response: Response, answer: R) -> Result<ChatResponse, Fault> {
+    async fn read_stream<R: AnswerReader>(
+        &self,
+        mut response: Response,
+        reader: impl FnOnce() -> R,
+    ) -> Result<ChatResponse, Fault> {
         let Some(first) = next_chunk(&mut response).await? else {
             return Err(Fault::Cut("before it began"));
         };
@@ -78,9 +81,9 @@ impl Connection {
         if first.trim_ascii_start().starts_with(b"{") {
             // The server does not stream; it sent the answer whole.
             let body = self.collect(first, &mut response).await?;
-            return answer.whole(&body);
+            return reader().whole(&body);
         }
-        let mut fold = StreamFold::new(answer, self.limits.event);
+        let mut fold = StreamFold::new(reader(), self.limits.event);
         fold.push(&first)?;
         let mut idle = IdleTimer::new(self.limits.idle);
         while !fold.is_done() {

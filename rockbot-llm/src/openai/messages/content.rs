@@ -2,9 +2,10 @@
 
 use rockbot_core::chat::{ChatMessage, ContentPart};
 use rockbot_core::content::{MediaPart, MediaSource};
+use rockbot_core::support::json::push_text;
 
 use super::BETWEEN;
-use crate::http::{PartForm, described, form_of, push_text, push_url};
+use crate::http::{PartForm, described, form_of, push_url};
 
 /// Returns the form of each part of a message. Only a user's message may hold images and files: elsewhere words refer
 /// to them.

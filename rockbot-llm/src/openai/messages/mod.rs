@@ -20,11 +20,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rockbot_core::chat::{ChatMessage, Reasoning, Role, ToolCall};
+use rockbot_core::support::json::push_text;
 use serde_json::value::RawValue;
 
 use self::content::{forms, has_media_for, media_of, push_forms};
 use crate::http::{
-    MarkScope, NoteMarks, OPENING, PartForm, RESULTS_READ, ReasoningForm, in_rounds, is_mixed, is_note, push_text,
+    MarkScope, NoteMarks, OPENING, PartForm, RESULTS_READ, ReasoningForm, in_rounds, is_mixed, is_note,
     sendable_arguments, sendable_name,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use rockbot_core::files::{DataFolder, FileError, LineFile, without_bom};
-use rockbot_core::store::{LogBatch, LogEntry, LogOffset, StoreError};
+use rockbot_core::store::{LogBatch, LogEntry, LogOffset, StoreError, StoreErrorKind};
 
 use super::line_index::{LineIndex, TrimmedHeader, lines};
 use crate::storage::blocking::failed;
@@ -14,6 +14,12 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum size of `readers.json` in bytes.
 const MAX_READERS: u64 = 1 << 20;
+
+/// Name of the log in the folder of its principal.
+pub(super) const NAME: &str = "turns.jsonl";
+
+/// Name of the committed offsets of its readers.
+pub(super) const READERS_NAME: &str = "readers.json";
 
 /// Number of marks in the index of a full log.
 const INDEX_MARKS: u64 = 1024;
@@ -33,7 +39,7 @@ pub(super) struct PrincipalLog {
 impl PrincipalLog {
     /// Reads the log in the folder `prefix`, which ends with a slash or is empty. Damaged files are quarantined.
     pub(super) fn load(folder: &DataFolder, prefix: &str, max_bytes: u64) -> Result<Self, StoreError> {
-        let (name, readers_name) = (format!("{prefix}turns.jsonl"), format!("{prefix}readers.json"));
+        let (name, readers_name) = (format!("{prefix}{NAME}"), format!("{prefix}{READERS_NAME}"));
         let bytes = read(folder, &name, MAX_BYTES)?.unwrap_or_default();
         let index = LineIndex::of(&bytes, max_bytes / INDEX_MARKS);
         let readers = read(folder, &readers_name, MAX_READERS)?;
@@ -140,7 +146,8 @@ impl PrincipalLog {
         self.readers.insert(reader.to_owned(), offset.0);
         let written = self.write_readers(folder);
         // Memory must not run ahead of the file, or the reader would skip entries until a restart and not after it.
-        if written.is_err() {
+        let kind = written.as_ref().err().map(StoreError::kind);
+        if kind.is_some_and(|kind| kind != StoreErrorKind::NotDurable) {
             self.readers.insert(reader.to_owned(), position);
         }
         written
@@ -167,10 +174,12 @@ impl PrincipalLog {
         shortened.extend(rest);
         let failed = |error| failed("the conversation log cannot be shortened", error);
         // Atomic: a crash leaves the whole log or the trimmed one, whose first line keeps the offsets.
-        folder.replace(&self.name, &shortened).map_err(failed)?;
-        self.index = LineIndex::of(&shortened, self.max_bytes / INDEX_MARKS);
-        self.file = Some(folder.lines(&self.name).map_err(failed)?);
-        Ok(())
+        let replaced = folder.replace(&self.name, &shortened);
+        if matches!(replaced, Ok(()) | Err(FileError::NotDurable { .. })) {
+            self.index = LineIndex::of(&shortened, self.max_bytes / INDEX_MARKS);
+            self.file = Some(folder.lines(&self.name).map_err(failed)?);
+        }
+        replaced.map_err(failed)
     }
 
     /// Reads the bytes from `from` to `to`, or to the end.

@@ -8,9 +8,10 @@ use rockbot_core::Principal;
 use rockbot_core::files::{DataFolder, name_of};
 use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreError};
 
-use super::log::PrincipalLog;
+use super::log::{NAME, PrincipalLog, READERS_NAME};
 use crate::ConversationLogOptions;
 use crate::storage::blocking::{blocking, failed, invalid};
+use crate::storage::folder::{file_name, open_folder};
 use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`ConversationLog`] in a folder, which one process at a time can open.
@@ -45,9 +46,9 @@ impl FileConversationLog {
     ///
     /// Returns an error under the same conditions as [`FileConversationLog::open`].
     pub fn open_with(folder: impl Into<PathBuf>, options: ConversationLogOptions) -> Result<Self, StoreError> {
-        let folder = DataFolder::open(folder);
+        let is_ours = |name: &str| matches!(file_name(name), NAME | READERS_NAME);
         Ok(Self(Arc::new(LogFolder {
-            folder: folder.map_err(|error| failed("the conversation log cannot be opened", error))?,
+            folder: open_folder(folder.into(), "the conversation log", is_ours)?,
             options,
             logs: PrincipalCache::default(),
         })))

@@ -16,6 +16,7 @@ use super::state::WorkingState;
 use super::{compaction, load};
 use crate::WorkingMemoryOptions;
 use crate::storage::blocking::{blocking, failed};
+use crate::storage::folder::open_folder;
 use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`WorkingMemory`] in a folder, which one process at a time can open.
@@ -51,9 +52,9 @@ impl FileWorkingMemory {
     ///
     /// Returns an error under the same conditions as [`FileWorkingMemory::open`].
     pub fn open_with(folder: impl Into<PathBuf>, options: WorkingMemoryOptions) -> Result<Self, StoreError> {
-        let folder = DataFolder::open(folder);
+        let is_ours = |name: &str| name.ends_with(".json") || name.ends_with(".jsonl");
         Ok(Self(Arc::new(WorkingFolder {
-            folder: folder.map_err(|error| failed("working memory cannot be opened", error))?,
+            folder: open_folder(folder.into(), "working memory", is_ours)?,
             options,
             states: PrincipalCache::default(),
             damaged: AtomicU64::new(0),

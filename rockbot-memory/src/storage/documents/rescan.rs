@@ -23,24 +23,12 @@ impl<D: Document> DocumentStore<D> {
         let began = Instant::now();
         let found = self.folder.list_of(principal);
         let mut found = found.map_err(|error| self.failed("listed", error))?;
-        self.remove_drafts(owned, &found)?;
         found.retain(|found| found.name.ends_with(".json"));
         Self::forget_missing(owned, &found);
         for found in &found {
             self.rescan_file(principal, owned, found)?;
         }
         owned.write().mark_scanned(now, began.elapsed());
-        Ok(())
-    }
-
-    /// Removes temporary files that a crash left between write and rename. Only at the first scan: later they may
-    /// belong to a write in progress.
-    fn remove_drafts(&self, owned: &PrincipalDocuments<D>, found: &[FileEntry]) -> Result<(), StoreError> {
-        let is_new = owned.read().is_unscanned();
-        let drafts = found.iter().filter(|found| is_new && found.name.ends_with(".json.tmp"));
-        for draft in drafts {
-            self.remove(&draft.name)?;
-        }
         Ok(())
     }
 

@@ -20,6 +20,7 @@ impl Document for Skill {
         "createdAt",
         "updatedAt",
         "lastUsedAt",
+        "archivedAt",
         "seeAlso",
         "metadata",
         "provenance",
@@ -61,6 +62,7 @@ mod tests {
         let skill = Skill::new(name.clone(), String::new(), Timestamp::default(), Provenance::MODEL)
             .with_updated_at(Timestamp::default())
             .with_last_used_at(Timestamp::default())
+            .with_archived_at(Timestamp::default())
             .with_see_also(vec![name])
             .with_metadata([("license".to_owned(), "MIT".to_owned())].into());
         let Value::Object(members) = serde_json::to_value(skill).unwrap() else {

@@ -13,6 +13,7 @@ use super::collection::Collection;
 use super::document::Document;
 use super::stored_document::{FileVersion, StoredDocument};
 use crate::storage::blocking::{blocking, failed, invalid};
+use crate::storage::folder::open_folder;
 use crate::storage::principal_cache::PrincipalCache;
 
 /// Maximum size of a document in bytes, read or written.
@@ -62,9 +63,9 @@ impl<D: Document> PrincipalDocuments<D> {
 impl<D: Document> DocumentStore<D> {
     /// Opens `folder`, creating it if it is missing, and locks it against other processes.
     pub(crate) fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let folder = DataFolder::open(folder);
+        let what = format_args!("the {} folder", D::WHAT);
         Ok(Self {
-            folder: folder.map_err(|error| failed(format_args!("the {} folder cannot be opened", D::WHAT), error))?,
+            folder: open_folder(folder, what, |name| name.ends_with(".json"))?,
             owned: PrincipalCache::default(),
             clock,
             damaged: AtomicU64::new(0),
@@ -219,8 +220,12 @@ impl<D: Document> DocumentStore<D> {
         }
         // Synced and renamed: a crash leaves the old or the new document. The old file of a moved document is removed
         // afterwards, so a crash in between leaves two copies, of which the newer one is current.
-        self.folder.replace(file, &json).map_err(failed)?;
-        owned.write().put(file, stored);
+        // What cannot be synced is visible all the same: memory shows what the files show, and the old file stays.
+        let written = self.folder.replace(file, &json);
+        if matches!(written, Ok(()) | Err(FileError::NotDurable { .. })) {
+            owned.write().put(file, stored);
+        }
+        written.map_err(failed)?;
         if let Some(before) = before.filter(|before| *before != file) {
             self.remove(before)?;
             owned.write().remove(before);

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::external_edit::CLOCK_SLACK;
+use crate::storage::folder::open_folder;
 
 /// Maximum length of a line in bytes, read or written.
 const MAX_LINE: u64 = 1 << 20;
@@ -60,10 +61,9 @@ impl<T> fmt::Debug for Timeline<T> {
 impl<T: StoredEntry> Timeline<T> {
     /// Opens `folder`, creating it if it is missing, and locks it against other processes.
     pub(crate) fn open(folder: PathBuf) -> Result<Self, StoreError> {
-        let folder = DataFolder::open(folder);
+        let what = format_args!("the folder of {}", T::WHAT);
         Ok(Self {
-            folder: folder
-                .map_err(|error| failed(format_args!("the folder of {} cannot be opened", T::WHAT), error))?,
+            folder: open_folder(folder, what, |name| name.ends_with(".jsonl"))?,
             open: Mutex::default(),
             damaged: AtomicU64::new(0),
             lines: PhantomData,

@@ -28,11 +28,8 @@ impl<T: StoredEntry> Timeline<T> {
         let mut files: BTreeMap<Principal, Vec<FileEntry>> = BTreeMap::new();
         for found in self.folder.list("").map_err(failed)? {
             let owner = owner_of(&found.name).map(|(owner, _)| owner);
-            match owner.filter(|_| found.name.ends_with(".jsonl")) {
-                Some(owner) => files.entry(owner).or_default().push(found),
-                // The temporary file of a purge that crashed before its rename.
-                None if found.name.ends_with(".jsonl.tmp") => drop(self.folder.remove(&found.name).map_err(failed)?),
-                None => {}
+            if let Some(owner) = owner.filter(|_| found.name.ends_with(".jsonl")) {
+                files.entry(owner).or_default().push(found);
             }
         }
         let mut gone = 0;

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use rockbot_core::support::FoldHasher;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Number of bytes of a result that are compared. Results that differ do so early.
@@ -13,8 +14,8 @@ const COMPARED_BYTES: usize = 500;
 /// Numbers from which on different integers would be one as floating-point numbers.
 const MAX_EXACT: f64 = 9e15;
 
-/// The digest of a JSON value: white space, the order of keys, the form of numbers and punctuation at the end of texts do
-/// not count.
+/// The digest of a JSON value: white space, the order of keys, members that are null, the form of numbers and punctuation
+/// at the end of texts do not count.
 pub(super) struct Canonical(pub(super) u64);
 
 impl<'de> Deserialize<'de> for Canonical {
@@ -61,14 +62,14 @@ impl<'de> Visitor<'de> for CanonicalVisitor {
         {
             return Ok(number);
         }
-        let mut hasher = Fold::default();
+        let mut hasher = FoldHasher::default();
         Kind::Text.hash(&mut hasher);
         text.split_ascii_whitespace().for_each(|word| word.hash(&mut hasher));
         Ok(hasher.finish())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
-        let mut hasher = Fold::default();
+        let mut hasher = FoldHasher::default();
         Kind::Array.hash(&mut hasher);
         while let Some(Canonical(item)) = items.next_element()? {
             item.hash(&mut hasher);
@@ -78,10 +79,13 @@ impl<'de> Visitor<'de> for CanonicalVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
         // A sum does not depend on the order.
-        let mut sum = 0_u64;
+        let (mut sum, null) = (0_u64, digest(&Kind::Null));
         while let Some(Key(key)) = members.next_key()? {
             let Canonical(value) = members.next_value()?;
-            sum = sum.wrapping_add(digest(&(key, value)));
+            // An argument that is not given and one that is null are the same.
+            if value != null {
+                sum = sum.wrapping_add(digest(&(key, value)));
+            }
         }
         Ok(digest(&(Kind::Object, sum)))
     }
@@ -134,7 +138,7 @@ fn is_end(character: char) -> bool {
 /// counters) and long hexadecimal ids count as one mark.
 pub(super) fn digest_of_result(content: &str) -> u64 {
     let mut rest = &content.as_bytes()[..content.floor_char_boundary(COMPARED_BYTES)];
-    let mut hasher = Fold::default();
+    let mut hasher = FoldHasher::default();
     while let Some(first) = rest.first() {
         let is_word = first.is_ascii_alphanumeric();
         let end = rest.iter().position(|byte| byte.is_ascii_alphanumeric() != is_word);
@@ -149,46 +153,7 @@ pub(super) fn digest_of_result(content: &str) -> u64 {
 
 /// Returns the digest of `value`.
 pub(super) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
-    let mut hasher = Fold::default();
+    let mut hasher = FoldHasher::default();
     value.hash(&mut hasher);
     hasher.finish()
-}
-
-/// A fast hash, by multiplication. It need not resist collisions: a model that made two calls collide would only stop
-/// its own turn.
-#[derive(Default)]
-struct Fold(u64);
-
-impl Fold {
-    fn add(&mut self, word: u64) {
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-        let product = u128::from(self.0 ^ word).wrapping_mul(u128::from(FACTOR)) ^ u128::from(word.rotate_left(32));
-        self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(23);
-    }
-}
-
-impl Hasher for Fold {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        self.add(u64::from_le_bytes(last) ^ ((bytes.len() as u64) << 56));
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.add(u64::from(byte));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.add(word);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.add(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }

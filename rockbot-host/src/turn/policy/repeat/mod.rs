@@ -2,7 +2,8 @@
 //! call is refused with its earlier result, and then the turn ends.
 //!
 //! Calls are the same if their arguments are nearly equal: white space, the order of keys, the form of numbers and
-//! punctuation at the end of texts do not count. A loop may have up to [`MAX_PERIOD`] calls that alternate.
+//! punctuation at the end of texts do not count. A loop may have up to [`MAX_PERIOD`] calls that alternate. A call that
+//! fails in the same way again and again is one, too, with other calls in between.
 
 mod canonical;
 
@@ -20,6 +21,11 @@ const NOTE_FROM: usize = 3;
 /// Number of the equal round that is refused, and of the one that ends the turn, when its calls fail.
 const REFUSE_FROM: usize = 4;
 const END_FROM: usize = 5;
+
+/// The same three numbers for a failing call with other calls in between, which may be attempts to mend it.
+const NOTE_APART: usize = 4;
+const REFUSE_APART: usize = 6;
+const END_APART: usize = 7;
 
 /// Factor of both numbers for calls that succeed: they may wait for something to change.
 const PATIENCE: usize = 5;
@@ -81,7 +87,9 @@ impl Repeats {
         let times = (1..=MAX_PERIOD)
             .map(|period| self.rounds(period, self.calls.len()))
             .max();
-        (refused.is_none() && times >= Some(NOTE_FROM)).then_some(NOTE)
+        let fails = |past| self.failures(past) >= NOTE_APART;
+        let repeats = times >= Some(NOTE_FROM) || self.calls.back().is_some_and(fails);
+        (refused.is_none() && repeats).then_some(NOTE)
     }
 
     /// Decides about a call that the model wants to make now.
@@ -91,7 +99,7 @@ impl Repeats {
             return None;
         }
         let wanted = digest_of(call);
-        (1..=MAX_PERIOD).find_map(|period| {
+        let in_rounds = (1..=MAX_PERIOD).find_map(|period| {
             let earlier = self.calls.len().checked_sub(period)?;
             let fails = self.calls.range(earlier..).all(|past| past.failed);
             let patience = if fails { 1 } else { PATIENCE };
@@ -104,7 +112,25 @@ impl Repeats {
                 times if times >= REFUSE_FROM * patience => Some(Verdict::Refuse(earlier.id.clone())),
                 _ => None,
             }
-        })
+        });
+        in_rounds.or_else(|| self.verdict_apart(wanted))
+    }
+
+    /// Decides about a call with this digest, with other calls in between.
+    fn verdict_apart(&self, wanted: u64) -> Option<Verdict> {
+        let earlier = self.calls.iter().rfind(|past| past.call == wanted)?;
+        match self.failures(earlier) + 1 {
+            times if times >= END_APART => Some(Verdict::End),
+            times if times >= REFUSE_APART => Some(Verdict::Refuse(earlier.id.clone())),
+            _ => None,
+        }
+    }
+
+    /// Returns how often a call, the last one like it, failed with the same result and never otherwise in between.
+    fn failures(&self, last: &PastCall) -> usize {
+        let same = self.calls.iter().rev().filter(|past| past.call == last.call);
+        same.take_while(|past| past.failed && past.result == last.result)
+            .count()
     }
 
     /// Returns the number of equal rounds of `period` calls with which the first `end` calls end.
@@ -209,12 +235,30 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_fails_between_others_is_a_loop_too() {
+        let numbers: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+        let others = || numbers.iter().map(|number| ("other", number.as_str(), "no"));
+        let failing: Vec<_> = others()
+            .flat_map(|other| [("look", "{}", "no such file"), other])
+            .collect();
+        assert_eq!(made(&failing, true), "......n.n.r.e");
+        assert_eq!(made(&failing, false), ".".repeat(40));
+        let looks = ["no such file", "no such file", "no such file", "found"].repeat(5);
+        let mended = looks.iter().zip(others());
+        let mended: Vec<_> = mended
+            .flat_map(|(found, other)| [("look", "{}", *found), other])
+            .collect();
+        assert_eq!(made(&mended, true), ".".repeat(40));
+    }
+
+    #[test]
     fn nearly_equal_arguments_are_equal() {
         for (one, other) in [
             (r#"{"a":1,"b":"x"}"#, r#"{ "b": "x", "a": 1.0 }"#),
             (r#"{"q":"cats and dogs"}"#, r#"{"q":" cats  and dogs."}"#),
             (r#"{"n":"10"}"#, r#"{"n":10}"#),
             (r#"{"a":[{"x":1,"y":2}]}"#, r#"{"a":[{"y":2,"x":1e0}]}"#),
+            ("{}", r#"{"a":null}"#),
         ] {
             assert_eq!(digest_of(&call(1, "t", one)), digest_of(&call(2, "t", other)), "{one}");
         }
@@ -222,7 +266,7 @@ mod tests {
             (r#"{"q":"cats"}"#, r#"{"q":"dogs"}"#),
             (r#"{"q":"Cats"}"#, r#"{"q":"cats"}"#),
             (r#"{"a":1}"#, r#"{"a":2}"#),
-            ("{}", r#"{"a":null}"#),
+            ("{}", r#"{"a":0}"#),
         ] {
             assert_ne!(digest_of(&call(1, "t", one)), digest_of(&call(2, "t", other)), "{one}");
         }

@@ -1,0 +1,64 @@
+//! The chat as the user interface of an agent in another process, over a bus.
+
+use std::time::Duration;
+
+use rockbot::config::Config;
+use rockbot::message::{AgentReply, UserMessage};
+use rockbot::prelude::*;
+
+use crate::arguments::Arguments;
+use crate::terminal::{self, Terminal};
+
+use crate::{bus, ctrl_c, media};
+
+/// Asks the question of the command line, or talks line by line. Returns `false` if the question has no answer.
+pub(crate) async fn talk(arguments: &Arguments, url: &str) -> Result<bool, BoxError> {
+    let config = Config::load(arguments.config.as_deref())?;
+    let bus = bus::open(Some(url), &config).await?;
+    let user = UserProxy::new(bus.clone(), "chat");
+    let mut images = media::read(&arguments.images)?;
+    let answered = match &arguments.question {
+        Some(question) => ask(&user, &arguments.session, question, images).await,
+        None => {
+            let mut terminal = Terminal::new(false);
+            while let Some(line) = next(&mut terminal).await {
+                ask(&user, &arguments.session, &line, std::mem::take(&mut images)).await;
+            }
+            true
+        }
+    };
+    let _ = bus.close(Duration::from_secs(1)).await;
+    Ok(answered)
+}
+
+/// Returns the next line that is not empty, or `None` at the end of the conversation.
+async fn next(terminal: &mut Terminal) -> Option<String> {
+    loop {
+        let line = tokio::select! {
+            line = terminal.prompt("> ") => line?,
+            () = ctrl_c() => return None,
+        };
+        match line.trim() {
+            "" => {}
+            "/quit" => return None,
+            text => return Some(text.to_owned()),
+        }
+    }
+}
+
+/// Sends a message, shows the agent's progress, and prints the reply.
+async fn ask(user: &UserProxy, session: &str, question: &str, images: Vec<MediaPart>) -> bool {
+    let content = images.into_iter().fold(Content::from(question), Content::with_media);
+    let message = UserMessage::new(session, content);
+    let report = |report: AgentReply| eprintln!("… {}", terminal::clean(&report.content.words()));
+    match user.send_message(&message, report).await {
+        Ok(reply) => {
+            terminal::print(&format!("{}\n", terminal::clean(&reply.content.words())));
+            true
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            false
+        }
+    }
+}

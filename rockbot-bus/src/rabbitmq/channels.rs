@@ -1,0 +1,103 @@
+//! Channels for publishing with confirms.
+//!
+//! Each message in flight has a channel to itself. The client pairs a returned message with whichever confirm comes
+//! next, so with several messages in flight on one channel an unroutable message could be taken for a delivered one.
+
+use std::sync::{Mutex, PoisonError};
+
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use lapin::{BasicProperties, Channel, Confirmation, Connection};
+use tokio::sync::Semaphore;
+
+/// Maximum number of messages in flight on a connection; further publishers wait.
+const MAX_IN_FLIGHT: usize = 64;
+
+/// The end of a publication that the broker has decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Published {
+    /// At least one queue has the message.
+    Routed,
+    /// No queue is bound to the topic; the broker returned the message.
+    Unroutable,
+    /// A full queue refused the message.
+    Refused,
+}
+
+/// The idle channels of a session.
+pub(super) struct ConfirmChannels {
+    idle: Mutex<Vec<Channel>>,
+    in_flight: Semaphore,
+}
+
+/// The address of a message: an exchange and a routing key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Route<'a> {
+    pub(super) exchange: &'a str,
+    pub(super) key: &'a str,
+}
+
+impl<'a> Route<'a> {
+    /// Creates the address of one queue.
+    pub(super) fn queue(name: &'a str) -> Self {
+        Self {
+            exchange: "",
+            key: name,
+        }
+    }
+}
+
+impl ConfirmChannels {
+    pub(super) fn new() -> Self {
+        Self {
+            idle: Mutex::default(),
+            in_flight: Semaphore::new(MAX_IN_FLIGHT),
+        }
+    }
+
+    /// Publishes a message and waits for the broker's confirm.
+    ///
+    /// Cancel safety: a channel without its confirm is dropped, never used again.
+    pub(super) async fn publish(
+        &self,
+        connection: &Connection,
+        route: Route<'_>,
+        body: &[u8],
+        properties: BasicProperties,
+    ) -> lapin::Result<Published> {
+        let _permit = self.in_flight.acquire().await;
+        let channel = match self.take() {
+            Some(channel) => channel,
+            None => open(connection).await?,
+        };
+        let options = BasicPublishOptions {
+            mandatory: true,
+            ..BasicPublishOptions::default()
+        };
+        let (exchange, key) = (route.exchange.into(), route.key.into());
+        let confirm = channel.basic_publish(exchange, key, options, body, properties).await?;
+        let published = match confirm.await? {
+            Confirmation::Ack(None) | Confirmation::NotRequested => Published::Routed,
+            Confirmation::Ack(Some(_)) => Published::Unroutable,
+            Confirmation::Nack(_) => Published::Refused,
+        };
+        self.put_back(channel);
+        Ok(published)
+    }
+
+    fn take(&self) -> Option<Channel> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // A channel that the broker closed meanwhile is of no use.
+        std::iter::from_fn(|| idle.pop()).find(|channel| channel.status().connected())
+    }
+
+    fn put_back(&self, channel: Channel) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(channel);
+    }
+}
+
+async fn open(connection: &Connection) -> lapin::Result<Channel> {
+    let channel = connection.create_channel().await?;
+    channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    Ok(channel)
+}

@@ -1,0 +1,269 @@
+//! The supervised connection to the broker: opened again whenever it is lost, for as long as the bus is open.
+//!
+//! The client's own recovery is off: it gives up after a number of tries, and it would race with the recovery of
+//! topology and consumers here. Each connection that was opened is a [`Session`]; what belongs to a lost session is
+//! dropped as a whole, so nothing of it can act twice.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use lapin::tcp::OwnedTLSConfig;
+use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Event};
+use rockbot_core::messaging::BusError;
+use tokio::sync::watch;
+use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::channels::{ConfirmChannels, Published, Route};
+use super::error::provider;
+use super::settings::RabbitMqSettings;
+use super::topology;
+
+/// Maximum time to open a connection.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Delay before the second attempt to reconnect; each further one is twice as long.
+const FIRST_DELAY: Duration = Duration::from_millis(250);
+/// Maximum delay between two attempts to reconnect.
+const MAX_DELAY: Duration = Duration::from_secs(30);
+/// Maximum time for a lost or finished connection to end in good order.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
+
+/// The connection that the parts of a bus share.
+pub(super) struct Link {
+    pub(super) settings: RabbitMqSettings,
+    state: watch::Sender<LinkState>,
+    /// Cancelled when the bus is closed.
+    pub(super) closed: CancellationToken,
+}
+
+#[derive(Clone)]
+enum LinkState {
+    Down,
+    Up(Arc<Session>),
+    Closed,
+}
+
+/// One opened connection.
+pub(super) struct Session {
+    connection: Connection,
+    /// Channels for publishing, each with confirms.
+    publishers: ConfirmChannels,
+    /// The delays, in milliseconds, whose retry queue exists.
+    delays: Mutex<HashSet<u64>>,
+    lost: CancellationToken,
+}
+
+impl Link {
+    /// Connects, and keeps connected until the link is closed.
+    pub(super) async fn connect(settings: RabbitMqSettings) -> Result<Arc<Self>, BusError> {
+        let session = Arc::new(Session::open(&settings).await?);
+        let link = Arc::new(Self {
+            settings,
+            state: watch::Sender::new(LinkState::Up(Arc::clone(&session))),
+            closed: CancellationToken::new(),
+        });
+        tokio::spawn(Arc::clone(&link).supervise(session));
+        Ok(link)
+    }
+
+    /// Returns the open session, or waits for the next one until `deadline`.
+    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, BusError> {
+        let mut states = self.state.subscribe();
+        let up = states.wait_for(|state| !matches!(state, LinkState::Down));
+        let state = match time::timeout_at(deadline, up).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) => LinkState::Closed,
+            Err(_) => LinkState::Down,
+        };
+        match state {
+            LinkState::Up(session) => Ok(session),
+            LinkState::Closed => Err(BusError::Closed),
+            LinkState::Down => {
+                let address = self.settings.address();
+                Err(BusError::Provider {
+                    context: format!("the broker at {address} is unreachable: check that it runs, then try again"),
+                    source: "the connection was lost and is not back yet".into(),
+                })
+            }
+        }
+    }
+
+    /// Ends the connection for good.
+    pub(super) async fn close(&self) {
+        self.closed.cancel();
+        if let LinkState::Up(session) = self.state.send_replace(LinkState::Closed) {
+            session.end().await;
+        }
+    }
+
+    async fn supervise(self: Arc<Self>, mut session: Arc<Session>) {
+        loop {
+            let lost = self.closed.run_until_cancelled(session.until_lost()).await;
+            let Some(reason) = lost else { break };
+            let address = self.settings.address();
+            tracing::warn!(%address, %reason, "the connection to the broker is lost; reconnecting");
+            self.replace(LinkState::Down);
+            session.end().await;
+            let reopened = self.closed.run_until_cancelled(self.reopen()).await;
+            let Some(reopened) = reopened else { break };
+            tracing::info!(%address, "the connection to the broker is back");
+            session = reopened;
+            self.replace(LinkState::Up(Arc::clone(&session)));
+        }
+        session.end().await;
+    }
+
+    /// Opens a new session, however many attempts it takes.
+    async fn reopen(&self) -> Arc<Session> {
+        let mut delay = FIRST_DELAY;
+        loop {
+            match Session::open(&self.settings).await {
+                Ok(session) => return Arc::new(session),
+                Err(error) => {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::warn!(%error, cause, retry_in = ?delay, "the broker cannot be reached");
+                }
+            }
+            time::sleep(jittered(delay)).await;
+            delay = (delay * 2).min(MAX_DELAY);
+        }
+    }
+
+    /// Changes the state, except that a closed link stays closed.
+    fn replace(&self, next: LinkState) {
+        self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, LinkState::Closed);
+            if is_open {
+                *state = next;
+            }
+            is_open
+        });
+    }
+}
+
+impl Session {
+    async fn open(settings: &RabbitMqSettings) -> Result<Self, BusError> {
+        let doing = "cannot connect to";
+        let tls = OwnedTLSConfig {
+            identity: None,
+            cert_chain: certificates(settings).await?,
+        };
+        let properties = ConnectionProperties::default()
+            .with_connection_name("rockbot".into())
+            .configure_backoff(|backoff| backoff.with_max_times(0));
+        let runtime = lapin::runtime::default_runtime().map_err(|error| provider(doing, settings, error))?;
+        let opening = Connection::connect_uri_with_config(settings.uri(), properties, tls, runtime);
+        let opened = time::timeout(CONNECT_TIME, opening).await;
+        let connection = match opened {
+            Ok(opened) => opened.map_err(|error| provider(doing, settings, error))?,
+            Err(elapsed) => return Err(provider(doing, settings, elapsed)),
+        };
+        let session = Self {
+            connection,
+            publishers: ConfirmChannels::new(),
+            delays: Mutex::default(),
+            lost: CancellationToken::new(),
+        };
+        let doing = "cannot declare the exchanges on";
+        // A connection that is cut meanwhile may never answer.
+        let declared = time::timeout(CONNECT_TIME, topology::declare_exchanges(&session.connection, settings)).await;
+        match declared {
+            Ok(declared) => declared.map_err(|error| provider(doing, settings, error))?,
+            Err(elapsed) => return Err(provider(doing, settings, elapsed)),
+        }
+        Ok(session)
+    }
+
+    /// Returns the connection of the client.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Opens a channel of its own for each purpose, since a failed operation closes its channel.
+    pub(super) async fn channel(&self) -> lapin::Result<Channel> {
+        self.connection.create_channel().await
+    }
+
+    /// Publishes a message and waits for the broker's confirm.
+    pub(super) async fn publish(
+        &self,
+        route: Route<'_>,
+        body: &[u8],
+        properties: BasicProperties,
+    ) -> lapin::Result<Published> {
+        let published = self.publishers.publish(&self.connection, route, body, properties);
+        published.await
+    }
+
+    /// Returns the token that is cancelled when the connection is lost or given up.
+    pub(super) fn lost(&self) -> &CancellationToken {
+        &self.lost
+    }
+
+    /// Gives the session up, so that the next one recovers what it lacks.
+    pub(super) fn give_up(&self) {
+        self.lost.cancel();
+    }
+
+    /// Returns `true` if the retry queue of this delay is known to exist.
+    pub(super) fn knows_delay(&self, delay: u64) -> bool {
+        let delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        delays.contains(&delay)
+    }
+
+    /// Records that the retry queue of this delay exists.
+    pub(super) fn know_delay(&self, delay: u64) {
+        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        delays.insert(delay);
+    }
+
+    /// Waits until the connection is lost, and returns the reason.
+    async fn until_lost(&self) -> String {
+        let mut events = std::pin::pin!(self.connection.events_listener());
+        loop {
+            // The events are a hint; the status is the truth, and it is read at least once a second.
+            let event = time::timeout(Duration::from_secs(1), events.next());
+            let event = self.lost.run_until_cancelled(event).await;
+            match event {
+                None => return "a part of the topology is gone".to_owned(),
+                Some(Ok(Some(Event::Error(error)))) if !self.connection.status().connected() => {
+                    return error.to_string();
+                }
+                Some(_) if !self.connection.status().connected() => return "the connection ended".to_owned(),
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn end(&self) {
+        self.lost.cancel();
+        if self.connection.status().connected() {
+            let closing = self.connection.close(200, "the bus is closed".into());
+            let _ = time::timeout(GOODBYE_TIME, closing).await;
+        }
+    }
+}
+
+/// Returns the further trusted certificates.
+async fn certificates(settings: &RabbitMqSettings) -> Result<Option<String>, BusError> {
+    let Some(file) = settings.ca_file.clone() else {
+        return Ok(None);
+    };
+    let name = file.display().to_string();
+    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
+    let text = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    text.map(Some).map_err(|error| BusError::Provider {
+        context: format!("the certificates in `{name}` cannot be read: correct `RabbitMq.CaFile`"),
+        source: error.into(),
+    })
+}
+
+/// Returns a time between half of `delay` and all of it, so that the clients of a restarted broker spread out.
+fn jittered(delay: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) % 1000;
+    let part = u32::try_from(random).unwrap_or_default();
+    delay / 2 + delay / 2 * part / 1000
+}

@@ -1,0 +1,319 @@
+//! The supervised consumption of one queue.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use lapin::options::{
+    BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{Channel, Consumer};
+use rockbot_core::messaging::BusError;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection::Session;
+use super::error::{provider, subscribing};
+use super::job::Job;
+use super::topology;
+use super::worker::Worker;
+
+/// Delays before a queue is consumed again after its channel failed, the last one from then on: the original's.
+const DELAYS: [u64; 5] = [2, 4, 8, 16, 30];
+
+/// Maximum time to declare and consume a queue: a connection that is cut meanwhile may never answer.
+const OPEN_TIME: Duration = Duration::from_secs(10);
+
+/// The task that takes the messages of one queue.
+pub(super) struct Feed {
+    worker: Arc<Worker>,
+    queue: String,
+    purpose: Purpose,
+    /// Cancelled when this queue is given up.
+    stop: CancellationToken,
+    /// The tasks of messages from this queue.
+    jobs: TaskTracker,
+    probes: mpsc::Receiver<oneshot::Sender<usize>>,
+}
+
+/// The purpose of a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To handle messages as they come.
+    Handle,
+    /// To handle the messages of partitions in their order.
+    HandleInOrder,
+    /// To spread messages over the partition queues.
+    Spread,
+}
+
+/// A consumed queue on an open channel.
+pub(super) struct OpenFeed {
+    channel: Channel,
+    consumer: Consumer,
+    /// Cancelled when the connection is lost: the consumer of a cut connection may wait for ever.
+    lost: CancellationToken,
+}
+
+impl Feed {
+    /// Creates the feed of a queue. It ends when `stop` is cancelled.
+    pub(super) fn new(worker: &Arc<Worker>, queue: String, purpose: Purpose, stop: CancellationToken) -> Self {
+        let (probe, probes) = mpsc::channel(1);
+        worker.add_probe(probe);
+        Self {
+            worker: Arc::clone(worker),
+            queue,
+            purpose,
+            stop,
+            jobs: TaskTracker::new(),
+            probes,
+        }
+    }
+
+    /// Declares the topology and consumes the queue.
+    pub(super) async fn open(&self, session: &Session) -> Result<OpenFeed, BusError> {
+        let (spec, settings) = (&self.worker.spec, &self.worker.link().settings);
+        let opened = async {
+            let channel = session.channel().await?;
+            topology::declare(&channel, spec, settings).await?;
+            let prefetch = self.worker.prefetch();
+            channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
+            let (queue, options) = (self.queue.as_str().into(), BasicConsumeOptions::default());
+            let consumer = channel.basic_consume(queue, "".into(), options, FieldTable::default());
+            let consumer = consumer.await?;
+            let lost = session.lost().clone();
+            Ok(OpenFeed {
+                channel,
+                consumer,
+                lost,
+            })
+        };
+        match session
+            .lost()
+            .run_until_cancelled(time::timeout(OPEN_TIME, opened))
+            .await
+        {
+            Some(Ok(opened)) => opened.map_err(|error| subscribing(error, &spec.name, settings)),
+            Some(Err(elapsed)) => Err(provider("cannot subscribe on", settings, elapsed)),
+            None => Err(provider("cannot subscribe on", settings, "the connection was lost")),
+        }
+    }
+
+    /// Takes messages until the feed is stopped, over as many connections as it takes.
+    pub(super) async fn run(mut self, first: Option<OpenFeed>) {
+        let mut next = first;
+        loop {
+            let open = match next.take() {
+                Some(open) => open,
+                None => match self.reopen().await {
+                    Some(open) => open,
+                    None => break,
+                },
+            };
+            if self.pump(open).await {
+                break;
+            }
+        }
+        // Handlers of earlier connections may still run.
+        self.end_jobs().await;
+    }
+
+    /// Consumes the queue again. Returns `None` once the feed is stopped.
+    async fn reopen(&self) -> Option<OpenFeed> {
+        let mut delays = DELAYS.into_iter();
+        let mut delay = 0;
+        loop {
+            let link = self.worker.link();
+            let far = Instant::now() + Duration::from_secs(3600);
+            let session = self.stop.run_until_cancelled(link.session(far)).await?;
+            match session {
+                Ok(session) => match self.open(&session).await {
+                    Ok(open) => return Some(open),
+                    Err(error) => {
+                        let cause = std::error::Error::source(&error).map(ToString::to_string);
+                        tracing::warn!(queue = %self.queue, %error, cause, "a queue cannot be consumed; trying again");
+                    }
+                },
+                Err(BusError::Closed) => return None,
+                Err(_) => continue,
+            }
+            delay = delays.next().unwrap_or(delay);
+            let pause = time::sleep(Duration::from_secs(delay));
+            self.stop.run_until_cancelled(pause).await?;
+        }
+    }
+
+    /// Takes messages from an open queue. Returns `true` if the feed was stopped, `false` if the channel is lost.
+    async fn pump(&mut self, mut open: OpenFeed) -> bool {
+        let mut waiting = VecDeque::new();
+        let permits = Arc::clone(&self.worker.permits);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {
+                    self.finish(open, waiting).await;
+                    return true;
+                }
+                permit = Arc::clone(&permits).acquire_owned(), if !waiting.is_empty() => {
+                    if let (Ok(permit), Some(job)) = (permit, waiting.pop_front()) {
+                        self.start(job, permit);
+                    }
+                }
+                delivery = open.consumer.next() => match delivery {
+                    Some(Ok(delivery)) => self.take(delivery, &mut waiting),
+                    lost => {
+                        let reason = lost.map_or_else(|| "the consumer was cancelled".to_owned(), |lost| match lost {
+                            Ok(_) => String::new(),
+                            Err(error) => error.to_string(),
+                        });
+                        tracing::info!(queue = %self.queue, reason, "a queue is no longer consumed; consuming it again");
+                        close(&open.channel).await;
+                        return false;
+                    }
+                },
+                () = open.lost.cancelled() => {
+                    tracing::info!(queue = %self.queue, "the connection is lost; consuming the queue again");
+                    return false;
+                }
+                Some(reply) = self.probes.recv() => {
+                    let count = self.waiting(&mut open, &mut waiting).await;
+                    let _ = reply.send(count);
+                }
+            }
+        }
+    }
+
+    /// Takes a message: it waits for a permit, for its partition, or for the queue of its partition.
+    fn take(&self, delivery: lapin::message::Delivery, waiting: &mut VecDeque<Job>) {
+        let job = Job::new(&self.worker, delivery);
+        match self.purpose {
+            Purpose::Handle => waiting.push_back(job),
+            Purpose::HandleInOrder => self.start_in_order(job),
+            Purpose::Spread => self.start_spreading(job),
+        }
+    }
+
+    fn start(&self, job: Job, permit: OwnedSemaphorePermit) {
+        self.spawn(job.run(permit, self.stop.clone()));
+    }
+
+    fn start_in_order(&self, job: Job) {
+        let worker = &self.worker;
+        let rule = worker.spec.options.partition_by.as_ref();
+        let key = rule.and_then(|rule| rule.key(&job.envelope));
+        let turn = key.map(|key| worker.partitions.enter(&key));
+        let (permits, stop) = (Arc::clone(&worker.permits), self.stop.clone());
+        self.spawn(async move {
+            let ready = async {
+                let turn = match turn {
+                    Some(turn) => Some(turn.await),
+                    None => None,
+                };
+                (turn, permits.acquire_owned().await)
+            };
+            // A message that has not begun goes back when the feed stops.
+            if let Some((_turn, Ok(permit))) = stop.run_until_cancelled(ready).await {
+                job.run(permit, stop.clone()).await;
+            }
+        });
+    }
+
+    fn start_spreading(&self, job: Job) {
+        let worker = &self.worker;
+        let count = worker.link().settings.partitions;
+        let rule = worker.spec.options.partition_by.as_ref();
+        let key = rule.and_then(|rule| rule.key(&job.envelope));
+        // A message without a key goes anywhere: by its id.
+        let key = key.as_deref().unwrap_or_else(|| job.envelope.message_id.as_str());
+        let queue = worker.spec.partition(partition(key, count), &worker.link().settings);
+        let turn = worker.partitions.enter(&queue);
+        let stop = self.stop.clone();
+        self.spawn(async move {
+            if let Some(_turn) = stop.run_until_cancelled(turn).await {
+                job.forward(&queue).await;
+            }
+        });
+    }
+
+    fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
+        let abort = self.worker.abort.clone();
+        let task = self.jobs.track_future(async move {
+            abort.run_until_cancelled(job).await;
+        });
+        self.worker.tasks.spawn(task);
+    }
+
+    /// Returns how many messages wait or run here, or wait in the queue.
+    async fn waiting(&self, open: &mut OpenFeed, waiting: &mut VecDeque<Job>) -> usize {
+        let options = QueueDeclareOptions {
+            passive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = self.queue.as_str().into();
+        let declared = open.channel.queue_declare(queue, options, FieldTable::default()).await;
+        // What the broker had sent before its answer has arrived by now.
+        while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
+            self.take(delivery, waiting);
+        }
+        let in_queue = match (declared, self.purpose) {
+            (Ok(queue), Purpose::Handle) => usize::try_from(queue.message_count()).unwrap_or(usize::MAX),
+            // Another process may be the active consumer.
+            _ => 0,
+        };
+        self.worker.held.load(Ordering::Acquire).saturating_add(in_queue)
+    }
+
+    /// Gives the queue up: returns what has not begun, and waits for what runs.
+    async fn finish(&self, mut open: OpenFeed, waiting: VecDeque<Job>) {
+        // The messages of a partition must not go to another process while an earlier one still runs here.
+        if self.purpose == Purpose::Handle {
+            let tag = open.consumer.tag();
+            let _ = open.channel.basic_cancel(tag, BasicCancelOptions::default()).await;
+            for job in waiting {
+                job.give_back().await;
+            }
+            while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
+                Job::new(&self.worker, delivery).give_back().await;
+            }
+        }
+        self.end_jobs().await;
+        while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
+            drop(Job::new(&self.worker, delivery));
+        }
+        if self.worker.spec.options.ephemeral {
+            let options = QueueDeleteOptions::default();
+            // Other consumers of the name in this process still use it.
+            let options = QueueDeleteOptions {
+                if_unused: true,
+                ..options
+            };
+            let _ = open.channel.queue_delete(self.queue.as_str().into(), options).await;
+        }
+        close(&open.channel).await;
+    }
+
+    async fn end_jobs(&self) {
+        self.jobs.close();
+        self.jobs.wait().await;
+    }
+}
+
+/// Closes a channel. What it holds goes back to the queue.
+async fn close(channel: &Channel) {
+    if channel.status().connected() {
+        let _ = time::timeout(Duration::from_secs(1), channel.close(200, "done".into())).await;
+    }
+}
+
+/// Returns the partition of a key, the same in every process and version: the FNV-1a hash of the key.
+fn partition(key: &str, count: u16) -> u16 {
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    u16::try_from(hash % u64::from(count.max(1))).unwrap_or_default()
+}

@@ -1,0 +1,251 @@
+//! A delivered message until it is settled.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use lapin::options::{BasicAckOptions, BasicNackOptions};
+use lapin::types::AMQPValue;
+use lapin::{Acker, BasicProperties};
+use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time;
+use tokio_util::sync::CancellationToken;
+
+use super::channels::Published;
+use super::dead_letters;
+use super::mapping::{self, ATTEMPTS, TOPIC};
+use super::settled::SettledKey;
+use super::worker::Worker;
+
+/// Delay before a message goes back to its queue after the broker did not take it elsewhere.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A message that this consumer holds. One that is dropped unsettled goes back to the queue with its channel.
+pub(super) struct Job {
+    worker: Arc<Worker>,
+    acker: Acker,
+    properties: BasicProperties,
+    pub(super) envelope: Arc<MessageEnvelope>,
+    topic: Arc<str>,
+    /// The number of attempts before this delivery.
+    earlier: u32,
+    /// Deliveries that ended without a result: with their connection or process.
+    unfinished: u32,
+    /// The identity of this delivery.
+    key: SettledKey,
+    is_settled: bool,
+}
+
+impl Job {
+    /// Takes a message that arrived.
+    pub(super) fn new(worker: &Arc<Worker>, delivery: lapin::message::Delivery) -> Self {
+        worker.held.fetch_add(1, Ordering::AcqRel);
+        worker.taken.fetch_add(1, Ordering::AcqRel);
+        let properties = delivery.properties;
+        // Only what came through the default exchange was readdressed by a bus; a publisher's claim counts for nothing.
+        let is_readdressed = delivery.exchange.as_str().is_empty();
+        let topic = mapping::header_text(&properties, TOPIC).filter(|_| is_readdressed);
+        let topic = topic.unwrap_or_else(|| delivery.routing_key.as_str().to_owned());
+        let earlier = mapping::header_number(&properties, ATTEMPTS).filter(|_| is_readdressed);
+        let lost = mapping::header_number(&properties, "x-delivery-count").unwrap_or(1);
+        let clamp = |number: i64| u32::try_from(number.clamp(0, 1 << 20)).unwrap_or_default();
+        let (envelope, earlier) = (
+            mapping::envelope(&properties, delivery.data),
+            clamp(earlier.unwrap_or_default()),
+        );
+        Self {
+            worker: Arc::clone(worker),
+            acker: delivery.acker,
+            key: (envelope.message_id.clone(), earlier),
+            envelope: Arc::new(envelope),
+            properties,
+            topic: topic.into(),
+            earlier,
+            unfinished: if delivery.redelivered { clamp(lost) } else { 0 },
+            is_settled: false,
+        }
+    }
+
+    /// Handles the message and settles it. In a partition it is handled again after a delay, during which it gives back
+    /// its `permit`; when `stop` is cancelled meanwhile, it goes back to the queue.
+    pub(super) async fn run(mut self, permit: OwnedSemaphorePermit, stop: CancellationToken) {
+        let mut permit = Some(permit);
+        let turn = self.worker.in_flight.enter(self.envelope.message_id.as_str());
+        // An earlier copy of this message, delivered over a lost connection, may still be running.
+        let _turn = turn.await;
+        if self.is_copy() {
+            return self.ack().await;
+        }
+        // The broker has given a message of a lost connection to another consumer, or will give it to this one again.
+        if !self.acker.usable() {
+            return;
+        }
+        let limit = self.worker.link().settings.max_message_bytes;
+        if self.envelope.size() > limit {
+            let why = format!("the message is larger than {limit} bytes");
+            return self.bury(DeadLetterReason::Rejected, &why).await;
+        }
+        loop {
+            let attempt = self.attempt();
+            match self.handle(attempt).await {
+                Disposition::Ack => return self.ack().await,
+                Disposition::DeadLetter { reason } => return self.bury(DeadLetterReason::Rejected, &reason).await,
+                Disposition::Retry { reason } => match self.worker.spec.options.retry.delay_after(attempt) {
+                    None => return self.bury(DeadLetterReason::Exhausted, &reason).await,
+                    // Its partition waits for it, so that its order is kept.
+                    Some(delay) if self.worker.spec.is_partitioned() => {
+                        drop(permit.take());
+                        if time::timeout(delay, stop.cancelled()).await.is_ok() {
+                            return;
+                        }
+                        permit = Arc::clone(&self.worker.permits).acquire_owned().await.ok();
+                        (self.earlier, self.unfinished) = (attempt, 0);
+                    }
+                    Some(delay) => return self.postpone(attempt, delay).await,
+                },
+            }
+        }
+    }
+
+    /// Sends the message on to another queue, with its order kept by the caller, and settles it.
+    pub(super) async fn forward(mut self, queue: &str) {
+        if self.is_copy() {
+            return self.ack().await;
+        }
+        let properties = self.readdressed(self.earlier, Vec::new());
+        while self.acker.usable() {
+            let sent = self
+                .worker
+                .publisher
+                .to_queue(queue, &self.envelope.body, &properties)
+                .await;
+            match sent {
+                Ok(Published::Routed) => return self.ack().await,
+                Err(BusError::Closed) => return,
+                refused => tracing::warn!(
+                    queue,
+                    ?refused,
+                    "a message cannot be handed to its partition; trying again"
+                ),
+            }
+            if time::timeout(PAUSE, self.worker.stop.cancelled()).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the message to the queue.
+    pub(super) async fn give_back(self) {
+        let options = BasicNackOptions {
+            requeue: true,
+            ..BasicNackOptions::default()
+        };
+        // On a lost connection the broker returns it by itself.
+        let _ = self.acker.nack(options).await;
+    }
+
+    /// Returns `true` if this delivery was settled before, and the broker did not learn of it.
+    fn is_copy(&self) -> bool {
+        self.unfinished > 0 && self.worker.settled.contains(&self.key)
+    }
+
+    fn attempt(&self) -> u32 {
+        self.earlier.saturating_add(self.unfinished).saturating_add(1)
+    }
+
+    async fn handle(&self, attempt: u32) -> Disposition {
+        let delivery = Delivery::new(Arc::clone(&self.topic), Arc::clone(&self.envelope))
+            .with_attempt(attempt)
+            .with_trust(self.worker.link().settings.trust);
+        // A panic must not end the consumer.
+        let handling = AssertUnwindSafe(self.worker.handler.handle(delivery)).catch_unwind();
+        handling.await.unwrap_or_else(|panic| {
+            Disposition::retry(format_args!("the handler panicked: {}", panic_message(&*panic)))
+        })
+    }
+
+    async fn ack(&mut self) {
+        self.is_settled = true;
+        self.worker.settled.insert(self.key.clone());
+        if let Err(error) = self.acker.ack(BasicAckOptions::default()).await {
+            tracing::debug!(%error, "an acknowledgement was lost; the broker delivers the message again");
+        }
+    }
+
+    /// Sends the message to its dead-letter queue and settles it.
+    async fn bury(&mut self, reason: DeadLetterReason, why: &str) {
+        let subscription = &self.worker.spec.name;
+        let headers = dead_letters::headers(subscription, reason, why);
+        let properties = self.readdressed(self.attempt(), headers);
+        let queue = self.worker.spec.dead_letters(&self.worker.link().settings);
+        dead_letters::log(
+            subscription,
+            &self.topic,
+            &self.envelope.message_id,
+            self.attempt(),
+            reason,
+            why,
+        );
+        let sent = self
+            .worker
+            .publisher
+            .to_queue(&queue, &self.envelope.body, &properties)
+            .await;
+        self.moved(sent).await;
+    }
+
+    /// Sends the message to a retry queue and settles it.
+    async fn postpone(&mut self, attempts: u32, delay: Duration) {
+        let properties = self.readdressed(attempts, Vec::new());
+        let (queue, publisher) = (
+            self.worker.spec.queue(&self.worker.link().settings),
+            &self.worker.publisher,
+        );
+        let sent = publisher.after(delay, &queue, &self.envelope.body, &properties).await;
+        self.moved(sent).await;
+    }
+
+    /// Settles the message once another queue has it. Otherwise it stays in this one.
+    async fn moved(&mut self, sent: Result<Published, BusError>) {
+        match sent {
+            Ok(Published::Routed) => self.ack().await,
+            refused => {
+                tracing::warn!(
+                    ?refused,
+                    "a message cannot be moved to another queue; it stays in its own"
+                );
+                let _ = time::timeout(PAUSE, self.worker.stop.cancelled()).await;
+                let options = BasicNackOptions {
+                    requeue: true,
+                    ..BasicNackOptions::default()
+                };
+                let _ = self.acker.nack(options).await;
+            }
+        }
+    }
+
+    fn readdressed(&self, attempts: u32, mut headers: Vec<(&str, AMQPValue)>) -> BasicProperties {
+        headers.push((TOPIC, AMQPValue::LongString((*self.topic).into())));
+        headers.push((ATTEMPTS, mapping::number(attempts.into())));
+        mapping::readdressed(&self.properties, headers)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.worker.held.fetch_sub(1, Ordering::AcqRel);
+        if !self.is_settled {
+            self.worker.unfinished.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
+}

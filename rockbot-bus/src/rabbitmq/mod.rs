@@ -1,0 +1,328 @@
+//! A message bus over RabbitMQ, in the topology and the message format of the original.
+//!
+//! [`RabbitMqBus::connect`] opens one supervised connection (`connection`), which comes back whenever it is lost.
+//! Publishing waits for the broker's confirm, on a channel that each message in flight has to itself (`publisher`,
+//! `channels`), in the original's properties and headers (`mapping`). A consumer (`worker`) has a task for each queue
+//! (`feed`) that declares the topology (`topology`) again on every connection; each message that it takes is a `job`,
+//! which calls the handler and then acknowledges the message, sends it to a retry queue, or makes it a dead letter
+//! (`dead_letters`). Partitions are in `partitions`, and `lanes` keeps their order; `settled` recognizes messages
+//! whose acknowledgement was lost.
+//!
+//! # Guarantees
+//!
+//! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
+//!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`].
+//! * A message that no queue is bound to comes back, and publishing returns
+//!   [`Reach::NoSubscribers`]. A full queue is [`BusError::Rejected`].
+//! * A message is acknowledged after its handler has ended. One whose connection ends before is delivered again; if
+//!   the handler had ended in this process, the copy is acknowledged and not handled again.
+//! * A message that failed waits in a retry queue of the broker, so it does not block others, except those of its
+//!   partition. After the last attempt it goes to the subscription's dead-letter queue, with the reason.
+//! * A handler that runs longer than the broker's `consumer_timeout`, 30 minutes by default, loses its channel: raise
+//!   that limit of the broker for such handlers.
+//!
+//! The client crate logs returned messages with their content, at level WARN under the target
+//! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be logged.
+
+mod channels;
+mod connection;
+mod dead_letters;
+mod error;
+mod feed;
+mod job;
+mod lanes;
+mod mapping;
+mod partitions;
+mod publisher;
+mod settings;
+mod settled;
+mod subscriptions;
+#[cfg(test)]
+mod tests;
+mod topology;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lapin::options::QueueDeleteOptions;
+use rockbot_core::MessageId;
+use rockbot_core::messaging::{
+    Bus, BusError, CloseReport, DeadLetter, DeadLetters, DeliveryHandler, MessageEnvelope, MessagePublisher,
+    MessageSubscriber, Reach, SubscribeOptions, Subscription, TopicPattern,
+};
+use tokio::sync::Mutex;
+use tokio::time::{self, Instant};
+use tokio_util::sync::DropGuard;
+
+use connection::Link;
+use dead_letters::Wanted;
+use error::provider;
+use feed::{Feed, Purpose};
+use partitions::Share;
+use publisher::Publisher;
+use subscriptions::{ConsumerControl, Subscriptions};
+use topology::SubscriptionSpec;
+use worker::Worker;
+
+pub use settings::RabbitMqSettings;
+
+/// Maximum length of a queue's name, in bytes.
+const MAX_NAME: usize = 255;
+
+/// A message bus over RabbitMQ. Cheap to clone; all clones share one connection.
+///
+/// All tasks belong to the bus, and end with [`Bus::close`] or when the last clone is dropped.
+///
+/// ```no_run
+/// use rockbot_bus::rabbitmq::{RabbitMqBus, RabbitMqSettings};
+/// use rockbot_core::messaging::{MessageEnvelope, MessagePublisher};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), rockbot_core::messaging::BusError> {
+/// let settings = RabbitMqSettings::from_url("amqp://agent:secret@broker.example")?;
+/// let bus = RabbitMqBus::connect(settings).await?;
+/// bus.publish("billing.invoice", MessageEnvelope::new("billing.Invoice", "{}").into()).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RabbitMqBus {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    publisher: Publisher,
+    subscriptions: Subscriptions,
+    /// Dead letters are inspected by one caller at a time: a message that one looks at is hidden from the others.
+    inspection: Mutex<()>,
+    /// Taken by the first call that closes the bus.
+    closing: Mutex<()>,
+    _guard: DropGuard,
+}
+
+impl RabbitMqBus {
+    /// Connects to the broker. Later the connection is opened again whenever it is lost.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the broker cannot be reached within 10 seconds, or refuses the user.
+    pub async fn connect(settings: RabbitMqSettings) -> Result<Self, BusError> {
+        let link = Link::connect(settings).await?;
+        let shared = Shared {
+            _guard: link.closed.clone().drop_guard(),
+            publisher: Publisher { link },
+            subscriptions: Subscriptions::default(),
+            inspection: Mutex::new(()),
+            closing: Mutex::new(()),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Deletes the queues of a subscription that is no longer used, with all messages and dead letters in them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bus is closed or the broker is unreachable.
+    pub async fn delete_subscription(&self, name: &str) -> Result<(), BusError> {
+        let settings = &self.link().settings;
+        let queue = topology::queue(name, settings);
+        let partitions = (0..settings.partitions).map(|index| format!("{queue}.p{index}"));
+        let queues = [queue.clone(), format!("{queue}.dlq")].into_iter().chain(partitions);
+        self.delete_queues(queues).await
+    }
+
+    /// Deletes what this bus has declared and no other uses: the queues of its subscriptions with everything in them,
+    /// then the exchanges to which nothing is bound any more and the retry queues that are empty. For buses that are made
+    /// for a while, as in tests. End the subscriptions first: a consumer declares its queue again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bus is closed or the broker is unreachable.
+    pub async fn delete_topology(&self) -> Result<(), BusError> {
+        for name in self.shared.subscriptions.kept() {
+            self.delete_subscription(&name).await?;
+        }
+        let (session, settings) = (self.link().session(self.deadline()).await?, &self.link().settings);
+        let deleted = topology::delete_unused(session.connection(), settings).await;
+        deleted.map_err(|error| provider("cannot delete the exchanges on", settings, error))
+    }
+
+    async fn delete_queues(&self, queues: impl Iterator<Item = String>) -> Result<(), BusError> {
+        let session = self.link().session(self.deadline()).await?;
+        let deleted = async {
+            let channel = session.channel().await?;
+            for queue in queues {
+                let options = QueueDeleteOptions::default();
+                channel.queue_delete(queue.into(), options).await?;
+            }
+            channel.close(200, "done".into()).await
+        };
+        let settings = &self.link().settings;
+        deleted
+            .await
+            .map_err(|error| provider("cannot delete a queue on", settings, error))
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        &self.shared.publisher.link
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.link().settings.publish_wait.min(Duration::from_secs(3600))
+    }
+
+    async fn listen(&self, worker: &Arc<Worker>) -> Result<(), BusError> {
+        let session = self.link().session(self.deadline()).await?;
+        let (spec, stop) = (&worker.spec, worker.stop.clone());
+        let purpose = match spec.is_partitioned() {
+            true => Purpose::Spread,
+            false => Purpose::Handle,
+        };
+        let feed = Feed::new(worker, spec.queue(&self.link().settings), purpose, stop);
+        let open = feed.open(&session).await?;
+        worker.tasks.spawn(feed.run(Some(open)));
+        if spec.is_partitioned() {
+            let mut share = Share::new(worker);
+            share.balance(&session).await?;
+            worker.tasks.spawn(share.keep());
+        }
+        Ok(())
+    }
+
+    /// Returns the names of all dead-letter queues of this bus.
+    fn dead_letter_queues(&self) -> Vec<String> {
+        let kept = self.shared.subscriptions.kept().into_iter();
+        let queues = kept.map(|name| format!("{}.dlq", topology::queue(&name, &self.link().settings)));
+        queues
+            .chain([topology::ephemeral_dead_letters(&self.link().settings)])
+            .collect()
+    }
+}
+
+#[async_trait]
+impl MessagePublisher for RabbitMqBus {
+    async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
+        self.shared.publisher.publish(topic, &envelope).await
+    }
+}
+
+#[async_trait]
+impl MessageSubscriber for RabbitMqBus {
+    async fn subscribe(
+        &self,
+        pattern: TopicPattern,
+        name: &str,
+        options: SubscribeOptions,
+        handler: Arc<dyn DeliveryHandler>,
+    ) -> Result<Subscription, BusError> {
+        if self.link().closed.is_cancelled() {
+            return Err(BusError::Closed);
+        }
+        let longest = topology::queue(name, &self.link().settings).len() + ".p65535".len();
+        if longest > MAX_NAME {
+            return Err(BusError::PropertyTooLong {
+                property: "name of a queue".to_owned(),
+                size: longest,
+                limit: MAX_NAME,
+            });
+        }
+        let spec = SubscriptionSpec {
+            name: name.to_owned(),
+            pattern: pattern.clone(),
+            options,
+        };
+        self.shared.subscriptions.check(&spec)?;
+        let worker = Arc::new(Worker::new(Arc::clone(self.link()), spec, handler));
+        // Dropping the control ends what was begun if this fails or is cancelled.
+        let subscription = Subscription::new(pattern, name, ConsumerControl(Arc::clone(&worker)));
+        self.listen(&worker).await?;
+        self.shared.subscriptions.add(&worker);
+        Ok(subscription)
+    }
+}
+
+#[async_trait]
+impl Bus for RabbitMqBus {
+    /// Handles what waits in the queues for half of `within`, then takes no further message and lets the running
+    /// handlers end. What is left goes back to the broker, which delivers it again.
+    async fn close(&self, within: Duration) -> CloseReport {
+        let _closing = self.shared.closing.lock().await;
+        if self.link().closed.is_cancelled() {
+            return CloseReport::new(0);
+        }
+        let began = Instant::now();
+        let _ = time::timeout(within / 2, self.shared.subscriptions.until_idle()).await;
+        let unfinished = self
+            .shared
+            .subscriptions
+            .end(within.saturating_sub(began.elapsed()))
+            .await;
+        self.link().close().await;
+        CloseReport::new(unfinished)
+    }
+}
+
+#[async_trait]
+impl DeadLetters for RabbitMqBus {
+    /// Returns the dead letters of all subscriptions that this bus has had, and of ephemeral ones.
+    async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, BusError> {
+        let _inspection = self.shared.inspection.lock().await;
+        let session = self.link().session(self.deadline()).await?;
+        let (mut letters, settings) = (Vec::new(), &self.link().settings);
+        for queue in self.dead_letter_queues() {
+            let inspected = async {
+                let channel = session.channel().await?;
+                let found = dead_letters::peek(&channel, &queue, limit, settings).await?;
+                channel.close(200, "done".into()).await?;
+                Ok::<_, lapin::Error>(found)
+            };
+            match inspected.await {
+                Ok(found) => letters.extend(found),
+                Err(error) if error::is_missing(&error) => {}
+                Err(error) => return Err(provider("cannot read dead letters on", settings, error)),
+            }
+        }
+        letters.sort_by_key(|letter| letter.at);
+        letters.truncate(limit);
+        Ok(letters)
+    }
+
+    async fn take_dead_letter(&self, subscription: &str, message: &MessageId) -> Result<Option<DeadLetter>, BusError> {
+        let _inspection = self.shared.inspection.lock().await;
+        let session = self.link().session(self.deadline()).await?;
+        let (wanted, settings) = (Wanted { subscription, message }, &self.link().settings);
+        let queues = [
+            format!("{}.dlq", topology::queue(subscription, settings)),
+            topology::ephemeral_dead_letters(settings),
+        ];
+        for queue in queues {
+            let inspected = async {
+                let channel = session.channel().await?;
+                let found = dead_letters::take(&channel, &queue, &wanted, settings).await?;
+                channel.close(200, "done".into()).await?;
+                Ok::<_, lapin::Error>(found)
+            };
+            match inspected.await {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) if error::is_missing(&error) => {}
+                Err(error) => return Err(provider("cannot take a dead letter on", settings, error)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl fmt::Debug for RabbitMqBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RabbitMqBus")
+            .field("broker", &self.link().settings.address())
+            .field("closed", &self.link().closed.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}

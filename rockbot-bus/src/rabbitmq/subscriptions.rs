@@ -1,0 +1,150 @@
+//! The subscriptions of one bus: what its consumers agree on, and their end.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::messaging::{BusError, SubscriptionControl};
+use tokio::time;
+
+use super::topology::SubscriptionSpec;
+use super::worker::Worker;
+
+/// Delay between two looks at subscriptions that are to become idle.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time that cancelled handlers have to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// All subscriptions of a bus by name.
+#[derive(Default)]
+pub(super) struct Subscriptions(Mutex<BTreeMap<String, Named>>);
+
+struct Named {
+    /// The pattern and options of the first consumer.
+    spec: SubscriptionSpec,
+    workers: Vec<Arc<Worker>>,
+}
+
+impl Subscriptions {
+    /// Checks that a consumer with `spec` may join its subscription.
+    pub(super) fn check(&self, spec: &SubscriptionSpec) -> Result<(), BusError> {
+        match self.lock().get(&spec.name) {
+            Some(named) if named.is_active() && !named.can_share(spec) => Err(BusError::Conflict(spec.name.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a consumer. The name stays known after its end, so that its dead letters are found.
+    pub(super) fn add(&self, worker: &Arc<Worker>) {
+        let mut subscriptions = self.lock();
+        // An ephemeral subscription has a name of its own, mostly used once, and shares its dead letters.
+        subscriptions.retain(|_, named| named.is_active() || !named.spec.options.ephemeral);
+        let spec = &worker.spec;
+        let named = subscriptions.entry(spec.name.clone()).or_insert_with(|| Named {
+            spec: spec.clone(),
+            workers: Vec::new(),
+        });
+        if !named.is_active() {
+            named.spec = spec.clone();
+        }
+        named.workers.retain(|worker| !worker.tasks.is_empty());
+        named.workers.push(Arc::clone(worker));
+    }
+
+    /// Returns all names of kept subscriptions.
+    pub(super) fn kept(&self) -> Vec<String> {
+        let subscriptions = self.lock();
+        let kept = subscriptions.values().filter(|named| !named.spec.options.ephemeral);
+        kept.map(|named| named.spec.name.clone()).collect()
+    }
+
+    /// Waits until no subscription has a message.
+    pub(super) async fn until_idle(&self) {
+        loop {
+            let (workers, before) = (self.workers(), self.taken());
+            let mut is_idle = true;
+            for worker in workers {
+                is_idle &= worker.is_idle().await;
+            }
+            // A handler may have published to a subscription that was idle already.
+            if is_idle && self.taken() == before {
+                return;
+            }
+            time::sleep(LOOK).await;
+        }
+    }
+
+    /// Stops all consumers, and waits for their running handlers for at most `within`. Returns the number of messages
+    /// that were not handled.
+    pub(super) async fn end(&self, within: Duration) -> usize {
+        let workers = self.workers();
+        let unfinished = || {
+            workers
+                .iter()
+                .map(|worker| worker.unfinished.load(Ordering::Acquire))
+                .sum::<usize>()
+        };
+        let before = unfinished();
+        for worker in &workers {
+            worker.stop.cancel();
+            worker.tasks.close();
+        }
+        let ended = async {
+            for worker in &workers {
+                worker.tasks.wait().await;
+            }
+        };
+        tokio::pin!(ended);
+        if time::timeout(within, &mut ended).await.is_err() {
+            workers.iter().for_each(|worker| worker.abort.cancel());
+            let _ = time::timeout(GRACE, ended).await;
+        }
+        unfinished().saturating_sub(before)
+    }
+
+    fn taken(&self) -> usize {
+        self.workers()
+            .iter()
+            .map(|worker| worker.taken.load(Ordering::Acquire))
+            .sum()
+    }
+
+    fn workers(&self) -> Vec<Arc<Worker>> {
+        self.lock().values().flat_map(|named| named.workers.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Named>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Named {
+    fn is_active(&self) -> bool {
+        self.workers.iter().any(|worker| !worker.stop.is_cancelled())
+    }
+
+    fn can_share(&self, other: &SubscriptionSpec) -> bool {
+        self.spec.pattern == other.pattern && self.spec.options.can_share(&other.options)
+    }
+}
+
+/// The handle that ends one consumer.
+pub(super) struct ConsumerControl(pub(super) Arc<Worker>);
+
+#[async_trait]
+impl SubscriptionControl for ConsumerControl {
+    fn stop(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+    }
+
+    async fn stopped(&self) {
+        self.0.tasks.wait().await;
+    }
+
+    fn is_active(&self) -> bool {
+        !self.0.stop.is_cancelled()
+    }
+}

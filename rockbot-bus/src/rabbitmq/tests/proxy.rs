@@ -1,0 +1,121 @@
+//! A TCP proxy in front of the broker whose connections a test cuts, so that the shared broker keeps running.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The class and method of a `basic.ack`, which is how the broker confirms.
+const ACK: [u8; 4] = [0, 60, 0, 80];
+
+/// A proxy on a free port of this machine.
+pub(super) struct Proxy {
+    pub(super) port: u16,
+    state: Arc<ProxyState>,
+    task: JoinHandle<()>,
+}
+
+struct ProxyState {
+    broker: (String, u16),
+    /// The number of cuts so far: a connection ends when it changes.
+    cuts: watch::Sender<usize>,
+    refuses: AtomicBool,
+    /// `true` if confirms are swallowed and the connection is cut instead.
+    cuts_at_confirm: AtomicBool,
+    connections: AtomicUsize,
+}
+
+impl Proxy {
+    /// Starts a proxy to the broker at this address.
+    pub(super) async fn start(host: &str, port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let state = Arc::new(ProxyState {
+            broker: (host.to_owned(), port),
+            cuts: watch::Sender::new(0),
+            refuses: AtomicBool::new(false),
+            cuts_at_confirm: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+        });
+        Self {
+            port: listener.local_addr().unwrap().port(),
+            task: tokio::spawn(accept(listener, Arc::clone(&state))),
+            state,
+        }
+    }
+
+    /// Cuts all connections.
+    pub(super) fn cut(&self) {
+        self.state.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// Refuses or accepts connections from now on.
+    pub(super) fn refuse(&self, refuses: bool) {
+        self.state.refuses.store(refuses, Ordering::SeqCst);
+    }
+
+    /// Cuts the connection, once, in place of the next confirm of the broker.
+    pub(super) fn cut_at_confirm(&self) {
+        self.state.cuts_at_confirm.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns `true` while no confirm has been swallowed since [`Proxy::cut_at_confirm`].
+    pub(super) fn waits_for_confirm(&self) -> bool {
+        self.state.cuts_at_confirm.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of connections so far.
+    pub(super) fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<ProxyState>) {
+    while let Ok((client, _)) = listener.accept().await {
+        if state.refuses.load(Ordering::SeqCst) {
+            continue;
+        }
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(carry(client, Arc::clone(&state)));
+    }
+}
+
+async fn carry(client: TcpStream, state: Arc<ProxyState>) {
+    let mut cuts = state.cuts.subscribe();
+    let Ok(broker) = TcpStream::connect(state.broker.clone()).await else {
+        return;
+    };
+    let (from_client, to_client) = client.into_split();
+    let (from_broker, to_broker) = broker.into_split();
+    tokio::select! {
+        _ = cuts.changed() => {}
+        () = copy(from_client, to_broker, None) => {}
+        () = copy(from_broker, to_client, Some(&state)) => {}
+    }
+}
+
+/// Copies bytes until an end. With a state, ends in place of a confirm if the test asked for it.
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: Option<&ProxyState>) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let Ok(read @ 1..) = from.read(&mut buffer).await else {
+            return;
+        };
+        let has_confirm = buffer[..read].windows(ACK.len()).any(|bytes| bytes == ACK);
+        if has_confirm && state.is_some_and(|state| state.cuts_at_confirm.swap(false, Ordering::SeqCst)) {
+            return;
+        }
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Exchanges and queues, under the original's names and with its arguments.
+//!
+//! | name | kind | purpose |
+//! |---|---|---|
+//! | `rockbot`, `rockbot.dlx` | topic exchanges | messages by topic; dead letters by the topic of their subscription |
+//! | `rockbot.NAME` | queue | the messages of subscription NAME, bound to its pattern |
+//! | `rockbot.NAME.dlq` | queue | its dead letters |
+//! | `rockbot.NAME.pN` | queue | partition N of a subscription with a partition rule |
+//! | `EXCHANGE-retry` | headers exchange | messages that wait for another attempt |
+//! | `EXCHANGE-retry.MS` | queue | those that wait up to MS milliseconds, for all subscriptions |
+//! | `EXCHANGE-ephemeral.dlq` | queue | the dead letters of ephemeral subscriptions, the latest 1000 |
+//!
+//! The last four are not the original's, which does not see them.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use lapin::options::{
+    ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, Connection, ExchangeKind};
+use rockbot_core::messaging::{SubscribeOptions, TopicPattern};
+
+use super::mapping::number;
+use super::settings::RabbitMqSettings;
+
+/// Maximum number of deliveries of a message by a quorum queue, before the broker makes it a dead letter.
+const QUORUM_DELIVERY_LIMIT: i32 = 20;
+/// Maximum number of dead letters of ephemeral subscriptions; beyond it the broker drops the oldest.
+const MAX_EPHEMERAL_DEAD_LETTERS: i32 = 1000;
+/// The exponents of the delays, in milliseconds, that have a retry queue: 64 ms to 24 days.
+pub(super) const RETRY_LEVELS: RangeInclusive<u32> = 6..=31;
+/// The header by which the retry exchange finds the queue of a delay.
+pub(super) const RETRY_DELAY: &str = "x-rockbot-retry";
+
+/// A subscription as its consumers agree on it.
+#[derive(Debug, Clone)]
+pub(super) struct SubscriptionSpec {
+    pub(super) name: String,
+    pub(super) pattern: TopicPattern,
+    pub(super) options: SubscribeOptions,
+}
+
+impl SubscriptionSpec {
+    /// Returns the name of its queue.
+    pub(super) fn queue(&self, settings: &RabbitMqSettings) -> String {
+        queue(&self.name, settings)
+    }
+
+    /// Returns the name of the queue of partition `index`.
+    pub(super) fn partition(&self, index: u16, settings: &RabbitMqSettings) -> String {
+        format!("{}.p{index}", self.queue(settings))
+    }
+
+    /// Returns the name of the queue of its dead letters.
+    pub(super) fn dead_letters(&self, settings: &RabbitMqSettings) -> String {
+        match self.options.ephemeral {
+            true => ephemeral_dead_letters(settings),
+            false => format!("{}.dlq", self.queue(settings)),
+        }
+    }
+
+    /// Returns `true` if its messages are spread over partition queues.
+    pub(super) fn is_partitioned(&self) -> bool {
+        self.options.partition_by.is_some() && !self.options.ephemeral
+    }
+}
+
+/// Returns the name of the queue of subscription `name`.
+pub(super) fn queue(name: &str, settings: &RabbitMqSettings) -> String {
+    format!("{}.{name}", settings.queue_prefix)
+}
+
+/// Returns the name of the subscription of a queue.
+pub(super) fn subscription<'a>(queue: &'a str, settings: &RabbitMqSettings) -> &'a str {
+    let name = queue.strip_prefix(&*settings.queue_prefix);
+    name.and_then(|name| name.strip_prefix('.')).unwrap_or(queue)
+}
+
+/// Returns the name of the dead-letter queue that ephemeral subscriptions share.
+pub(super) fn ephemeral_dead_letters(settings: &RabbitMqSettings) -> String {
+    format!("{}-ephemeral.dlq", settings.exchange_name)
+}
+
+/// Returns the name of the exchange of messages that wait for another attempt.
+pub(super) fn retry_exchange(settings: &RabbitMqSettings) -> String {
+    format!("{}-retry", settings.exchange_name)
+}
+
+/// Declares the exchanges.
+pub(super) async fn declare_exchanges(connection: &Connection, settings: &RabbitMqSettings) -> lapin::Result<()> {
+    let channel = connection.create_channel().await?;
+    let options = ExchangeDeclareOptions {
+        durable: settings.durable,
+        ..ExchangeDeclareOptions::default()
+    };
+    let exchanges = [
+        (settings.exchange_name.clone(), ExchangeKind::Topic),
+        (settings.dead_letter_exchange_name.clone(), ExchangeKind::Topic),
+        (retry_exchange(settings), ExchangeKind::Headers),
+    ];
+    for (name, kind) in exchanges {
+        let declared = channel.exchange_declare(name.into(), kind, options, FieldTable::default());
+        declared.await?;
+    }
+    channel.close(200, "done".into()).await
+}
+
+/// Declares and binds the queues of a subscription. Declaring what exists changes nothing; what exists with other
+/// arguments is an error.
+pub(super) async fn declare(
+    channel: &Channel,
+    spec: &SubscriptionSpec,
+    settings: &RabbitMqSettings,
+) -> lapin::Result<()> {
+    declare_dead_letters(channel, spec, settings).await?;
+    let queue = spec.queue(settings);
+    if spec.options.ephemeral {
+        declare_ephemeral(channel, &queue, settings).await?;
+    } else {
+        let mut arguments = queue_arguments(spec, settings, 1);
+        if spec.is_partitioned() {
+            arguments.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
+        }
+        declare_kept(channel, &queue, settings, arguments).await?;
+    }
+    if spec.is_partitioned() {
+        for index in 0..settings.partitions {
+            let mut arguments = queue_arguments(spec, settings, u32::from(settings.partitions));
+            arguments.insert("x-single-active-consumer".into(), AMQPValue::Boolean(true));
+            declare_kept(channel, &spec.partition(index, settings), settings, arguments).await?;
+        }
+    }
+    bind(channel, &queue, &settings.exchange_name, spec.pattern.as_str()).await
+}
+
+/// Declares the queue of messages that wait `level` milliseconds at most.
+pub(super) async fn declare_retry(channel: &Channel, settings: &RabbitMqSettings, level: u64) -> lapin::Result<()> {
+    let name = format!("{}.{level}", retry_exchange(settings));
+    let mut arguments = FieldTable::default();
+    // A message that has waited goes through the default exchange to the queue that its routing key names.
+    arguments.insert("x-dead-letter-exchange".into(), text(""));
+    arguments.insert("x-message-ttl".into(), number(level));
+    declare_kept(channel, &name, settings, arguments).await?;
+    let mut matching = FieldTable::default();
+    matching.insert("x-match".into(), text("all"));
+    matching.insert(RETRY_DELAY.into(), number(level));
+    let (exchange, options) = (retry_exchange(settings), QueueBindOptions::default());
+    channel
+        .queue_bind(name.into(), exchange.into(), "".into(), options, matching)
+        .await
+}
+
+/// Deletes the retry queues and the dead letters of ephemeral subscriptions that are empty, and the exchanges to which
+/// nothing is bound.
+pub(super) async fn delete_unused(connection: &Connection, settings: &RabbitMqSettings) -> lapin::Result<()> {
+    let retry = retry_exchange(settings);
+    let queues = RETRY_LEVELS.map(|step| format!("{retry}.{}", 1_u64 << step));
+    for queue in queues.chain([ephemeral_dead_letters(settings)]) {
+        let options = QueueDeleteOptions {
+            if_empty: true,
+            ..QueueDeleteOptions::default()
+        };
+        // The broker closes the channel when it refuses, so each deletion has its own.
+        let channel = connection.create_channel().await?;
+        let _ = channel.queue_delete(queue.into(), options).await;
+        let _ = channel.close(200, "done".into()).await;
+    }
+    let (messages, letters) = (&settings.exchange_name, &settings.dead_letter_exchange_name);
+    for exchange in [messages, letters, &retry] {
+        let options = ExchangeDeleteOptions {
+            if_unused: true,
+            ..ExchangeDeleteOptions::default()
+        };
+        let channel = connection.create_channel().await?;
+        let _ = channel.exchange_delete(exchange.as_str().into(), options).await;
+        let _ = channel.close(200, "done".into()).await;
+    }
+    Ok(())
+}
+
+async fn declare_dead_letters(
+    channel: &Channel,
+    spec: &SubscriptionSpec,
+    settings: &RabbitMqSettings,
+) -> lapin::Result<()> {
+    let name = spec.dead_letters(settings);
+    let mut arguments = FieldTable::default();
+    if spec.options.ephemeral {
+        arguments.insert("x-max-length".into(), AMQPValue::LongInt(MAX_EPHEMERAL_DEAD_LETTERS));
+        return declare_kept(channel, &name, settings, arguments).await;
+    }
+    if settings.quorum_queues {
+        arguments.insert("x-queue-type".into(), text("quorum"));
+    }
+    declare_kept(channel, &name, settings, arguments).await?;
+    let exchange = &settings.dead_letter_exchange_name;
+    bind(channel, &name, exchange, spec.pattern.as_str()).await
+}
+
+/// Returns the arguments of a queue of `spec`, of which there are `share`.
+fn queue_arguments(spec: &SubscriptionSpec, settings: &RabbitMqSettings, share: u32) -> FieldTable {
+    let mut arguments = FieldTable::default();
+    arguments.insert(
+        "x-dead-letter-exchange".into(),
+        text(&settings.dead_letter_exchange_name),
+    );
+    arguments.insert("x-dead-letter-routing-key".into(), text(spec.pattern.as_str()));
+    if settings.quorum_queues {
+        arguments.insert("x-queue-type".into(), text("quorum"));
+        arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(QUORUM_DELIVERY_LIMIT));
+    }
+    if let Some(length) = settings.max_queue_length {
+        arguments.insert("x-max-length".into(), number(u64::from(length.div_ceil(share))));
+        arguments.insert("x-overflow".into(), text("reject-publish"));
+    }
+    arguments
+}
+
+/// Declares a queue that outlives its consumers.
+async fn declare_kept(
+    channel: &Channel,
+    name: &str,
+    settings: &RabbitMqSettings,
+    arguments: FieldTable,
+) -> lapin::Result<()> {
+    let options = QueueDeclareOptions {
+        durable: settings.durable,
+        ..QueueDeclareOptions::default()
+    };
+    channel.queue_declare(name.into(), options, arguments).await?;
+    Ok(())
+}
+
+/// Declares a queue that ends with its connection, or some time after it.
+async fn declare_ephemeral(channel: &Channel, name: &str, settings: &RabbitMqSettings) -> lapin::Result<()> {
+    let mut arguments = FieldTable::default();
+    let mut options = QueueDeclareOptions::default();
+    match settings.reply_queue_expiry {
+        None => (options.exclusive, options.auto_delete) = (true, true),
+        Some(expiry) => {
+            arguments.insert("x-expires".into(), number(milliseconds(expiry).max(1)));
+        }
+    }
+    channel.queue_declare(name.into(), options, arguments).await?;
+    Ok(())
+}
+
+async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &str) -> lapin::Result<()> {
+    let (options, arguments) = (QueueBindOptions::default(), FieldTable::default());
+    let (queue, exchange) = (queue.into(), exchange.into());
+    channel
+        .queue_bind(queue, exchange, key.into(), options, arguments)
+        .await
+}
+
+/// Returns `span` in whole milliseconds, at most what the broker accepts.
+pub(super) fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX).min(u32::MAX.into())
+}
+
+fn text(text: &str) -> AMQPValue {
+    AMQPValue::LongString(text.into())
+}

@@ -237,7 +237,7 @@ fn entry(outcome: &TurnOutcome, text: &str, tier: ModelTier, escalated_to: Optio
     entry
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_came_of_each_decision_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let model = calling(&["send"]).answers(ChatResponse::text("cheap"));

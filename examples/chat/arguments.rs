@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::asking::{Asking, number};
+
 /// The text of `--help`.
 pub(crate) const HELP: &str = "\
 A chat with an agent in the terminal.
@@ -25,6 +27,13 @@ Options:
                      answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
     --export FILE    at the end, write the conversation into this file, as JSON
+    --tier TIER      ask the model of this tier, low, balanced or high (default: as the question deserves)
+    --max-tokens N   end an answer that has taken this many tokens (default: the setting AgentHost.MaxTurnTokens, else
+                     200000)
+    --temperature T  ask the model at this temperature
+    --schema FILE    answer with JSON that matches the JSON Schema in this file
+    --schema-by WAY  make the model match it by its own means (native), a tool (tool) or words (prompt); default auto
+    --message-id ID  the id of the QUESTION: asked again within a day, it has the same answer, which is made once
     --yes            approve every tool call without asking
     --trace          after each answer, print the turn from its journal: what happened, and why each message stood
                      in what the model was shown
@@ -57,6 +66,8 @@ pub(crate) struct Arguments {
     pub(crate) images: Vec<PathBuf>,
     pub(crate) import: Option<PathBuf>,
     pub(crate) export: Option<PathBuf>,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) asking: Asking,
     pub(crate) yes: bool,
     pub(crate) trace: Trace,
     pub(crate) help: bool,
@@ -83,6 +94,8 @@ impl Arguments {
             images: Vec::new(),
             import: None,
             export: None,
+            max_tokens: None,
+            asking: Asking::default(),
             yes: false,
             trace: Trace::Nothing,
             help: false,
@@ -95,6 +108,9 @@ impl Arguments {
                     .next()
                     .ok_or_else(|| format!("`{word}` needs a value; see --help"))
             };
+            if arguments.asking.take(&word, &mut value)? {
+                continue;
+            }
             match word.as_str() {
                 "--session" => arguments.session = value()?,
                 "--config" => arguments.config = Some(value()?.into()),
@@ -103,6 +119,7 @@ impl Arguments {
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),
+                "--max-tokens" => arguments.max_tokens = Some(number(&word, &value()?)?),
                 "--yes" => arguments.yes = true,
                 "--trace" => arguments.trace = Trace::EachTurn,
                 "--help" | "-h" => arguments.help = true,
@@ -119,6 +136,9 @@ impl Arguments {
             arguments.doctor = true;
         } else if !question.is_empty() {
             arguments.question = Some(question.join(" "));
+        }
+        if arguments.asking.is_for_one() && arguments.question.is_none() {
+            return Err("`--message-id` is the id of one question: give the question, too".to_owned());
         }
         Ok(arguments)
     }

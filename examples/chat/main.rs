@@ -3,6 +3,7 @@
 //! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a key.
 
 mod arguments;
+mod asking;
 #[path = "../full_agent/bus.rs"]
 mod bus;
 mod calculator;
@@ -129,12 +130,12 @@ fn compose(arguments: &Arguments, config: &Config) -> Result<AgentHostBuilder, B
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
     let budget = settings.budget();
-    let max_tokens = budget.max_tokens.unwrap_or(MAX_TURN_TOKENS);
+    let max_tokens = arguments.max_tokens.or(budget.max_tokens);
     // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
     let builder = AgentHost::configured(config, Path::new(DATA_FOLDER))?
         .identity(AgentIdentity::new("chat"))
         .instructions(INSTRUCTIONS)
-        .budget(budget.with_max_tokens(max_tokens))
+        .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
         .data_dir(data);
     Ok(tools.into_iter().fold(builder, AgentHostBuilder::tool))
 }
@@ -245,7 +246,8 @@ impl Chat {
     async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
         let images = std::mem::take(&mut self.images);
         let content = images.into_iter().fold(Content::from(question), Content::with_media);
-        let mut turn = self.host.agent().stream(&self.session, content);
+        let request = self.host.agent().ask(&self.session, content);
+        let mut turn = self.arguments.asking.apply(request).stream();
         loop {
             let progress = tokio::select! {
                 progress = turn.next() => progress,

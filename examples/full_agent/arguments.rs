@@ -23,6 +23,7 @@ Options:
 Lines that begin with a slash:
     /show FILE       show this image or file with the next message
     /status          ask the agent over the bus how long it has been running
+    /review TEXT     ask the second agent over the bus for its verdict on this text
     /good, /bad      tell the agent what you think of its last reply
     /quit            end; so does Ctrl-D
 

@@ -15,6 +15,7 @@ mod layers;
 mod notes;
 mod profile;
 mod reviewer;
+mod reviews;
 mod status;
 mod telemetry;
 mod terminal;
@@ -26,10 +27,12 @@ use std::time::Duration;
 use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
+use reviews::ReviewHandler;
 use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
 use rockbot::chat::KeywordTierSelector;
 use rockbot::config::Config;
 use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
+use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
 use rockbot::turn::{Briefing, TurnPolicies};
 use status::StatusHandler;
@@ -96,7 +99,7 @@ fn build(
         .tool(take_note)
         .tool(read_notes)
         // Another agent as a tool: its turns are parts of this agent's turns.
-        .tool(reviewer::tool(reviewer))
+        .tool(reviewer::as_tool(reviewer))
         .guide(notes::guide())
         .context_source(notes::NoteCount::new(&arguments.data))
         // At most 60 messages a minute from all users together; the others wait, up to a minute.
@@ -118,6 +121,12 @@ fn build(
         .serve_users()
         .serve_tools()
         .handle(StatusHandler::new())
+        // Reviews take long, so several are made at a time.
+        .subscribe_with(
+            "full_agent.review",
+            SubscribeOptions::new().with_concurrency(reviews::CONCURRENT),
+        )
+        .handle(ReviewHandler::new(reviewer))
         .build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {

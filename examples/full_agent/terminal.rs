@@ -9,7 +9,7 @@ use rockbot::prelude::*;
 use rockbot::{IdSource, MessageId, RandomIds};
 use tokio::sync::mpsc;
 
-use crate::status;
+use crate::{reviews, status};
 
 /// The session of this terminal.
 pub(crate) const SESSION: &str = "terminal";
@@ -51,9 +51,10 @@ impl Terminal {
                 Some("/good") => self.rate(true).await,
                 Some("/bad") => self.rate(false).await,
                 Some("/status") => self.status().await,
-                Some(line) => match line.strip_prefix("/show ") {
-                    Some(file) => self.show_file(Path::new(file.trim())),
-                    None => self.answer(line).await,
+                Some(line) => match line.split_once(' ') {
+                    Some(("/show", file)) => self.show_file(Path::new(file.trim())),
+                    Some(("/review", text)) => self.review(text.trim()).await,
+                    _ => self.answer(line).await,
                 },
             }
         }
@@ -101,6 +102,13 @@ impl Terminal {
         match status::ask(&self.bus).await {
             Ok(status) => self.note(&format!("{} runs for {} s", status.agent, status.uptime_seconds)),
             Err(error) => self.note(&format!("the agent does not answer: {error}")),
+        }
+    }
+
+    async fn review(&self, text: &str) {
+        match reviews::ask(&self.bus, text).await {
+            Ok(review) => self.note(&review.to_string()),
+            Err(error) => self.note(&format!("there is no review: {error}")),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::support::model_server::ModelServer;
 use crate::{handlers, remote_tools_example};
 
 /// Maximum duration of anything that a program does, so that one that hangs fails the test instead of blocking it.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
 const EXAMPLES: [(&str, &[&str]); 7] = [
@@ -174,7 +174,7 @@ async fn the_chat_says_what_an_answer_took() {
 }
 
 /// An answer as a server streams it, in one piece.
-fn streamed(text: &str) -> String {
+pub(crate) fn streamed(text: &str) -> String {
     let chunk = json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
     format!("event: message\ndata: {chunk}\n\nevent: message\ndata: [DONE]\n\n")
 }
@@ -297,7 +297,7 @@ async fn the_full_agent_reviews_a_text_by_an_answer_of_a_type() {
     let server = ModelServer::start(|_, request| {
         let asked = request["messages"].to_string();
         assert!(
-            asked.contains("Send it NOW!!") && asked.contains("At most three changes."),
+            asked.contains("Send it NOW!!") && asked.contains("At most 3 changes."),
             "{asked}"
         );
         let review = json!({"is_ready": false, "changes": ["Ask politely."]}).to_string();
@@ -380,7 +380,7 @@ async fn the_trace_says_why_each_message_was_shown_to_the_model() {
 }
 
 /// The full agent as a service, and the person at its terminal.
-struct Service {
+pub(crate) struct Service {
     child: Child,
     input: ChildStdin,
     screen: Lines<BufReader<ChildStdout>>,
@@ -389,8 +389,14 @@ struct Service {
 
 impl Service {
     async fn start(data: &Path) -> Self {
+        Self::start_with(data, &[]).await
+    }
+
+    /// Starts the service with these variables in its environment.
+    pub(crate) async fn start_with(data: &Path, environment: &[(&str, &str)]) -> Self {
         let arguments = ["--port", "0", "--data", data.to_str().unwrap()];
         let mut child = example("full_agent", &arguments, data)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -406,12 +412,12 @@ impl Service {
         service
     }
 
-    async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let line = timeout(PATIENCE, self.screen.next_line()).await;
         line.expect("it prints a line").unwrap().unwrap()
     }
 
-    async fn type_line(&mut self, line: &str) {
+    pub(crate) async fn type_line(&mut self, line: &str) {
         self.input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
@@ -439,7 +445,7 @@ impl Service {
     }
 
     /// Sends SIGTERM; the lines of the log.
-    async fn stop(self) -> Vec<Value> {
+    pub(crate) async fn stop(self) -> Vec<Value> {
         let pid = self.child.id().unwrap().to_string();
         let told = Command::new("kill").args(["-TERM", &pid]).status().await;
         assert!(told.unwrap().success());

@@ -23,6 +23,7 @@ mod ends;
 mod error_chains;
 mod evaluate;
 mod example_programs;
+mod example_requests;
 mod examples;
 mod faults;
 mod feedback;
@@ -103,6 +104,9 @@ mod working_memory;
 
 #[path = "../../rockbot-llm/src/anthropic/rules.rs"]
 mod anthropic_rules;
+#[allow(dead_code, reason = "only the example asks")]
+#[path = "../../examples/chat/asking.rs"]
+mod asking;
 #[path = "../../examples/chat/calculator.rs"]
 mod calculator;
 #[allow(dead_code, reason = "only the example prints its help")]

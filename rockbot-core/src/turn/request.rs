@@ -28,10 +28,57 @@ pub enum BusyPolicy {
 
 /// A message that asks for an answer.
 ///
+/// # Examples
+///
+/// The same message is the same turn:
+///
 /// ```
 /// # use rockbot_core::turn::TurnRequest;
 /// let request = TurnRequest::new("session-1", "message-1", "What is the time?");
 /// assert_eq!(request.turn_id(), TurnRequest::new("session-1", "message-1", "other").turn_id());
+/// ```
+///
+/// A channel of the program's own, here mail, says who wrote the message, how far that can be trusted, and where the
+/// reply goes:
+///
+/// ```
+/// # use rockbot_core::context::{Extensions, Origin, Priority};
+/// # use rockbot_core::trust::{Label, Trust};
+/// # use rockbot_core::turn::{BusyPolicy, TurnRequest};
+/// struct Mailbox(&'static str);
+///
+/// let mut extensions = Extensions::new();
+/// extensions.insert(Mailbox("inbox"));
+/// let request = TurnRequest::new("thread-9", "<17@mail.example>", "Where is my parcel?")
+///     .with_principal("ann")
+///     .with_source("mail")
+///     .with_origin(Origin::Bus)
+///     .with_priority(Priority::Scheduled)
+///     .with_trust(Trust::Untrusted)
+///     .with_label(Label::untrusted("mail:ann"))
+///     .with_busy(BusyPolicy::Steer)
+///     .with_extensions(extensions)
+///     .with_trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+///     .with_reply_to("mail.out")
+///     .with_correlation_id("<17@mail.example>");
+/// assert_eq!(request.reply_to.as_deref(), Some("mail.out"));
+/// ```
+///
+/// A turn that another turn asks for is its part, with a model, a budget and an answer of its own:
+///
+/// ```
+/// # use rockbot_core::chat::{ModelTier, OutputMode, OutputSchema};
+/// # use rockbot_core::turn::{Budget, TurnRequest};
+/// let schema = serde_json::json!({"type": "object", "properties": {"total": {"type": "integer"}}});
+/// let asking = TurnRequest::new("session-1", "message-1", "Is the bill right?").turn_id();
+/// let request = TurnRequest::new("session-1/sum", "call-1", "Add 17 and 4.")
+///     .with_parent(asking, 1)
+///     .with_tier(ModelTier::Low)
+///     .with_budget(Budget::default().with_max_model_calls(2))
+///     .with_instructions("Answer with the total alone.")
+///     .with_output(OutputSchema::new("sum", schema))
+///     .with_output_mode(OutputMode::Tool);
+/// assert!(request.has_settings());
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -78,6 +78,31 @@ impl AgentRequest {
     /// Requests an answer that is JSON of the schema `output`, for schemas that are not known when the program is
     /// compiled. The text of the outcome is the JSON. For a type of the program's own there is
     /// [`output`](Self::output).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::chat::OutputSchema;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    /// use serde_json::{Value, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"celsius": 21}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let schema = json!({
+    ///     "type": "object",
+    ///     "properties": {"celsius": {"type": "number"}},
+    ///     "required": ["celsius"]
+    /// });
+    /// let request = host.agent().ask("weather", "How warm is it?");
+    /// let answer = request.output_schema(OutputSchema::new("weather", schema)).await?;
+    /// let answer: Value = serde_json::from_str(&answer.text)?;
+    /// assert_eq!(answer["celsius"], 21);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn output_schema(self, output: OutputSchema) -> Self {
         self.change(|request| request.output = Some(output))
     }
@@ -87,6 +112,30 @@ impl AgentRequest {
     /// # Panics
     ///
     /// Panics outside a tokio runtime: the turn is spawned at once, before the stream is polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_util::StreamExt as _;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::TurnProgress;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Tea, then.");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let mut turn = host.agent().ask("kitchen", "Coffee is out.").instructions("Be brief.").stream();
+    /// while let Some(progress) = turn.next().await {
+    ///     match progress? {
+    ///         TurnProgress::Delta(text) => print!("{text}"),
+    ///         TurnProgress::Final(outcome) => assert_eq!(outcome.text, "Tea, then."),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stream(self) -> TurnStream {
         self.agent.stream_checked(self.request, self.validators)
     }
@@ -94,34 +143,149 @@ impl AgentRequest {
 
 impl<A: AnswerKind> AgentRequest<A> {
     /// Sets the tier of the model. By default the host's tier selector decides.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::chat::ModelTier;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("It depends.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).build()?;
+    /// host.agent().ask("main", "What is justice?").tier(ModelTier::High).await?;
+    /// assert_eq!(model.requests()[0].tier, Some(ModelTier::High));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tier(self, tier: ModelTier) -> Self {
         self.change(|request| request.tier = Some(tier))
     }
 
     /// Sets the budget, instead of the host's. Its wall-clock time is the time limit of the turn, which ends with what it
     /// has by then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::Budget;
+    /// use rockbot_host::AgentHost;
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Red.");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let budget = Budget::default().with_max_model_calls(2).with_max_wall_clock(Duration::from_secs(20));
+    /// let answer = host.agent().ask("main", "Red or blue?").budget(budget).await?;
+    /// assert_eq!(answer.model_calls, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn budget(self, budget: Budget) -> Self {
         self.change(|request| request.budget = Some(budget))
     }
 
     /// Sets the principal on whose behalf the turn runs. Default: the agent's, see [`Agent::for_principal`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Hello Ann.");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// host.agent().ask("main", "I am Ann.").principal("ann").await?;
+    /// assert_eq!(host.agent().for_principal("ann").history("main").await?.len(), 2);
+    /// assert!(host.agent().history("main").await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn principal(self, principal: impl Into<Principal>) -> Self {
         self.change(|request| request.principal = principal.into())
     }
 
     /// Sets what happens while another turn of the session runs. Default [`BusyPolicy::Queue`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::BusyPolicy;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Soup, then.");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let agent = host.agent();
+    /// let first = agent.ask("kitchen", "What about trout?");
+    /// let second = agent.ask("kitchen", "No, no fish!").busy(BusyPolicy::Supersede);
+    /// let (first, second) = tokio::join!(first, second);
+    /// assert_eq!(second?.text, "Soup, then.");
+    /// assert!(first.is_err(), "its turn was replaced");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn busy(self, busy: BusyPolicy) -> Self {
         self.change(|request| request.busy = busy)
     }
 
     /// Sets settings of the model, such as the temperature, for this turn. They win over those of the model's behavior
     /// and tier.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::chat::ModelSettings;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Roses are red.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).build()?;
+    /// let settings = ModelSettings::new().with_temperature(1.2).with_max_output_tokens(200);
+    /// host.agent().ask("main", "Write a poem.").model_settings(settings).await?;
+    /// let sent = model.requests()[0].settings.clone();
+    /// assert_eq!(sent.and_then(|settings| settings.temperature), Some(1.2));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn model_settings(self, settings: ModelSettings) -> Self {
         self.change(|request| request.model_settings = settings.shared())
     }
 
     /// Sets instructions for this turn alone. The model reads them at the end of its system message; the next turn of
     /// the session does not have them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Wasser.").says("Water.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).build()?;
+    /// let agent = host.agent();
+    /// agent.ask("main", "What is H2O?").instructions("Answer in German.").await?;
+    /// agent.ask("main", "And now?").await?;
+    /// let told = |request: usize| {
+    ///     let messages = &model.requests()[request].messages;
+    ///     messages.iter().any(|message| message.content.words().contains("German"))
+    /// };
+    /// assert!(told(0) && !told(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn instructions(self, instructions: impl Into<String>) -> Self {
         self.change(|request| request.instructions = Some(instructions.into()))
     }
@@ -189,6 +353,24 @@ impl<A: AnswerKind> AgentRequest<A> {
 
     /// Sets the id of the message. By default it is new. The same id in the same session is the same turn: it runs once,
     /// and its outcome is kept for a day.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Paid.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).build()?;
+    /// let agent = host.agent();
+    /// let once = agent.ask("bills", "Pay bill 7.").message_id("bill-7").await?;
+    /// let again = agent.ask("bills", "Pay bill 7.").message_id("bill-7").await?;
+    /// assert_eq!((once.turn, model.requests().len()), (again.turn, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn message_id(self, id: impl Into<MessageId>) -> Self {
         self.change(|request| request.message = id.into())
     }

@@ -3,7 +3,7 @@
 use super::source::{root, rust_files};
 
 /// Methods of the builder that it leaves out, each with the reason.
-const LEFT_OUT: [(&str, &str); 17] = [
+const LEFT_OUT: [(&str, &str); 16] = [
     ("budget", "the settings have it"),
     ("capture_content", "logs without what people write"),
     ("chat", "the settings have it"),
@@ -19,7 +19,6 @@ const LEFT_OUT: [(&str, &str); 17] = [
     ("shared_bus", "`bus` for many owners"),
     ("stores", "files in the data folder"),
     ("subscribe_to", "messages with a topic subscribe by themselves"),
-    ("subscribe_with", "messages with a topic subscribe by themselves"),
     ("without_data_dir", "for doctors and tests"),
 ];
 

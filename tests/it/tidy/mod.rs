@@ -6,6 +6,7 @@ mod error_texts;
 mod full_agent;
 mod listed;
 mod prose;
+mod requests;
 mod source;
 
 use std::process::Command;

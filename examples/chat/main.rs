@@ -80,11 +80,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     let mut chat = Chat {
         host,
         images,
-        pictures: arguments
-            .data
-            .clone()
-            .unwrap_or_else(|| DATA_FOLDER.into())
-            .join("images"),
+        pictures: pictures(&arguments),
         terminal,
         session: arguments.session.as_str().into(),
         arguments,
@@ -109,6 +105,12 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     }
     chat.host.shutdown(Duration::from_secs(5)).await;
     Ok(answered)
+}
+
+/// Returns the folder for images and files of answers.
+fn pictures(arguments: &Arguments) -> PathBuf {
+    let data = arguments.data.as_deref().unwrap_or(Path::new(DATA_FOLDER));
+    data.join("images")
 }
 
 /// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes in circles costs money.

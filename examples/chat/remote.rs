@@ -9,7 +9,7 @@ use rockbot::prelude::*;
 use crate::arguments::Arguments;
 use crate::terminal::{self, Terminal};
 
-use crate::{bus, ctrl_c, media};
+use crate::{bus, ctrl_c, media, pictures};
 
 /// Asks the question of the command line, or talks line by line. Returns `false` if the question has no answer.
 pub(crate) async fn talk(arguments: &Arguments, url: &str) -> Result<bool, BoxError> {
@@ -18,11 +18,11 @@ pub(crate) async fn talk(arguments: &Arguments, url: &str) -> Result<bool, BoxEr
     let user = UserProxy::new(bus.clone(), "chat");
     let mut images = media::read(&arguments.images)?;
     let answered = match &arguments.question {
-        Some(question) => ask(&user, &arguments.session, question, images).await,
+        Some(question) => ask(&user, arguments, question, images).await,
         None => {
             let mut terminal = Terminal::new(false);
             while let Some(line) = next(&mut terminal).await {
-                ask(&user, &arguments.session, &line, std::mem::take(&mut images)).await;
+                ask(&user, arguments, &line, std::mem::take(&mut images)).await;
             }
             true
         }
@@ -47,13 +47,16 @@ async fn next(terminal: &mut Terminal) -> Option<String> {
 }
 
 /// Sends a message, shows the agent's progress, and prints the reply.
-async fn ask(user: &UserProxy, session: &str, question: &str, images: Vec<MediaPart>) -> bool {
+async fn ask(user: &UserProxy, arguments: &Arguments, question: &str, images: Vec<MediaPart>) -> bool {
     let content = images.into_iter().fold(Content::from(question), Content::with_media);
-    let message = UserMessage::new(session, content);
+    let message = UserMessage::new(arguments.session.as_str(), content);
     let report = |report: AgentReply| eprintln!("… {}", terminal::clean(&report.content.words()));
     match user.send_message(&message, report).await {
         Ok(reply) => {
             terminal::print(&format!("{}\n", terminal::clean(&reply.content.words())));
+            if let Err(error) = media::save_reply(&reply, &pictures(arguments)) {
+                eprintln!("error: an image of the answer is not saved: {error}");
+            }
             true
         }
         Err(error) => {

@@ -63,6 +63,7 @@ mod rate_limit;
 mod recall;
 mod refused_parts;
 mod remote_tools;
+mod reply_media;
 mod requests;
 mod responses;
 mod restart;

@@ -44,11 +44,28 @@ use message::UserMessages;
 /// let options = UserOptions::default().with_busy(BusyPolicy::Steer);
 /// assert_eq!(options.busy, BusyPolicy::Steer);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserOptions {
     /// Treatment of a message whose conversation is busy with an earlier one. Default [`BusyPolicy::Queue`].
     pub busy: BusyPolicy,
+    /// Maximum size of the images and files that a reply carries, in bytes, of all together. Default 512 KiB.
+    ///
+    /// The interface is in another process, without the host's store of media. A larger image stays a reference, with
+    /// its media type and size, and so do all for 0.
+    pub max_reply_media_bytes: u64,
+}
+
+/// Default of [`UserOptions::max_reply_media_bytes`].
+pub(crate) const MAX_REPLY_MEDIA_BYTES: u64 = 512 * 1024;
+
+impl Default for UserOptions {
+    fn default() -> Self {
+        Self {
+            busy: BusyPolicy::default(),
+            max_reply_media_bytes: MAX_REPLY_MEDIA_BYTES,
+        }
+    }
 }
 
 impl UserOptions {
@@ -56,6 +73,13 @@ impl UserOptions {
     #[must_use]
     pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
         self.busy = busy;
+        self
+    }
+
+    /// Sets the maximum size of the images and files that a reply carries, in bytes, of all together.
+    #[must_use]
+    pub fn with_max_reply_media_bytes(mut self, max: u64) -> Self {
+        self.max_reply_media_bytes = max;
         self
     }
 }

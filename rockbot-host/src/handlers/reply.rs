@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::content::Content;
 use rockbot_core::messaging::{BusError, MessageEnvelope, MessagePublisher, Reach};
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_core::user::AgentReply;
@@ -11,6 +12,7 @@ use rockbot_core::{AgentIdentity, BoxError};
 use serde_json::json;
 
 use crate::engine::ReplySender;
+use crate::media::MediaLibrary;
 
 /// Pauses between attempts to publish a reply. Four attempts in about twenty seconds outlast a reconnect of a bus.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
@@ -20,14 +22,16 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), D
 pub(crate) struct BusReplySender {
     pub(crate) publisher: Arc<dyn MessagePublisher>,
     pub(crate) identity: AgentIdentity,
+    pub(crate) media: Arc<MediaLibrary>,
+    /// Maximum size of the media that a reply carries.
+    pub(crate) max_media_bytes: u64,
 }
 
 #[async_trait]
 impl ReplySender for BusReplySender {
     async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError> {
         let Some(topic) = &request.reply_to else { return Ok(()) };
-        let envelope = self.envelope(request, outcome)?;
-        let error = match publish_with_retries(&*self.publisher, topic, &envelope).await {
+        let error = match self.publish(topic, request, outcome).await {
             Ok(reach) => {
                 tracing::debug!(turn = %outcome.turn, no_subscribers = reach == Reach::NoSubscribers, "reply sent");
                 return Ok(());
@@ -59,12 +63,34 @@ pub(crate) async fn publish_with_retries(
 }
 
 impl BusReplySender {
+    async fn publish(&self, topic: &str, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Reach, BusError> {
+        let mut content = outcome.content();
+        if content.has_stored_media() {
+            let max = self.max_media_bytes;
+            self.media.load_within(&request.principal, &mut content, max).await;
+        }
+        let envelope = self.envelope(request, outcome, content)?;
+        match publish_with_retries(&*self.publisher, topic, &envelope).await {
+            // The bus takes smaller messages than the limit of media says: references fit.
+            Err(BusError::TooLarge { .. }) if outcome.content().has_stored_media() => {
+                let envelope = self.envelope(request, outcome, outcome.content())?;
+                publish_with_retries(&*self.publisher, topic, &envelope).await
+            }
+            published => published,
+        }
+    }
+
     /// Creates the envelope of the reply. Its message id is derived from the turn's, so receivers deduplicate a reply
     /// that is sent twice.
-    fn envelope(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Arc<MessageEnvelope>, BusError> {
+    fn envelope(
+        &self,
+        request: &TurnRequest,
+        outcome: &TurnOutcome,
+        content: Content,
+    ) -> Result<Arc<MessageEnvelope>, BusError> {
         // Programs need the status of a reply that is no answer; an answer needs none.
         let status = (!outcome.is_answer()).then_some(&outcome.status);
-        let mut reply = AgentReply::new(request.session.clone(), &**self.identity.name(), outcome.content());
+        let mut reply = AgentReply::new(request.session.clone(), &**self.identity.name(), content);
         if let Some(status) = status {
             reply = reply
                 .with_structured_data(json!({ "status": status }))

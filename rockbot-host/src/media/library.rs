@@ -112,6 +112,21 @@ impl MediaLibrary {
         message
     }
 
+    /// Replaces references in `content` by their bytes, in order, as far as they fit into `max_bytes` together. Larger
+    /// media stay references, and one that is missing becomes words.
+    pub(crate) async fn load_within(&self, principal: &Principal, content: &mut Content, max_bytes: u64) {
+        let mut left = max_bytes;
+        for part in content.parts_mut() {
+            let Some(MediaSource::Stored(stored)) = part.as_media().map(|media| &media.source) else {
+                continue;
+            };
+            if let Some(rest) = left.checked_sub(stored.size) {
+                left = rest;
+                self.load(principal, std::slice::from_mut(part)).await;
+            }
+        }
+    }
+
     /// Replaces references to stored media by their bytes. A medium that is missing becomes words.
     pub(crate) async fn load(&self, principal: &Principal, parts: &mut [ContentPart]) {
         for part in parts {
@@ -123,7 +138,7 @@ impl MediaLibrary {
                 Ok(Some(bytes)) => media.source = MediaSource::Bytes(bytes),
                 Ok(None) => *part = part.describe("it is not stored any more"),
                 Err(error) => {
-                    tracing::warn!(%error, "media store unavailable; the model reads a description");
+                    tracing::warn!(%error, "media store unavailable; an image or file is replaced by its description");
                     *part = part.describe("it cannot be read at present");
                 }
             }

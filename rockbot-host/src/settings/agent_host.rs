@@ -8,6 +8,7 @@ use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
+use crate::handlers::MAX_REPLY_MEDIA_BYTES;
 use crate::live::BacklogLimits;
 use crate::media::MEDIA_RETENTION;
 
@@ -46,6 +47,9 @@ pub struct AgentHostSettings {
     pub max_turn_cost: Option<MicroUsd>,
     /// `MediaRetention`: time for which the images and files of messages are kept. Default 30 days.
     pub media_retention: Duration,
+    /// `MaxReplyMediaBytes`: maximum size of the images and files that a reply over a bus carries, in bytes. Default
+    /// 512 KiB; see [`UserOptions`](crate::UserOptions::max_reply_media_bytes).
+    pub max_reply_media_bytes: u64,
     /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it was offered native
     /// ones, see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: bool,
@@ -85,6 +89,7 @@ impl Default for AgentHostSettings {
             max_turn_tokens: None,
             max_turn_cost: None,
             media_retention: MEDIA_RETENTION,
+            max_reply_media_bytes: MAX_REPLY_MEDIA_BYTES,
             text_call_fallback: true,
             safe_links: true,
             tools_on_demand: true,
@@ -117,6 +122,7 @@ impl AgentHostSettings {
             max_turn_tokens: section.get("MaxTurnTokens")?,
             max_turn_cost: cost(&section, "MaxTurnCost")?,
             media_retention: section.interval("MediaRetention", default.media_retention)?,
+            max_reply_media_bytes: section.get_or("MaxReplyMediaBytes", default.max_reply_media_bytes)?,
             text_call_fallback: section.get_or("TextCallFallback", default.text_call_fallback)?,
             safe_links: section.get_or("SafeLinks", default.safe_links)?,
             tools_on_demand: section.get_or("ToolsOnDemand", default.tools_on_demand)?,

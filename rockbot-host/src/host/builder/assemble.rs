@@ -25,8 +25,7 @@ use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{ContextSources, LargeResults};
-use crate::engine::{EngineDeps, ReplySender, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
-use crate::handlers::BusReplySender;
+use crate::engine::{EngineDeps, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::journal::{FileTurnJournal, JournalOptions};
@@ -372,7 +371,7 @@ impl AgentHostBuilder {
             filter: self.filter.take(),
             hooks,
             memory: deps.memory,
-            media: deps.media,
+            media: deps.media.clone(),
             log: parts.get::<dyn ConversationLog>(),
             layers: TurnLayers::new(take(&mut self.turn_layers)),
             observers: deps.observers,
@@ -380,7 +379,7 @@ impl AgentHostBuilder {
             briefing: deps.briefing,
             history: self.history,
             behaviors: self.behaviors.clone(),
-            replies: self.messages.bus.as_ref().map(|bus| replies(bus, identity)),
+            replies: self.messages.replies(identity, &deps.media),
             policy: self.policy,
             backlog: self.backlog,
             approvers: take(&mut self.approvers),
@@ -419,11 +418,4 @@ impl AgentHostBuilder {
             lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
         })
     }
-}
-
-fn replies(bus: &Arc<dyn Bus>, identity: &AgentIdentity) -> Arc<dyn ReplySender> {
-    Arc::new(BusReplySender {
-        publisher: bus.clone(),
-        identity: identity.clone(),
-    })
 }

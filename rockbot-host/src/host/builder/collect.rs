@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{BuildError, MessageProblem, note};
 use super::messages::MessageOptions;
-use crate::engine::TurnService;
-use crate::handlers::{self, HandlerDeps, ToolInvokeHandler, tool_subscription};
+use crate::engine::{ReplySender, TurnService};
+use crate::handlers::{self, BusReplySender, HandlerDeps, ToolInvokeHandler, tool_subscription};
 use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
+use crate::media::MediaLibrary;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router};
 
 /// The settings of the message side.
@@ -148,6 +149,16 @@ impl MessageSettings {
             None if has_handlers => Some(MessageProblem::Subscription),
             _ => None,
         }
+    }
+
+    /// Returns the sender of final replies, if there is a bus.
+    pub(super) fn replies(&self, identity: &AgentIdentity, media: &Arc<MediaLibrary>) -> Option<Arc<dyn ReplySender>> {
+        Some(Arc::new(BusReplySender {
+            publisher: self.bus.clone()?,
+            identity: identity.clone(),
+            media: media.clone(),
+            max_media_bytes: self.options.users.max_reply_media_bytes,
+        }))
     }
 
     /// Creates the pipeline between the bus and the handlers; `more` are those of the host itself. `abort` cancels the

@@ -385,6 +385,7 @@ impl AgentHostBuilder {
             idle_timeout: settings.conversation_memory.session_idle_timeout,
         };
         self.media_retention = settings.agent_host.media_retention;
+        self.messages.options.users.max_reply_media_bytes = settings.agent_host.max_reply_media_bytes;
         self.history = settings.conversation_memory.history();
         self.briefing = settings.briefing();
         let policies = TurnPolicies::from(&settings.policies)

@@ -5,10 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot::BoxError;
 use rockbot::agent::AgentHostBuilder;
+use rockbot::layer::turn_fn;
 use rockbot::testing::{ScriptedModel, mock_tool};
 use rockbot::turn::{
-    BusyPolicy, HookLimits, InputGuardrail, InputVerdict, TurnFailure, TurnOutcome, TurnPolicies, TurnRequest,
-    TurnStatus, UserInput, guardrail_fn,
+    BusyPolicy, HookLimits, InputGuardrail, InputVerdict, TurnCall, TurnFailure, TurnOutcome, TurnPolicies,
+    TurnRequest, TurnStatus, UserInput, guardrail_fn,
 };
 use serde_json::json;
 
@@ -169,5 +170,62 @@ async fn after_a_crash_at_any_record_no_message_is_checked_twice() {
             let is_decided = prefix.contains(&format!(r#""event":{{"{event}""#));
             assert_eq!(guardrail.0.all().is_empty(), is_decided, "after\n{prefix}");
         }
+    }
+}
+
+/// Adds a turn layer that notes each message which it gets, and appends `suffix` to it.
+fn appending(host: AgentHostBuilder, seen: &Notes, suffix: &'static str) -> AgentHostBuilder {
+    let seen = seen.clone();
+    host.turn_layer(turn_fn(move |mut call: TurnCall, next| {
+        seen.add(call.request.content.to_string());
+        call.request.content.push_str(suffix);
+        next.call(call)
+    }))
+}
+
+#[tokio::test]
+async fn a_turn_layer_gets_what_guardrails_made_of_the_message_and_is_not_checked_itself() {
+    let (model, guardrail, seen) = (
+        ScriptedModel::new().says("one").says("two"),
+        Strict::default(),
+        Notes::default(),
+    );
+    let host = appending(host_of(&model), &seen, ", bad or not").input_guardrail(guardrail.clone());
+    let host = host.build().unwrap();
+    let outcome = host.agent().ask("s", "my 1234").await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "one"));
+    host.agent().ask("s", "again").await.unwrap();
+    assert_eq!(guardrail.0.all(), ["my 1234", "again"]);
+    assert_eq!(seen.all(), ["my ****", "again"]);
+    let remembered = ["user: my ****, bad or not", "assistant: one", "user: again, bad or not"];
+    assert_eq!(transcript(&model.requests()[1])[1..], remembered);
+}
+
+#[tokio::test]
+async fn a_refused_message_passes_no_turn_layer() {
+    let (model, seen) = (ScriptedModel::new(), Notes::default());
+    let host = appending(host_of(&model), &seen, "").input_guardrail(Strict::default());
+    assert_eq!(run(host, "bad").await.status, TurnStatus::Refused);
+    assert_eq!(seen.all(), Vec::<String>::new());
+}
+
+/// Before its start is recorded a turn begins anew, with guardrails and layers; after it, it has the recorded message.
+#[tokio::test]
+async fn after_a_crash_a_message_is_neither_checked_nor_changed_twice() {
+    let host = |model: &ScriptedModel, guardrail: &Strict| {
+        let host = host_of(model).input_guardrail(guardrail.clone());
+        appending(host, &Notes::default(), " please")
+    };
+    let says = || ScriptedModel::new().says("one");
+    let journal = journal_of(host(&says(), &Strict::default()), &request("m", "my 1234")).await;
+    for (prefix, folder) in prefixes(&journal) {
+        let (model, guardrail) = (says(), Strict::default());
+        let outcome = run(host(&model, &guardrail).data_dir(folder.path()), "my 1234").await;
+        assert_eq!(ending(&outcome), (&TurnStatus::Answered, "one"), "after\n{prefix}");
+        for request in model.requests() {
+            assert_eq!(transcript(&request)[1..], ["user: my **** please"], "after\n{prefix}");
+        }
+        let has_begun = prefix.contains(r#""event":{"started""#);
+        assert_eq!(guardrail.0.all().is_empty(), has_begun, "after\n{prefix}");
     }
 }

@@ -17,6 +17,10 @@ use crate::{BoxError, CallContext};
 /// first that refuses ends the turn. A message that is to join a running turn, or to replace it, is checked before it
 /// does. Guardrails of different messages run at the same time.
 ///
+/// They come before the host's turn layers, which wrap the turn that begins once its message has passed: a layer gets
+/// what the guardrails made of the message, and none if they refuse it. What a layer changes is the program's own text
+/// and is not checked.
+///
 /// An error, a panic and a time-out (30 seconds by default) fail the turn
 /// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because a message that could not be checked
 /// must not pass for one that was.

@@ -235,7 +235,8 @@ impl AgentHostBuilder {
     /// conversation, the journal and the reply their outcome. Layers run within the turn's task, once the turn has its
     /// session. So they also wrap the work that continues after a restart, with the request that the turn began with, or
     /// after a decision. A message that joins a running turn is part of that turn's work and passes no layers of its own;
-    /// nor does one that is refused or cancelled before its turn begins.
+    /// nor does one that is refused or cancelled before its turn begins. [Input guardrails](Self::input_guardrail) check
+    /// messages before: a layer gets what they made of one, and what it makes of that is not checked.
     ///
     /// A layer that fails ends the turn without an answer; so does one that has not returned two minutes after the
     /// turn's end. The caller gets its error, and the user a reply that says so. A layer that drops the inner call, as a

@@ -9,7 +9,7 @@ use rockbot_core::{Principal, SessionId};
 use rusqlite::Connection;
 
 use super::storage::Database;
-use super::storage::SqliteError;
+use super::storage::QueryError;
 use super::storage::row::{number, parse_or_skip, to_json};
 
 /// The [`ConversationMemory`] of a [`SqliteMemory`](super::SqliteMemory).
@@ -63,7 +63,7 @@ impl ConversationMemory for SqliteConversationMemory {
             let rows = statement.query_map(wanted, |row| Ok((row.get(0)?, row.get(1)?)))?;
             let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
             let entries = rows.iter().rev();
-            Ok::<_, SqliteError>(
+            Ok::<_, QueryError>(
                 entries
                     .filter_map(|(turn, json)| parse_or_skip("entry of turn", turn, json))
                     .collect(),
@@ -85,14 +85,14 @@ impl ConversationMemory for SqliteConversationMemory {
             let mut statement = connection.prepare(sql)?;
             let rows = statement.query_map((principal.as_str(),), |row| row.get::<_, String>(0))?;
             let sessions = rows.map(|session| session.map(SessionId::from));
-            Ok::<_, SqliteError>(sessions.collect::<Result<_, _>>()?)
+            Ok::<_, QueryError>(sessions.collect::<Result<_, _>>()?)
         };
         self.database.read(work).await
     }
 }
 
 /// Returns the ids of the turns of a session.
-fn turns(connection: &Connection, owner: (&str, &str)) -> Result<BTreeSet<String>, SqliteError> {
+fn turns(connection: &Connection, owner: (&str, &str)) -> Result<BTreeSet<String>, QueryError> {
     let sql = "SELECT turn FROM conversation WHERE principal = ?1 AND session = ?2";
     let mut statement = connection.prepare(sql)?;
     let turns = statement.query_map(owner, |row| row.get(0))?;
@@ -104,14 +104,14 @@ fn add(
     connection: &Connection,
     (principal, session): (&str, &str),
     entry: &ConversationTurn,
-) -> Result<(), SqliteError> {
+) -> Result<(), QueryError> {
     let sql = "INSERT INTO conversation (principal, session, turn, json) VALUES (?1, ?2, ?3, ?4)";
     connection.execute(sql, (principal, session, entry.turn.as_str(), to_json(entry)?))?;
     Ok(())
 }
 
 /// Removes all but the last `window` entries of a session.
-fn keep(connection: &Connection, (principal, session): (&str, &str), window: usize) -> Result<(), SqliteError> {
+fn keep(connection: &Connection, (principal, session): (&str, &str), window: usize) -> Result<(), QueryError> {
     let sql = "DELETE FROM conversation WHERE principal = ?1 AND session = ?2 AND number <=
         (SELECT number FROM conversation WHERE principal = ?1 AND session = ?2 ORDER BY number DESC LIMIT 1 OFFSET ?3)";
     connection.execute(sql, (principal, session, number(window)))?;

@@ -8,8 +8,8 @@ use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset, StoreE
 use rusqlite::{Connection, OptionalExtension};
 
 use super::storage::Database;
-use super::storage::SqliteError;
 use super::storage::row::{number, parse_or_skip, to_json};
+use super::storage::{QueryError, SqliteError};
 use crate::ConversationLogOptions;
 
 /// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).
@@ -68,7 +68,7 @@ struct LogEnd {
 }
 
 /// Appends entries, after dropping the older half of a full log.
-fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_bytes: i64) -> Result<(), SqliteError> {
+fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_bytes: i64) -> Result<(), QueryError> {
     let rows: Vec<_> = entries.iter().map(to_json).collect::<Result<_, _>>()?;
     let len = rows.iter().map(String::len).sum();
     if number(len) > max_bytes / 4 {
@@ -77,7 +77,8 @@ fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_by
             id: principal.to_owned(),
             len,
             limit: usize::try_from(max_bytes / 4).unwrap_or(usize::MAX),
-        });
+        }
+        .into());
     }
     let mut end = end(connection, principal)?;
     if end.bytes.saturating_add(number(len)) > max_bytes {
@@ -95,7 +96,7 @@ fn append(connection: &Connection, principal: &str, entries: &[LogEntry], max_by
 }
 
 /// Returns the offset of the first of the newest entries that have at most `max_bytes` together.
-fn half(connection: &Connection, principal: &str, max_bytes: i64) -> Result<i64, SqliteError> {
+fn half(connection: &Connection, principal: &str, max_bytes: i64) -> Result<i64, QueryError> {
     let sql = "SELECT coalesce(max(position) + 1, 0) FROM (
         SELECT position, sum(octet_length(json)) OVER (ORDER BY position DESC) AS bytes FROM log WHERE principal = ?1
         ) WHERE bytes > ?2";
@@ -103,7 +104,7 @@ fn half(connection: &Connection, principal: &str, max_bytes: i64) -> Result<i64,
 }
 
 /// Deletes the entries before `position`, and returns the number of bytes left.
-fn forget(connection: &Connection, principal: &str, position: i64) -> Result<i64, SqliteError> {
+fn forget(connection: &Connection, principal: &str, position: i64) -> Result<i64, QueryError> {
     let sql = "DELETE FROM log WHERE principal = ?1 AND position < ?2";
     connection.execute(sql, (principal, position))?;
     let sql = "SELECT coalesce(sum(octet_length(json)), 0) FROM log WHERE principal = ?1";
@@ -114,7 +115,7 @@ fn forget(connection: &Connection, principal: &str, position: i64) -> Result<i64
 }
 
 /// Reads up to `limit` entries from the committed offset of `reader`.
-fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) -> Result<LogBatch, SqliteError> {
+fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) -> Result<LogBatch, QueryError> {
     let sql = "SELECT position FROM log_reader WHERE principal = ?1 AND reader = ?2";
     let committed = connection.query_row(sql, (principal, reader), |row| row.get(0));
     let committed = committed.optional()?.unwrap_or_default();
@@ -135,7 +136,7 @@ fn read(connection: &Connection, principal: &str, reader: &str, limit: usize) ->
 }
 
 /// Stores the offset of `reader`, which only grows.
-fn commit(connection: &Connection, principal: &str, reader: &str, position: i64) -> Result<(), SqliteError> {
+fn commit(connection: &Connection, principal: &str, reader: &str, position: i64) -> Result<(), QueryError> {
     if position <= end(connection, principal)?.position {
         let sql = "INSERT INTO log_reader (principal, reader, position) VALUES (?1, ?2, ?3)
             ON CONFLICT DO UPDATE SET position = max(position, excluded.position)";
@@ -145,7 +146,7 @@ fn commit(connection: &Connection, principal: &str, reader: &str, position: i64)
 }
 
 /// Returns the end of the log; zero for a log without entries.
-fn end(connection: &Connection, principal: &str) -> Result<LogEnd, SqliteError> {
+fn end(connection: &Connection, principal: &str) -> Result<LogEnd, QueryError> {
     let sql = "SELECT position, bytes FROM log_end WHERE principal = ?1";
     let end = connection.query_row(sql, (principal,), |row| {
         let (position, bytes) = (row.get(0)?, row.get(1)?);

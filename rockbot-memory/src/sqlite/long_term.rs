@@ -9,7 +9,7 @@ use rockbot_core::{Digest, MemoryId, Principal, Timestamp};
 use rusqlite::Connection;
 
 use super::storage::Database;
-use super::storage::SqliteError;
+use super::storage::QueryError;
 use super::storage::Table;
 use super::storage::row::parse_or_skip;
 use super::storage::{IndexedTable, IndexedWrite};
@@ -113,7 +113,7 @@ impl LongTermMemory for SqliteLongTermMemory {
 }
 
 /// Returns the memories that were archived before `before`, with their principals.
-fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal, MemoryId)>, SqliteError> {
+fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal, MemoryId)>, QueryError> {
     let mut statement = connection.prepare("SELECT principal, json FROM memory WHERE wording IS NULL")?;
     let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut found = Vec::new();
@@ -128,7 +128,7 @@ fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal
 
 /// Removes those memories that are still archived: a caller may have restored one since they were listed. No word index
 /// has archived memories, so none is to be updated.
-fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timestamp) -> Result<u64, SqliteError> {
+fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timestamp) -> Result<u64, QueryError> {
     let mut gone = 0;
     for (principal, id) in some {
         let table = Table::<MemoryEntry>::new(connection, principal);
@@ -142,7 +142,7 @@ fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timest
 }
 
 /// Writes a memory together with the digest of its wording, by which a repetition of the same fact finds it.
-fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), SqliteError> {
+fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), QueryError> {
     entries.put(entry)?;
     let table = &entries.table;
     let wording = entry.is_live().then(|| wording(entry));
@@ -153,7 +153,7 @@ fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(
 }
 
 /// Returns the live memories with the same wording as `entry`, in the order of their ids.
-fn same_wording(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<Vec<Arc<MemoryEntry>>, SqliteError> {
+fn same_wording(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<Vec<Arc<MemoryEntry>>, QueryError> {
     let sql = "SELECT id, json FROM memory WHERE principal = ?1 AND wording = ?2 ORDER BY id";
     let mut statement = table.connection.prepare(sql)?;
     let rows = statement.query_map((table.principal.as_str(), wording(entry)), |row| {

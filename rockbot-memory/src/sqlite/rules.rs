@@ -8,7 +8,7 @@ use rockbot_core::store::{Rule, RulesStore, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::storage::Database;
-use super::storage::SqliteError;
+use super::storage::QueryError;
 
 /// The [`RulesStore`] of a [`SqliteMemory`](super::SqliteMemory).
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl RulesStore for SqliteRulesStore {
             let mut statement = connection.prepare("SELECT text FROM rule WHERE principal = ?1 ORDER BY number")?;
             let rows = statement.query_map((principal.as_str(),), |row| row.get::<_, String>(0))?;
             let rules: Result<Vec<_>, _> = rows.map(|text| text.map(|text| Rule::new(&text))).collect();
-            Ok::<_, SqliteError>(rules?.into_iter().flatten().collect())
+            Ok::<_, QueryError>(rules?.into_iter().flatten().collect())
         };
         self.database.read(work).await
     }

@@ -9,7 +9,7 @@ use rockbot_core::{Principal, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::storage::row::{number, parse_or_skip, to_json};
-use super::storage::{Database, SqliteError};
+use super::storage::{Database, QueryError};
 use crate::storage::timeline::StoredEntry;
 
 /// Maximum number of rows that a purge handles in one write, so that other writers do not starve.
@@ -78,7 +78,7 @@ impl<E: StoredEntry> TimelineStore<E> for SqliteTimeline<E> {
             let rows: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
             let entries = rows.iter().rev();
             let entries = entries.filter_map(|(number, json)| parse_or_skip(table, &number.to_string(), json));
-            Ok::<_, SqliteError>(entries.collect())
+            Ok::<_, QueryError>(entries.collect())
         };
         self.database.read(work).await
     }
@@ -90,7 +90,7 @@ fn kept_since(
     table: &str,
     before: Timestamp,
     max_entries: usize,
-) -> Result<Vec<(String, i64)>, SqliteError> {
+) -> Result<Vec<(String, i64)>, QueryError> {
     let before = number(before.as_millis());
     let mut owners = connection.prepare(&format!("SELECT DISTINCT principal FROM {table}"))?;
     let mut oldest = connection.prepare(&format!(
@@ -118,7 +118,7 @@ struct PurgeBatch {
 
 impl PurgeBatch {
     /// Removes one batch, and returns the number of removed rows and the rows that are left to visit.
-    fn purge<T: StoredEntry>(mut self, connection: &Connection) -> Result<(u64, Option<Self>), SqliteError> {
+    fn purge<T: StoredEntry>(mut self, connection: &Connection) -> Result<(u64, Option<Self>), QueryError> {
         let table = self.table;
         let mut old = connection.prepare(&format!(
             "SELECT number, json FROM {table} WHERE principal = ?1 AND at < ?2 AND number > ?3 ORDER BY number LIMIT ?4"

@@ -11,7 +11,7 @@ use rockbot_core::{Clock, Principal, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::storage::Database;
-use super::storage::SqliteError;
+use super::storage::QueryError;
 use super::storage::row::{number, parse, parse_or_skip, to_json};
 
 /// The [`WorkingMemory`] of a [`SqliteMemory`](super::SqliteMemory).
@@ -123,7 +123,7 @@ fn list(
     principal: &Principal,
     prefix: Option<&StorePath>,
     now: Timestamp,
-) -> Result<Vec<Arc<WorkingEntry>>, SqliteError> {
+) -> Result<Vec<Arc<WorkingEntry>>, QueryError> {
     let sql = "SELECT key, json FROM working WHERE principal = ?1 AND expires_at > ?2
         AND (?3 IS NULL OR key = ?3 OR (key > ?3 || '/' AND key < ?3 || '0')) ORDER BY key";
     let mut statement = connection.prepare(sql)?;
@@ -139,7 +139,7 @@ fn list(
 }
 
 /// Inserts or replaces an entry.
-fn put(connection: &Connection, principal: &Principal, entry: &WorkingEntry) -> Result<(), SqliteError> {
+fn put(connection: &Connection, principal: &Principal, entry: &WorkingEntry) -> Result<(), QueryError> {
     let sql = "INSERT OR REPLACE INTO working (principal, key, namespace, bytes, expires_at, json)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let row = (
@@ -160,7 +160,7 @@ fn check_room(
     principal: &Principal,
     limits: WorkingLimits,
     notes: &[WorkingNote],
-) -> Result<Result<(), WorkingMemoryError>, SqliteError> {
+) -> Result<Result<(), WorkingMemoryError>, QueryError> {
     let mut touched: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
     for note in notes {
         let namespace = note.key.namespace();
@@ -181,7 +181,7 @@ fn lengths(
     connection: &Connection,
     principal: &Principal,
     namespace: &str,
-) -> Result<BTreeMap<String, usize>, SqliteError> {
+) -> Result<BTreeMap<String, usize>, QueryError> {
     let sql = "SELECT key, bytes FROM working WHERE principal = ?1 AND namespace = ?2";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map((principal.as_str(), namespace), |row| {

@@ -3,6 +3,7 @@
 mod api;
 mod circles;
 mod error_texts;
+mod foreign;
 mod full_agent;
 mod listed;
 mod prose;

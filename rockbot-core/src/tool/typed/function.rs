@@ -33,13 +33,14 @@ impl<S> Deref for State<S> {
 /// A closure that [`tool`](super::tool) accepts: an async function of the arguments, or of the arguments and the
 /// [`CallContext`].
 ///
-/// `M` only tells the two forms apart; the compiler infers it.
+/// `M` only tells the two forms apart; the compiler infers it. The trait is sealed: a type of your own that is a tool
+/// implements [`ToolExecutor`](crate::tool::ToolExecutor).
 #[diagnostic::on_unimplemented(
     message = "this closure does not take what a tool is called with",
     label = "a tool is `|args: A| async move {{ … }}` or `|args: A, cx: CallContext| async move {{ … }}`",
     note = "several arguments are the fields of one struct `A`; the context is `CallContext`, not a reference to it"
 )]
-pub trait ToolFn<A, M>: Send + Sync + 'static {
+pub trait ToolFn<A, M>: sealed::Sealed<(A,), M> + Send + Sync + 'static {
     /// The future of a running call. Its output is an [`IntoToolOutput`](super::IntoToolOutput).
     type Running;
 
@@ -48,13 +49,13 @@ pub trait ToolFn<A, M>: Send + Sync + 'static {
 }
 
 /// A closure that [`stateful_tool`](super::stateful_tool) accepts: an async function of the [`State`] and the
-/// arguments, or of these and the [`CallContext`].
+/// arguments, or of these and the [`CallContext`]. It is sealed, as [`ToolFn`] is.
 #[diagnostic::on_unimplemented(
     message = "this closure does not take what a stateful tool is called with",
     label = "a stateful tool is `|state: State<S>, args: A| async move {{ … }}`, with `cx: CallContext` last if it wants it",
     note = "several arguments are the fields of one struct `A`; the context is `CallContext`, not a reference to it"
 )]
-pub trait StatefulToolFn<S, A, M>: Send + Sync + 'static {
+pub trait StatefulToolFn<S, A, M>: sealed::Sealed<(State<S>, A), M> + Send + Sync + 'static {
     /// The future of a running call. Its output is an [`IntoToolOutput`](super::IntoToolOutput).
     type Running;
 
@@ -114,4 +115,16 @@ where
     fn start(&self, state: State<S>, args: A, cx: &CallContext) -> R {
         self(state, args, cx.clone())
     }
+}
+
+mod sealed {
+    use super::{CallContext, State, WithContext, WithoutContext};
+
+    /// A closure with the arguments `Args`, and with or without the context.
+    pub trait Sealed<Args, M> {}
+
+    impl<A, F: Fn(A) -> R, R> Sealed<(A,), WithoutContext> for F {}
+    impl<A, F: Fn(A, CallContext) -> R, R> Sealed<(A,), WithContext> for F {}
+    impl<S, A, F: Fn(State<S>, A) -> R, R> Sealed<(State<S>, A), WithoutContext> for F {}
+    impl<S, A, F: Fn(State<S>, A, CallContext) -> R, R> Sealed<(State<S>, A), WithContext> for F {}
 }

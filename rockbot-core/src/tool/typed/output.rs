@@ -22,6 +22,29 @@ use crate::tool::ToolError;
 ///     Content::from("The plot:").with_image(MediaPart::bytes("image/png", png))
 /// });
 /// ```
+///
+/// Implement it for a type of your own that several tools return, to say once how the model reads it:
+///
+/// ```
+/// use rockbot_core::content::Content;
+/// use rockbot_core::tool::{IntoToolOutput, ToolError, tool};
+///
+/// struct Weather { city: String, celsius: f32 }
+///
+/// impl IntoToolOutput for Weather {
+///     fn into_tool_output(self) -> Result<Content, ToolError> {
+///         Ok(format!("{} °C in {}", self.celsius, self.city).into())
+///     }
+/// }
+///
+/// /// Tells the weather of a city.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct AskWeather { city: String }
+///
+/// let ask = |AskWeather { city }| async move { Weather { city, celsius: 21.5 } };
+/// let weather = tool("ask_weather", ask).pure();
+/// # assert_eq!(weather.registration.name.as_str(), "ask_weather");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool's output",
     label = "the model cannot read `{Self}`",

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::connect;
-use super::error::SqliteError;
+use super::error::QueryError;
 use super::read_pool::ReadPool;
 use super::schema;
 use super::writer::{self, PendingWrite, QUEUE_LEN, WriteJob};
@@ -41,12 +41,12 @@ impl Database {
         opened.map_err(|error| {
             failed(
                 format_args!("the database `{}` cannot be opened", path.display()),
-                error,
+                error.0,
             )
         })
     }
 
-    fn try_open(path: &Path) -> Result<Self, SqliteError> {
+    fn try_open(path: &Path) -> Result<Self, QueryError> {
         let lock = FileLock::take(&beside(path, ".lock"))?;
         plain_file(path)?;
         let path = without_links(path)?;
@@ -63,7 +63,7 @@ impl Database {
     /// Runs `work` on a read connection. It sees every write that resolved before.
     pub(in crate::sqlite) async fn read<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<R, QueryError> + Send + 'static,
     ) -> Result<R, StoreError> {
         let result = self.try_read(work).await;
         result.map_err(|error| self.failed("read", error))
@@ -71,12 +71,12 @@ impl Database {
 
     async fn try_read<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
-    ) -> Result<R, SqliteError> {
-        let _permit = self.readers.permits.acquire().await.map_err(|_| SqliteError::Closed)?;
+        work: impl FnOnce(&Connection) -> Result<R, QueryError> + Send + 'static,
+    ) -> Result<R, QueryError> {
+        let _permit = self.readers.permits.acquire().await.map_err(|_| QueryError::CLOSED)?;
         let readers = self.readers.clone();
         let done = tokio::task::spawn_blocking(move || readers.read(work)).await;
-        done.unwrap_or(Err(SqliteError::Closed))
+        done.unwrap_or(Err(QueryError::CLOSED))
     }
 
     /// Runs `work` on the writer thread, and resolves when its transaction is synced to disk. If `work` fails, its
@@ -85,7 +85,7 @@ impl Database {
     /// Not cancelled with its caller: a write that is queued will run.
     pub(in crate::sqlite) async fn write<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<R, QueryError> + Send + 'static,
     ) -> Result<R, StoreError> {
         self.write_then(work, |written| written).await
     }
@@ -95,7 +95,7 @@ impl Database {
     /// State that must follow the commits in order, such as a word index, is updated in `then`.
     pub(in crate::sqlite) async fn write_then<R: Send + 'static, S: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<R, SqliteError> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<R, QueryError> + Send + 'static,
         then: impl FnOnce(R) -> S + Send + 'static,
     ) -> Result<S, StoreError> {
         let (answer, answered) = oneshot::channel();
@@ -107,17 +107,17 @@ impl Database {
         };
         let result = match &self.writer {
             Some(writer) if writer.jobs.send(Box::new(job)).await.is_ok() => answered.await,
-            _ => Ok(Err(SqliteError::Closed)),
+            _ => Ok(Err(QueryError::CLOSED)),
         };
-        let result = result.unwrap_or(Err(SqliteError::Closed));
+        let result = result.unwrap_or(Err(QueryError::CLOSED));
         result.map_err(|error| self.failed("written", error))
     }
 
     /// Returns the error of a failed operation, with the path of the file.
-    fn failed(&self, tried: &str, error: SqliteError) -> StoreError {
+    fn failed(&self, tried: &str, error: QueryError) -> StoreError {
         failed(
             format_args!("the database `{}` cannot be {tried}", self.path.display()),
-            error,
+            error.0,
         )
     }
 }
@@ -138,7 +138,7 @@ impl Drop for Database {
 
 impl WriterThread {
     /// Spawns the thread with its bounded queue.
-    fn start(connection: Connection, path: &Path) -> Result<Self, SqliteError> {
+    fn start(connection: Connection, path: &Path) -> Result<Self, QueryError> {
         let (jobs, asked) = mpsc::channel(QUEUE_LEN);
         let thread = std::thread::Builder::new().name("rockbot-sqlite".to_owned());
         let thread = thread.spawn(move || writer::run(connection, asked));
@@ -148,7 +148,7 @@ impl WriterThread {
 }
 
 /// Resolves symbolic links among the parent folders, because SQLite is told to follow none.
-fn without_links(path: &Path) -> Result<PathBuf, SqliteError> {
+fn without_links(path: &Path) -> Result<PathBuf, QueryError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -167,7 +167,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-fn io(tried: &'static str, path: &Path, cause: std::io::Error) -> SqliteError {
+fn io(tried: &'static str, path: &Path, cause: std::io::Error) -> QueryError {
     FileError::Io {
         tried,
         path: path.to_owned(),

@@ -88,32 +88,49 @@ impl From<&SqliteError> for StoreErrorKind {
     }
 }
 
-impl From<rusqlite::Error> for SqliteError {
+/// A [`SqliteError`] within a transaction. The conversions of `?` are this private type's, so that the crates behind the
+/// database are no part of the public API.
+#[derive(Debug, Clone)]
+pub(in crate::sqlite) struct QueryError(pub(super) SqliteError);
+
+impl QueryError {
+    pub(in crate::sqlite) const CLOSED: Self = Self(SqliteError::Closed);
+}
+
+impl From<SqliteError> for QueryError {
+    fn from(error: SqliteError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<rusqlite::Error> for QueryError {
     fn from(error: rusqlite::Error) -> Self {
         let kind = match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => return Self::Damaged(error.to_string()),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                return Self(SqliteError::Damaged(error.to_string()));
+            }
             Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Locked,
             _ => StoreErrorKind::Io,
         };
-        Self::Sqlite {
+        Self(SqliteError::Sqlite {
             kind,
             cause: Arc::new(error),
-        }
+        })
     }
 }
 
-impl From<FileError> for SqliteError {
+impl From<FileError> for QueryError {
     fn from(error: FileError) -> Self {
-        match error {
-            FileError::Locked(_) => Self::InUse,
-            error => Self::File(Arc::new(error)),
-        }
+        Self(match error {
+            FileError::Locked(_) => SqliteError::InUse,
+            error => SqliteError::File(Arc::new(error)),
+        })
     }
 }
 
-impl From<serde_json::Error> for SqliteError {
+impl From<serde_json::Error> for QueryError {
     fn from(error: serde_json::Error) -> Self {
-        Self::Json(Arc::new(error))
+        Self(SqliteError::Json(Arc::new(error)))
     }
 }

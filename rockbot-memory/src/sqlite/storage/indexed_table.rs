@@ -14,7 +14,7 @@ use rockbot_core::store::StoreError;
 use rusqlite::Connection;
 
 use super::database::Database;
-use super::error::SqliteError;
+use super::error::QueryError;
 use super::table::{DocumentRow, Table};
 use crate::storage::documents::search_filtered;
 use crate::storage::principal_cache::PrincipalCache;
@@ -52,7 +52,7 @@ pub(in crate::sqlite) struct IndexedWrite<'a, D: DocumentRow> {
 
 impl<D: DocumentRow> IndexedWrite<'_, D> {
     /// Writes a document.
-    pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), SqliteError> {
+    pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), QueryError> {
         self.table.put(document)?;
         self.changes
             .borrow_mut()
@@ -61,7 +61,7 @@ impl<D: DocumentRow> IndexedWrite<'_, D> {
     }
 
     /// Deletes a document and returns it.
-    pub(in crate::sqlite) fn delete(&self, key: &D::Key) -> Result<Option<Arc<D>>, SqliteError> {
+    pub(in crate::sqlite) fn delete(&self, key: &D::Key) -> Result<Option<Arc<D>>, QueryError> {
         self.changes.borrow_mut().push((key.clone(), None));
         self.table.delete(key.borrow())
     }
@@ -80,7 +80,7 @@ impl<D: DocumentRow> IndexedTable<D> {
     pub(in crate::sqlite) async fn read<R: Send + 'static>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&Table<'_, D>) -> Result<R, SqliteError> + Send + 'static,
+        work: impl FnOnce(&Table<'_, D>) -> Result<R, QueryError> + Send + 'static,
     ) -> Result<R, StoreError> {
         let principal = principal.clone();
         let work = move |connection: &Connection| work(&Table::new(connection, &principal));
@@ -91,7 +91,7 @@ impl<D: DocumentRow> IndexedTable<D> {
     pub(in crate::sqlite) async fn write<R: Send + 'static>(
         &self,
         principal: &Principal,
-        work: impl FnOnce(&IndexedWrite<'_, D>) -> Result<R, SqliteError> + Send + 'static,
+        work: impl FnOnce(&IndexedWrite<'_, D>) -> Result<R, QueryError> + Send + 'static,
     ) -> Result<R, StoreError> {
         let (index, principal) = (self.indexes.get_or_default(principal), principal.clone());
         let work = move |connection: &Connection| {

@@ -18,6 +18,7 @@ mod table;
 mod writer;
 
 pub(super) use database::Database;
+pub(super) use error::QueryError;
 pub use error::SqliteError;
 pub(super) use indexed_table::{IndexedTable, IndexedWrite};
 pub(super) use table::Table;

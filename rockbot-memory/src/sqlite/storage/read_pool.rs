@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use super::connection::connect;
-use super::error::SqliteError;
+use super::error::QueryError;
 
 /// Maximum number of concurrent reads; others wait for a permit.
 const MAX_READERS: usize = 8;
@@ -37,8 +37,8 @@ impl ReadPool {
     /// Runs `work` on an idle or new connection. Blocks on disk reads: call it on a blocking thread, with a permit.
     pub(in crate::sqlite) fn read<R>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<R, SqliteError>,
-    ) -> Result<R, SqliteError> {
+        work: impl FnOnce(&Connection) -> Result<R, QueryError>,
+    ) -> Result<R, QueryError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,

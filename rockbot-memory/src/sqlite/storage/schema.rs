@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::error::SqliteError;
+use super::error::{QueryError, SqliteError};
 
 /// The application id that marks a file of this crate: `rkbt`.
 const APPLICATION: i64 = 0x726b_6274;
@@ -53,7 +53,7 @@ const TIME_ZONES: &str = "CREATE TABLE time_zone (principal TEXT PRIMARY KEY, na
 
 /// Checks that the file is undamaged, of this crate and not newer, then switches it to WAL and runs missing
 /// migrations. A refused file is not changed.
-pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), SqliteError> {
+pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), QueryError> {
     let found = check(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     // `FULL` syncs the WAL at each commit: an acknowledged write survives power loss.
@@ -73,18 +73,18 @@ pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), Sqli
 }
 
 /// Returns the version of the file, 0 for an empty one.
-fn check(connection: &Connection) -> Result<usize, SqliteError> {
+fn check(connection: &Connection) -> Result<usize, QueryError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
     let version = match (number("application_id")?, number("user_version")?) {
         (0, 0) if tables == 0 => return Ok(0),
         (APPLICATION, version @ 1..=VERSION) => usize::try_from(version).unwrap_or(VERSIONS.len()),
-        (APPLICATION, found) if found > VERSION => return Err(SqliteError::Newer { found, known: VERSION }),
-        _ => return Err(SqliteError::Foreign),
+        (APPLICATION, found) if found > VERSION => return Err(SqliteError::Newer { found, known: VERSION }.into()),
+        _ => return Err(SqliteError::Foreign.into()),
     };
     let found: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
     match found.as_str() {
         "ok" => Ok(version),
-        _ => Err(SqliteError::Damaged(found)),
+        _ => Err(SqliteError::Damaged(found).into()),
     }
 }

@@ -8,7 +8,7 @@ use rockbot_core::Principal;
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 
-use super::error::SqliteError;
+use super::error::{QueryError, SqliteError};
 use super::row::{parse, parse_or_skip, to_json};
 use crate::storage::documents::{Document, Members};
 
@@ -37,13 +37,13 @@ impl<'a, D: DocumentRow> Table<'a, D> {
     }
 
     /// Returns a document; a row that cannot be parsed is an error.
-    pub(in crate::sqlite) fn get(&self, id: &str) -> Result<Option<Arc<D>>, SqliteError> {
+    pub(in crate::sqlite) fn get(&self, id: &str) -> Result<Option<Arc<D>>, QueryError> {
         let json = self.json(id)?;
         json.map(|json| parse(D::WHAT, id, &json)).transpose()
     }
 
     /// Returns all documents in the order of their ids. Rows that cannot be parsed are left out with a warning.
-    pub(in crate::sqlite) fn list(&self) -> Result<Vec<Arc<D>>, SqliteError> {
+    pub(in crate::sqlite) fn list(&self) -> Result<Vec<Arc<D>>, QueryError> {
         let sql = format!("SELECT id, json FROM {} WHERE principal = ?1 ORDER BY id", D::WHAT);
         let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query((self.principal.as_str(),))?;
@@ -57,7 +57,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
     }
 
     /// Writes a document, preserving the unknown members of the row that it replaces.
-    pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), SqliteError> {
+    pub(in crate::sqlite) fn put(&self, document: &D) -> Result<(), QueryError> {
         let key = document.key();
         let id: &str = key.borrow();
         let other = self.other(id)?;
@@ -71,7 +71,8 @@ impl<'a, D: DocumentRow> Table<'a, D> {
                 id: id.to_owned(),
                 len: json.len(),
                 limit: MAX_BYTES,
-            });
+            }
+            .into());
         }
         let sql = format!(
             "INSERT INTO {} (principal, id, json) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET json = excluded.json",
@@ -82,7 +83,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
     }
 
     /// Deletes a document and returns it; a row that cannot be parsed is deleted, too.
-    pub(in crate::sqlite) fn delete(&self, id: &str) -> Result<Option<Arc<D>>, SqliteError> {
+    pub(in crate::sqlite) fn delete(&self, id: &str) -> Result<Option<Arc<D>>, QueryError> {
         let sql = format!(
             "DELETE FROM {} WHERE principal = ?1 AND id = ?2 RETURNING json",
             D::WHAT
@@ -95,7 +96,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
     }
 
     /// Returns the JSON of a row.
-    fn json(&self, id: &str) -> Result<Option<String>, SqliteError> {
+    fn json(&self, id: &str) -> Result<Option<String>, QueryError> {
         let sql = format!("SELECT json FROM {} WHERE principal = ?1 AND id = ?2", D::WHAT);
         let mut statement = self.connection.prepare(&sql)?;
         let json = statement.query_row((self.principal.as_str(), id), |row| row.get(0));
@@ -103,7 +104,7 @@ impl<'a, D: DocumentRow> Table<'a, D> {
     }
 
     /// Returns the unknown members of the row `id`. A row that cannot be parsed is an error, so that it is not overwritten.
-    fn other(&self, id: &str) -> Result<Map<String, Value>, SqliteError> {
+    fn other(&self, id: &str) -> Result<Map<String, Value>, QueryError> {
         let Some(json) = self.json(id)? else {
             return Ok(Map::new());
         };

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::SqliteError;
+use super::error::QueryError;
 
 /// Maximum number of writes in one transaction.
 const MAX_BATCH: usize = 256;
@@ -18,10 +18,10 @@ pub(in crate::sqlite) const QUEUE_LEN: usize = 256;
 /// A queued write.
 pub(in crate::sqlite) trait WriteJob: Send {
     /// Executes the write inside its savepoint of the shared transaction.
-    fn write(&mut self, connection: &Connection) -> Result<(), SqliteError>;
+    fn write(&mut self, connection: &Connection) -> Result<(), QueryError>;
 
     /// Reports the outcome to the waiting caller, once the transaction was committed or failed.
-    fn end(self: Box<Self>, committed: Result<(), SqliteError>);
+    fn end(self: Box<Self>, committed: Result<(), QueryError>);
 }
 
 /// Executes queued writes until the queue is closed and empty.
@@ -36,7 +36,7 @@ pub(in crate::sqlite) fn run(mut connection: Connection, mut jobs: mpsc::Receive
 }
 
 /// Executes a batch in one transaction.
-fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result<(), SqliteError> {
+fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result<(), QueryError> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in batch {
         let part = transaction.savepoint()?;
@@ -58,30 +58,30 @@ fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result
 /// A write with the channel to its caller.
 pub(in crate::sqlite) struct PendingWrite<W, T, R, S> {
     pub(in crate::sqlite) work: Option<W>,
-    pub(in crate::sqlite) written: Option<Result<R, SqliteError>>,
+    pub(in crate::sqlite) written: Option<Result<R, QueryError>>,
     pub(in crate::sqlite) then: T,
-    pub(in crate::sqlite) answer: oneshot::Sender<Result<S, SqliteError>>,
+    pub(in crate::sqlite) answer: oneshot::Sender<Result<S, QueryError>>,
 }
 
 impl<W, T, R, S> WriteJob for PendingWrite<W, T, R, S>
 where
-    W: FnOnce(&Connection) -> Result<R, SqliteError> + Send,
+    W: FnOnce(&Connection) -> Result<R, QueryError> + Send,
     T: FnOnce(R) -> S + Send,
     R: Send,
     S: Send,
 {
-    fn write(&mut self, connection: &Connection) -> Result<(), SqliteError> {
+    fn write(&mut self, connection: &Connection) -> Result<(), QueryError> {
         let written = self
             .work
             .take()
-            .map_or(Err(SqliteError::Closed), |work| work(connection));
+            .map_or(Err(QueryError::CLOSED), |work| work(connection));
         let outcome = written.as_ref().map(drop).map_err(Clone::clone);
         self.written = Some(written);
         outcome
     }
 
-    fn end(self: Box<Self>, committed: Result<(), SqliteError>) {
-        let written = self.written.unwrap_or(Err(SqliteError::Closed));
+    fn end(self: Box<Self>, committed: Result<(), QueryError>) {
+        let written = self.written.unwrap_or(Err(QueryError::CLOSED));
         let result = committed.and(written).map(self.then);
         // The caller may have been cancelled; the write is committed nevertheless.
         let _ = self.answer.send(result);

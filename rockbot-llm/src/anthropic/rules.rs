@@ -74,6 +74,11 @@ fn settings(body: &Value, version: &str) -> Checked {
         ensure(in_range && version < "2026-10-21", "top_p: refused")?;
         ensure(body.get("thinking").is_none(), "top_p: not with thinking")?;
     }
+    let is_sampled_twice = body.get("temperature").is_some() && body.get("top_p").is_some();
+    ensure(
+        !is_sampled_twice,
+        "`temperature` and `top_p` cannot both be specified for this model",
+    )?;
     if let Some(thinking) = body.get("thinking") {
         let budget = thinking["budget_tokens"].as_u64().unwrap_or(0);
         ensure((1024..limit).contains(&budget), "thinking.budget_tokens: out of range")?;

@@ -4,6 +4,7 @@ mod answers;
 mod anthropic;
 mod failures;
 mod openai;
+mod requests;
 mod responses;
 
 use std::sync::atomic::{AtomicU32, Ordering};

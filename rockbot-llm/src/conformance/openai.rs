@@ -89,8 +89,47 @@ impl Wire for OpenAi {
     fn refusal(&self, request: &str) -> Option<String> {
         let is_known =
             request.starts_with("POST /v1/chat/completions ") && request.contains("\r\nauthorization: Bearer ");
-        (!is_known).then(|| "unknown path or key".to_owned())
+        if !is_known {
+            return Some("unknown path or key".to_owned());
+        }
+        let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let body: Value = serde_json::from_str(body).expect("a request is JSON");
+        refused_messages(body["messages"].as_array().expect("messages")).map(str::to_owned)
     }
+}
+
+/// Returns the reason for which the strictest templates behind such servers refuse the messages of a request.
+fn refused_messages(messages: &[Value]) -> Option<&'static str> {
+    let (mut last, mut open) = ("", Vec::new());
+    for (index, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str().unwrap_or_default();
+        match role {
+            "tool" => {
+                let call = open.iter().position(|id| *id == message["tool_call_id"]);
+                let Some(call) = call else {
+                    return Some("a result without its call");
+                };
+                open.remove(call);
+            }
+            _ if !open.is_empty() => return Some("a call without its result"),
+            "system" if index > 0 => return Some("the system message must come first"),
+            // Between the calls of one answer and the next answer there are results, whose role is another one.
+            _ if role == last => return Some("roles must alternate"),
+            "assistant" => {
+                let calls = message["tool_calls"].as_array().into_iter().flatten();
+                open = calls.map(|call| call["id"].clone()).collect();
+                if open.is_empty() && !message["content"].is_string() {
+                    return Some("an answer without content");
+                }
+            }
+            _ => {}
+        }
+        last = role;
+    }
+    if !open.is_empty() {
+        return Some("a call without its result");
+    }
+    (last == "assistant" || last == "system").then_some("nothing to answer")
 }
 
 fn entry(call: &ScriptedCall, arguments: &str) -> Value {

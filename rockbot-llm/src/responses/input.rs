@@ -2,9 +2,9 @@
 //!
 //! The API refuses a call without its output, an output without its call, and reasoning without the item that followed
 //! it. A conversation that was shortened or began with another provider breaks these rules, so they are restored here;
-//! otherwise one refused request would make every later one of the conversation fail. Neighbouring texts of the user and
-//! of the host in the user's role are parts of one message, so that roles alternate for servers with strict templates;
-//! those of the host stand between marks.
+//! otherwise one refused request would make every later one of the conversation fail. Neighbouring
+//! answers become one, and neighbouring texts of the user and of the host in the user's role are parts of one message, so
+//! that roles alternate for servers with strict templates; those of the host stand between marks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -51,10 +51,10 @@ pub(super) fn push_conversation(
         takes_media,
         scope,
     };
-    let is_user = |message: &Arc<ChatMessage>| message.role == Role::User;
-    for group in in_rounds(messages).chunk_by(|one, next| is_user(one) && is_user(next)) {
+    for group in said(&in_rounds(messages)).chunk_by(|one, next| joins(one, next)) {
         match group {
-            [message] if !is_user(message) => items.push(message)?,
+            [message] if message.role != Role::User => items.push(message)?,
+            [first, ..] if first.role == Role::Assistant => items.push_joined(group),
             group => items.push_users(group),
         }
     }
@@ -167,6 +167,23 @@ impl ItemList<'_> {
         Ok(())
     }
 
+    /// Appends neighbouring answers as one, with the calls of the last. The ids that they had, and the reasoning before
+    /// them, were those of several items.
+    fn push_joined(&mut self, group: &[Arc<ChatMessage>]) {
+        if self.is_empty {
+            self.push_user([OPENING]);
+        }
+        let words = group.iter().map(|message| message.content.words());
+        let words: Vec<_> = words.filter(|words| !words.trim().is_empty()).collect();
+        self.begin();
+        self.body
+            .extend_from_slice(b"{\"type\":\"message\",\"role\":\"assistant\",\"content\":");
+        push_text(self.body, [&*words.join(BETWEEN)]);
+        self.body.push(b'}');
+        let calls = group.iter().flat_map(|message| &message.tool_calls);
+        calls.for_each(|call| self.push_call(call, ""));
+    }
+
     fn push_text(&mut self, message: &ChatMessage, id: &str) {
         self.begin();
         self.body
@@ -265,6 +282,35 @@ impl ItemList<'_> {
         }
         let end: &[u8] = if self.is_in_user { b"]}]" } else { b"]" };
         self.body.extend_from_slice(end);
+    }
+}
+
+/// Returns the messages that become items: without those of the system behind the first ones, and without blank ones,
+/// which would hide that those around them are neighbours. Nothing is copied if there are none.
+fn said(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
+    let begin = messages.iter().take_while(|message| message.role == Role::System);
+    let messages = messages.get(begin.count()..).unwrap_or_default();
+    let is_said = |message: &&Arc<ChatMessage>| match message.role {
+        Role::System => false,
+        Role::Tool => true,
+        Role::User => has_text(message) || message.content.has_media(),
+        Role::Assistant => has_text(message) || message.content.has_media() || !message.tool_calls.is_empty(),
+    };
+    match messages.iter().all(|message| is_said(&message)) {
+        true => Cow::Borrowed(messages),
+        false => Cow::Owned(messages.iter().filter(is_said).cloned().collect()),
+    }
+}
+
+/// Returns `true` if both messages are parts of one item: of a message of the user, or of an answer in words.
+fn joins(one: &ChatMessage, next: &ChatMessage) -> bool {
+    match (one.role, next.role) {
+        (Role::User, Role::User) => true,
+        (Role::Assistant, Role::Assistant) => {
+            let speaks = |message: &ChatMessage| has_text(message) || message.content.has_media();
+            one.tool_calls.is_empty() && speaks(next)
+        }
+        _ => false,
     }
 }
 

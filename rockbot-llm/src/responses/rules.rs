@@ -219,11 +219,8 @@ impl Input {
             Some("assistant") => "output_text",
             _ => return Err("role: unknown".into()),
         };
-        // The API accepts it; the templates behind servers that resemble it do not.
-        ensure(
-            item["role"] != "user" || self.last_role != "user",
-            "roles must alternate",
-        )?;
+        // The API accepts neighbours of one role; the templates behind servers that resemble it do not.
+        ensure(item["role"] != self.last_role.as_str(), "roles must alternate")?;
         if kind == "output_text" && item["content"].is_string() {
             return ensure(item.get("id").is_none(), "content: expected an array beside an id");
         }

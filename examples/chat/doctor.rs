@@ -6,8 +6,8 @@ use std::fmt;
 use std::path::Path;
 
 use rockbot::BoxError;
-use rockbot::agent::AgentHostBuilder;
 use rockbot::agent::profile::AgentProfile;
+use rockbot::agent::{AgentHost, AgentHostBuilder};
 use rockbot::chat::{
     GatewaySettings, LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient,
     TierSettings, model_client, probe, probe_turn,
@@ -21,6 +21,8 @@ use rockbot::memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings
 #[derive(Default)]
 pub(crate) struct Report {
     lines: Vec<(Level, String)>,
+    /// `true` if a model is asked in strict mode.
+    is_strict: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,9 +42,29 @@ impl Report {
     pub(crate) fn list_parts(&mut self, builder: Result<AgentHostBuilder, BoxError>) {
         let built = builder.and_then(|builder| Ok(builder.without_data_dir().build()?));
         match built {
-            Ok(host) => host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost)),
+            Ok(host) => {
+                host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost));
+                self.list_lenient_tools(&host);
+            }
             Err(_) if self.has_problem() => {}
             Err(error) => self.add(Level::Problem, "parts", error),
+        }
+    }
+
+    /// Names the tools that a model in strict mode gets without it.
+    fn list_lenient_tools(&mut self, host: &AgentHost) {
+        if !self.is_strict {
+            return;
+        }
+        for tool in host.tools().snapshot().entries() {
+            if let Err(reason) = tool.strict_schema() {
+                let name = &tool.registration().name;
+                self.add(
+                    Level::Warning,
+                    "tool",
+                    format!("`{name}` is sent without `StrictTools`: {reason}"),
+                );
+            }
         }
     }
 
@@ -208,6 +230,8 @@ fn look_at_gateway(report: &mut Report, config: &Config) {
 
 /// Looks for a model at its server, and asks it in the shape of a turn's requests, as a host would.
 async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierSettings, behaviors: &ModelBehaviors) {
+    let own = settings.model_settings.as_ref();
+    report.is_strict |= own.is_some_and(|own| own.strict_tools == Some(true));
     if !look_at_server(report, name, settings).await {
         return;
     }

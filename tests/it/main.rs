@@ -83,6 +83,7 @@ mod spending;
 mod sqlite;
 mod starter_skills;
 mod storm;
+mod strict_tools;
 mod structured_output;
 mod support;
 mod syncs;

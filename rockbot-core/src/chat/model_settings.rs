@@ -60,6 +60,11 @@ pub struct ModelSettings {
     /// `false` to get at most one tool call with each answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// `true` to let the server sample only calls that match the schemas of the tools, where the dialect knows OpenAI's
+    /// strict mode. A tool whose schema has no strict form is sent without, see
+    /// [`ToolEntry::strict_schema`](crate::tool::ToolEntry::strict_schema).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict_tools: Option<bool>,
     /// `false` for a model that takes no images and files: it reads their descriptions. Unset, they are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
@@ -84,6 +89,7 @@ impl ModelSettings {
             reasoning_effort: None,
             tool_choice: None,
             parallel_tool_calls: None,
+            strict_tools: None,
             images: None,
             extra_body: BTreeMap::new(),
             extra_headers: BTreeMap::new(),
@@ -146,6 +152,13 @@ impl ModelSettings {
         self
     }
 
+    /// Sets whether the server samples only calls that match the schemas of the tools.
+    #[must_use]
+    pub fn with_strict_tools(mut self, is_strict: bool) -> Self {
+        self.strict_tools = Some(is_strict);
+        self
+    }
+
     /// Sets whether the model takes images and files.
     #[must_use]
     pub fn with_images(mut self, takes_images: bool) -> Self {
@@ -188,6 +201,7 @@ impl ModelSettings {
                 .cloned(),
             tool_choice: self.tool_choice.as_ref().or(base.tool_choice.as_ref()).cloned(),
             parallel_tool_calls: self.parallel_tool_calls.or(base.parallel_tool_calls),
+            strict_tools: self.strict_tools.or(base.strict_tools),
             images: self.images.or(base.images),
             extra_body: merged(&self.extra_body, &base.extra_body),
             extra_headers: merged(&self.extra_headers, &base.extra_headers),
@@ -270,6 +284,7 @@ impl fmt::Debug for ModelSettings {
             .field("reasoning_effort", &self.reasoning_effort)
             .field("tool_choice", &self.tool_choice)
             .field("parallel_tool_calls", &self.parallel_tool_calls)
+            .field("strict_tools", &self.strict_tools)
             .field("images", &self.images)
             .field("extra_body", &self.extra_body)
             .field("extra_headers", &self.extra_headers.keys())

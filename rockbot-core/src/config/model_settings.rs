@@ -19,6 +19,7 @@ impl Section<'_> {
     /// | `StopSequences` | a list of texts, or one text |
     /// | `ReasoningEffort` | `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or a level of the provider's own |
     /// | `ParallelToolCalls` | `false` for at most one tool call with each answer |
+    /// | `StrictTools` | `true` to let the server sample only calls that match the schemas of the tools |
     /// | `Images` | `false` for a model that takes no images and files: it reads their descriptions |
     /// | `ExtraBody` | a section of members that are added to the body of requests, or a text with a JSON object |
     /// | `ExtraHeaders` | a section of headers that are added to requests |
@@ -52,6 +53,7 @@ impl Section<'_> {
             .unwrap_or_default();
         settings.reasoning_effort = self.get::<String>("ReasoningEffort")?.map(ReasoningEffort::from);
         settings.parallel_tool_calls = self.get("ParallelToolCalls")?;
+        settings.strict_tools = self.get("StrictTools")?;
         settings.images = self.get("Images")?;
         settings.extra_body = self.extra_body()?;
         self.read_extra_headers(&mut settings)?;
@@ -235,6 +237,7 @@ mod tests {
         check("Seed", json!("x"), "a whole number");
         check("StopSequences", json!(["a", ""]), "not empty");
         check("ParallelToolCalls", json!("maybe"), "`true` or `false`");
+        check("StrictTools", json!("maybe"), "`true` or `false`");
         check("ExtraBody", json!("[1]"), "a JSON object");
         check(
             "ExtraBody",

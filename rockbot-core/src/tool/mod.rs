@@ -56,6 +56,7 @@ pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use message::ToolErrorMessage;
 pub(crate) use model_schema::schema_text;
+pub use model_schema::{NotStrict, StrictSchema};
 pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};
 pub use remote::{RemoteToolExecutor, remote_tool};

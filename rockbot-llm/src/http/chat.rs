@@ -10,6 +10,7 @@ use rockbot_core::chat::{ChatCall, ChatError, ChatMessage, ChatResponse, ModelIn
 use tokio::time::Instant;
 
 use super::refused_part::{RefusedParts, known_output_mode};
+use super::strict_tools::drop_added_nulls;
 use super::{AnswerReader, ChatOptions, ClientBuilder, Connection, Dialect, Outgoing, Outlet, provider_of};
 use crate::error::LlmConfigError;
 use crate::retry::retrying;
@@ -120,10 +121,15 @@ impl<W: ChatWire> HttpChat<W> {
         let settings = self.connection.settings_of(&call.request)?;
         let (body, asked) = self.wire.request(self.model(), &call, &settings)?;
         let outgoing = Outgoing::new(body, &settings.extra_headers);
+        let strict = (settings.strict_tools == Some(true)).then(|| call.request.tools.clone());
         // Borrows the call, which moves now.
         drop(settings);
         let attempt = |call| self.attempt(call, &asked, outgoing.clone());
-        retrying(&self.connection.retry, call, Some(deadline), attempt).await
+        let mut answered = retrying(&self.connection.retry, call, Some(deadline), attempt).await;
+        if let (Some(tools), Ok(answer)) = (strict, &mut answered) {
+            drop_added_nulls(&tools, &mut answer.tool_calls);
+        }
+        answered
     }
 
     // No `async fn`: its future would have room for what is sent, and be moved with it.

@@ -15,6 +15,7 @@
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`]: tool calls from the pieces of a stream
 //! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every provider accepts them
+//! * [`strict_tools`]: calls in strict mode, without what only that mode demands
 //! * [`notes`]: marks around what the host adds in the user's role
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
@@ -52,6 +53,7 @@ mod retry_after;
 mod rounds;
 mod sse;
 mod stand_in;
+mod strict_tools;
 mod temperature;
 mod tool_name;
 mod wire_text;
@@ -79,7 +81,7 @@ pub(crate) use self::options::{ConnectionOptions, ExtraHeader};
 pub(crate) use self::outgoing::{Outgoing, invalid_body, push_extra};
 pub(crate) use self::probe::check_server;
 pub(crate) use self::reasoning_form::ReasoningForm;
-pub(crate) use self::rounds::in_rounds;
+pub(crate) use self::rounds::{in_rounds, with_single_calls};
 pub(crate) use self::sse::{EventTooLong, SseDecoder};
 pub(crate) use self::stand_in::{NO_RESULT, OPENING, ORPHAN, RESULTS_READ};
 pub(crate) use self::temperature::stated_temperature;

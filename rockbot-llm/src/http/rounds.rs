@@ -22,6 +22,38 @@ pub(crate) fn in_rounds(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessa
     }
 }
 
+/// Returns `rounds` with one call in each answer: an answer that made several becomes as many, each with its result behind
+/// it. The first has the words and the reasoning. Nothing is copied if that is so already.
+pub(crate) fn with_single_calls(rounds: Cow<'_, [Arc<ChatMessage>]>) -> Cow<'_, [Arc<ChatMessage>]> {
+    if rounds.iter().all(|message| message.tool_calls.len() < 2) {
+        return rounds;
+    }
+    let mut single = Vec::with_capacity(2 * rounds.len());
+    let mut rest = &*rounds;
+    while let [first, behind @ ..] = rest {
+        let (results, behind) = behind.split_at_checked(first.tool_calls.len()).unwrap_or_default();
+        match first.tool_calls.len() {
+            0 | 1 => single.extend([first].into_iter().chain(results).cloned()),
+            _ => push_single_calls(&mut single, first, results.to_vec()),
+        }
+        rest = behind;
+    }
+    Cow::Owned(single)
+}
+
+fn push_single_calls(single: &mut Vec<Arc<ChatMessage>>, answer: &ChatMessage, mut results: Vec<Arc<ChatMessage>>) {
+    for (index, call) in answer.tool_calls.iter().enumerate() {
+        let mut part = match index {
+            0 => answer.clone(),
+            _ => ChatMessage::calls("", Vec::new()),
+        };
+        part.tool_calls = vec![call.clone()];
+        single.push(Arc::new(part));
+        let of_call = results.iter().position(|result| is_result_of(result, &call.id));
+        single.extend(of_call.map(|at| results.remove(at)));
+    }
+}
+
 fn is_in_rounds(mut messages: &[Arc<ChatMessage>]) -> bool {
     while let [first, behind @ ..] = messages {
         let Some((results, rest)) = behind.split_at_checked(first.tool_calls.len()) else {
@@ -138,6 +170,43 @@ mod tests {
         ]);
         assert_eq!((lines.len(), is_copied), (8, false));
         assert_eq!(arranged([]), (vec![], false));
+    }
+
+    #[test]
+    fn an_answer_with_several_calls_becomes_answers_with_one() {
+        let mut several = calls(&["a", "b", "c"]);
+        several.content = "Let me see.".into();
+        let messages = [
+            ChatMessage::user("hi"),
+            several,
+            result("b"),
+            result("a"),
+            result("c"),
+            calls(&["d"]),
+            result("d"),
+            ChatMessage::assistant("so"),
+        ];
+        let messages = messages.map(Arc::new);
+        let line = |message: &Arc<ChatMessage>| {
+            let calls = message.tool_calls.iter().map(|call| format!("[{}]", call.id.as_str()));
+            message.text().to_string() + &calls.collect::<String>()
+        };
+        let single = with_single_calls(in_rounds(&messages));
+        let expected = [
+            "hi",
+            "Let me see.[a]",
+            "result a",
+            "[b]",
+            "result b",
+            "[c]",
+            "result c",
+            "[d]",
+            "result d",
+            "so",
+        ];
+        assert_eq!(single.iter().map(line).collect::<Vec<_>>(), expected);
+        let single: Vec<_> = single.into_owned();
+        assert!(matches!(with_single_calls(in_rounds(&single)), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -18,7 +18,6 @@ pub(super) fn body(
     is_streamed: bool,
     scope: MarkScope<'_>,
 ) -> Result<Vec<u8>, ChatError> {
-    let tools = request.tools.json();
     let has_tools = !request.tools.is_empty();
     let members = Members {
         model,
@@ -48,12 +47,16 @@ pub(super) fn body(
     let form = MessageForm {
         scope,
         takes_media: settings.images.unwrap_or(true),
+        takes_parallel_calls: settings.parallel_tool_calls.unwrap_or(true),
     };
     push_messages(&mut body, &request.messages, form);
     if has_tools {
-        // They are JSON text already.
         body.extend_from_slice(b",\"tools\":");
-        body.extend_from_slice(tools);
+        match settings.strict_tools {
+            Some(true) => push_strict_tools(&mut body, request),
+            // They are JSON text already.
+            Some(false) | None => body.extend_from_slice(request.tools.json()),
+        }
     }
     body.push(b'}');
     Ok(body)
@@ -84,6 +87,24 @@ struct Members<'a> {
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+}
+
+/// Appends the list of tools in strict mode, those without a strict form as they are.
+fn push_strict_tools(body: &mut Vec<u8>, request: &ChatRequest) {
+    for (index, entry) in request.tools.iter().enumerate() {
+        body.push(if index == 0 { b'[' } else { b',' });
+        let definition = entry.definition();
+        let Ok(schema) = entry.strict_schema() else {
+            body.extend_from_slice(definition.as_bytes());
+            continue;
+        };
+        // The parameters stand at the end, in front of two braces.
+        let before = definition.len() - entry.parameters().len() - "}}".len();
+        body.extend_from_slice(&definition.as_bytes()[..before]);
+        body.extend_from_slice(schema.text().as_bytes());
+        body.extend_from_slice(b",\"strict\":true}}");
+    }
+    body.push(b']');
 }
 
 #[derive(Serialize)]

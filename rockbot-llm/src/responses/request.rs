@@ -37,7 +37,7 @@ pub(super) fn body(
     body.pop();
     let takes_media = settings.images.unwrap_or(true);
     push_conversation(&mut body, &request.messages, takes_media, scope).map_err(invalid_body)?;
-    push_tools(&mut body, request);
+    push_tools(&mut body, request, settings.strict_tools == Some(true));
     body.push(b'}');
     Ok(body)
 }
@@ -105,8 +105,8 @@ fn text_format(output: &OutputSchema) -> Value {
 }
 
 /// Appends the member `tools`, if there are any. Unless told otherwise, the API rewrites the schema of a tool for strict
-/// calls, where each argument is required.
-fn push_tools(body: &mut Vec<u8>, request: &ChatRequest) {
+/// mode itself, where each argument is required: so each tool states its mode.
+fn push_tools(body: &mut Vec<u8>, request: &ChatRequest, is_strict: bool) {
     for (index, entry) in request.tools.entries().iter().enumerate() {
         let tool = entry.registration();
         let before: &[u8] = if index == 0 { b",\"tools\":[" } else { b"," };
@@ -117,8 +117,15 @@ fn push_tools(body: &mut Vec<u8>, request: &ChatRequest) {
             body.extend_from_slice(b",\"description\":");
             push_text(body, [&*tool.description]);
         }
-        body.extend_from_slice(b",\"strict\":false,\"parameters\":");
-        body.extend_from_slice(entry.parameters().as_bytes());
+        let strict = is_strict.then(|| entry.strict_schema().ok()).flatten();
+        let (mode, parameters): (&[u8], _) = match strict {
+            Some(schema) => (b"true", schema.text()),
+            None => (b"false", entry.parameters()),
+        };
+        body.extend_from_slice(b",\"strict\":");
+        body.extend_from_slice(mode);
+        body.extend_from_slice(b",\"parameters\":");
+        body.extend_from_slice(parameters.as_bytes());
         body.push(b'}');
     }
     if !request.tools.is_empty() {

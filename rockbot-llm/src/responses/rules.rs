@@ -95,10 +95,33 @@ fn tools(tools: &Value) -> Result<BTreeSet<String>, String> {
         ensure(tool["type"] == "function", "tools.type: unknown")?;
         ensure(is_name(&tool["name"]), "tools.name: pattern")?;
         ensure(names.insert(tool["name"].to_string()), "tools: names must be unique")?;
-        ensure(tool["strict"] == false, "tools.strict: this schema is not strict")?;
+        ensure(tool["strict"].is_boolean(), "tools.strict: the default is true")?;
+        ensure(
+            tool["strict"] == false || is_strict(&tool["parameters"]),
+            "Invalid schema for function",
+        )?;
         ensure(tool["parameters"]["type"] == "object", "schema must be of type object")?;
     }
     Ok(names)
+}
+
+/// Returns `true` if all objects in a schema are closed and require all their properties.
+fn is_strict(schema: &Value) -> bool {
+    let is_closed = schema.get("properties").is_none_or(|properties| {
+        let names = properties
+            .as_object()
+            .into_iter()
+            .flat_map(|properties| properties.keys());
+        let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+        schema["additionalProperties"] == false
+            && names.eq(required.iter().filter_map(Value::as_str).collect::<BTreeSet<_>>())
+    });
+    let mut parts: Box<dyn Iterator<Item = &Value>> = match schema {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => return true,
+    };
+    is_closed && parts.all(is_strict)
 }
 
 fn choice(body: &Value, tools: &BTreeSet<String>) -> Checked {

@@ -52,13 +52,15 @@
 //! | `Seed`, `StopSequences` | a whole number; a list of texts |
 //! | `ReasoningEffort` | `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or a word of the provider's own |
 //! | `ParallelToolCalls` | `false` for at most one tool call with each answer |
+//! | `StrictTools` | `true` for OpenAI's strict mode, in which the server samples only calls that match the schemas; default `false` |
 //! | `Images` | `false` for a model that takes no images and files: it reads their descriptions instead |
 //! | `ExtraBody` | a section of members that are added to the body, or the same as JSON text |
 //! | `StructuredOutput` | how the model is made to answer in a schema: `native`, `tool` or `prompt`, see `OutputMode`; default `auto` |
 //! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
 //!
-//! A dialect leaves out what it has no name for: the Responses API has neither a seed nor stop sequences, Anthropic's has no
-//! seed. With Anthropic the effort becomes a thinking budget, which comes on top of `MaxOutputTokens`: 1024 tokens for
+//! A dialect leaves out what it has no name for: the Responses API has neither a seed nor stop sequences, Anthropic's has
+//! neither a seed nor a strict mode. The strict form of a schema requires all arguments, and optional ones may be `null`; a
+//! tool whose schema has no such form is sent without it, and `chat doctor` names it. With Anthropic the effort becomes a thinking budget, which comes on top of `MaxOutputTokens`: 1024 tokens for
 //! `minimal`, 4096 for `low`, 8192 for `medium`, 16384 for `high`, 32768 for `xhigh` and `max`, none for `none`; a model that
 //! thinks accepts neither `Temperature` nor `TopP`, so these are left out then.
 //!

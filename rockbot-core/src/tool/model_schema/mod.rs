@@ -10,25 +10,36 @@ mod merge;
 mod normalize;
 mod one_object;
 mod references;
+mod strict;
+mod strict_arguments;
 mod write;
 
+#[cfg(test)]
+mod strict_tests;
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value};
 
+use references::NullForm;
+pub use strict::{NotStrict, StrictSchema};
 pub(super) use write::{ORDER, property_order};
 
 /// Returns the JSON text of `schema` for models: that of an object with `properties`, however few.
 pub(super) fn model_schema(schema: &Value) -> String {
-    let mut members = references::normalized(schema);
+    write::text(&arguments(schema, NullForm::Words).into())
+}
+
+/// Returns the schema of a tool's arguments as one object with `properties`.
+fn arguments(schema: &Value, null: NullForm) -> Map<String, Value> {
+    let mut members = references::normalized(schema, null);
     one_object::make_one_object(&mut members);
     members.entry("type").or_insert_with(|| "object".into());
     members.entry("properties").or_insert_with(|| Map::new().into());
-    write::text(&members.into())
+    members
 }
 
 /// Returns the JSON text of `schema`, of any type, for models that read it in words.
 pub(crate) fn schema_text(schema: &Value) -> String {
-    write::text(&references::normalized(schema).into())
+    write::text(&references::normalized(schema, NullForm::Words).into())
 }

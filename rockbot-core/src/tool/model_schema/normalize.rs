@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::merge::{is_only_null, merge, merge_single};
-use super::references::Inliner;
+use super::references::{Inliner, NullForm};
 
 /// The role of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,9 @@ fn is_of_numbers(format: &Value) -> bool {
     bits.is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit())) || matches!(format, "float" | "double")
 }
 
+/// The keyword by which [`NullForm::Keyword`] says that a schema accepts `null`.
+pub(super) const NULLABLE: &str = "nullable";
+
 impl<'a> Inliner<'a> {
     /// Returns `schema` normalized.
     pub(super) fn schema(&mut self, schema: &'a Value) -> Value {
@@ -79,7 +82,13 @@ impl<'a> Inliner<'a> {
             merge(&mut result, target);
         }
         merge_single(&mut result);
-        state_null(&mut result, members);
+        match self.null_form() {
+            NullForm::Words => state_null(&mut result, members),
+            NullForm::Keyword if accepts_null(members) => {
+                result.insert(NULLABLE.to_owned(), true.into());
+            }
+            NullForm::Keyword => {}
+        }
         result
     }
 
@@ -124,7 +133,8 @@ fn state_null(result: &mut Map<String, Value>, original: &Map<String, Value>) {
     else {
         return;
     };
-    for name in names.filter(|name| accepts_null(&originals[*name])) {
+    let is_nullable = |name: &&str| originals[*name].as_object().is_some_and(accepts_null);
+    for name in names.filter(is_nullable) {
         if let Some(Value::Object(property)) = properties.get_mut(name) {
             let description = property.get("description").and_then(Value::as_str);
             let text = description.map_or_else(|| "May be null.".to_owned(), |text| format!("{text} May be null."));
@@ -134,12 +144,12 @@ fn state_null(result: &mut Map<String, Value>, original: &Map<String, Value>) {
 }
 
 /// Returns `true` if a schema accepts `null` and other values.
-fn accepts_null(schema: &Value) -> bool {
+fn accepts_null(schema: &Map<String, Value>) -> bool {
     let any = |keyword: &str, is_null: fn(&Value) -> bool| {
-        let items = schema[keyword].as_array();
+        let items = schema.get(keyword).and_then(Value::as_array);
         items.is_some_and(|items| items.len() > 1 && items.iter().any(is_null))
     };
-    schema["nullable"] == true
+    schema.get(NULLABLE).is_some_and(|value| *value == true)
         || any("type", |kind| kind == "null")
         || any("enum", Value::is_null)
         || ["anyOf", "oneOf"].iter().any(|keyword| any(keyword, is_only_null))

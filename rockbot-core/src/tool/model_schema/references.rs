@@ -22,6 +22,16 @@ pub(super) struct Inliner<'a> {
     /// References that are being inlined.
     path: Vec<&'a str>,
     subschemas: usize,
+    null: NullForm,
+}
+
+/// The form in which a normalized schema says that it accepts `null` as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NullForm {
+    /// In words, where the property is required.
+    Words,
+    /// By the keyword `nullable`.
+    Keyword,
 }
 
 /// The references to inline.
@@ -32,11 +42,11 @@ enum Policy<'a> {
 }
 
 /// Returns the members of the schema `root` for models.
-pub(super) fn normalized(root: &Value) -> Map<String, Value> {
+pub(super) fn normalized(root: &Value, null: NullForm) -> Map<String, Value> {
     let mut recursive = BTreeSet::new();
     for _ in 0..MAX_ATTEMPTS {
         let known = recursive.len();
-        let mut inliner = Inliner::new(root, Policy::AllBut(recursive));
+        let mut inliner = Inliner::new(root, Policy::AllBut(recursive), null);
         let members = inliner.whole();
         let is_bounded = inliner.subschemas <= MAX_INLINED;
         recursive = match inliner.policy {
@@ -45,16 +55,17 @@ pub(super) fn normalized(root: &Value) -> Map<String, Value> {
             Policy::AllBut(_) | Policy::None => break,
         };
     }
-    Inliner::new(root, Policy::None).whole()
+    Inliner::new(root, Policy::None, null).whole()
 }
 
 impl<'a> Inliner<'a> {
-    fn new(root: &'a Value, policy: Policy<'a>) -> Self {
+    fn new(root: &'a Value, policy: Policy<'a>, null: NullForm) -> Self {
         Self {
             root,
             policy,
             path: Vec::new(),
             subschemas: 0,
+            null,
         }
     }
 
@@ -114,6 +125,11 @@ impl<'a> Inliner<'a> {
             Value::Object(members) => Some(members),
             _ => None,
         }
+    }
+
+    /// Returns the form in which schemas say that they accept `null` as well.
+    pub(super) fn null_form(&self) -> NullForm {
+        self.null
     }
 
     /// Counts a subschema. Returns `false` if there is no room for it.

@@ -1,12 +1,12 @@
 //! A tool in a registry, and the owner that registered it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::RegistryError;
 use crate::support::defused;
 use crate::tool::model_schema::model_schema;
-use crate::tool::{ArgumentSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
+use crate::tool::{ArgumentSchema, NotStrict, StrictSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
 
 /// A token that identifies the part of the program that registered a tool. Only its holder can replace or remove the
 /// tool.
@@ -45,6 +45,8 @@ pub struct ToolEntry {
     definition: String,
     /// Length of the parameters' text, which ends two bytes before the definition does.
     parameters_len: usize,
+    /// Converted when a model is first asked in strict mode.
+    strict_schema: OnceLock<Result<StrictSchema, NotStrict>>,
     owner: Owner,
 }
 
@@ -81,6 +83,7 @@ impl ToolEntry {
             arguments,
             definition,
             parameters_len: parameters.len(),
+            strict_schema: OnceLock::new(),
             owner: owner.clone(),
         }))
     }
@@ -115,6 +118,22 @@ impl ToolEntry {
     pub fn parameters(&self) -> &str {
         let end = self.definition.len() - "}}".len();
         &self.definition[end - self.parameters_len..end]
+    }
+
+    /// Returns the schema of the arguments in the form of OpenAI's strict mode.
+    ///
+    /// # Errors
+    ///
+    /// Returns the part of the schema that has no such form. The tool is then sent without.
+    pub fn strict_schema(&self) -> Result<&StrictSchema, &NotStrict> {
+        let convert = || {
+            let schema = StrictSchema::of(&self.registration.parameters_schema)?;
+            Ok(match self.registration.hints.outside_text {
+                true => schema.map_text(|text| defused(&text).into_owned()),
+                false => schema,
+            })
+        };
+        self.strict_schema.get_or_init(convert).as_ref()
     }
 
     /// Returns the owner, who registered the tool.

@@ -10,6 +10,7 @@
 //! * What the host adds in the user's role stands between two marks in the user's message. Behind the results of tool
 //!   calls it stands in the last result, because some servers refuse a user's message there. For the same reason the
 //!   model says a word between results and a message of the user.
+//! * For a model that makes one call at a time, an answer with several becomes as many answers, each with its result.
 //! * Images and files stand in users' messages only: those of results and answers follow in the next one.
 
 mod content;
@@ -26,7 +27,7 @@ use serde_json::value::RawValue;
 use self::content::{forms, has_media_for, media_of, push_forms};
 use crate::http::{
     MarkScope, NoteMarks, OPENING, PartForm, RESULTS_READ, ReasoningForm, in_rounds, is_mixed, is_note,
-    sendable_arguments, sendable_name,
+    sendable_arguments, sendable_name, with_single_calls,
 };
 
 /// The text between two texts that become one.
@@ -42,6 +43,8 @@ pub(super) struct MessageForm<'a> {
     pub(super) scope: MarkScope<'a>,
     /// `true` if the model takes images and files.
     pub(super) takes_media: bool,
+    /// `true` if an answer may have several calls; their templates let some models make only one at a time.
+    pub(super) takes_parallel_calls: bool,
 }
 
 /// Appends the list of `messages`, arranged.
@@ -57,7 +60,11 @@ pub(super) fn push_messages(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>], f
         }
         rest => rest,
     };
-    let others = &*in_rounds(others);
+    let rounds = in_rounds(others);
+    let others = &*match form.takes_parallel_calls {
+        true => rounds,
+        false => with_single_calls(rounds),
+    };
     let mut list = MessageList {
         body,
         last: None,

@@ -8,6 +8,7 @@ use super::*;
 const FORM: MessageForm<'static> = MessageForm {
     scope: MarkScope(["secret", "turn"]),
     takes_media: true,
+    takes_parallel_calls: true,
 };
 
 fn check(messages: impl IntoIterator<Item = ChatMessage>, expected: &str) {

@@ -10,6 +10,8 @@ mod chat;
 mod conversation;
 mod dialect;
 mod media;
+#[cfg(test)]
+mod neighbor_tests;
 mod request;
 mod response;
 #[cfg(test)]

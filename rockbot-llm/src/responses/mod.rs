@@ -10,6 +10,8 @@ mod dialect;
 mod input;
 mod kept;
 mod media;
+#[cfg(test)]
+mod neighbor_tests;
 mod request;
 mod response;
 #[cfg(test)]

@@ -27,7 +27,10 @@ const NO_DESCRIPTION: &str = "lacks \"Looks up the weather of a city.\"";
 const NO_CALL: &str = "lacks \"get_weather\" in its place";
 const NO_RESULT: &str = "lacks \"A plot of the last week.\" in its place";
 
-pub(super) const LIMITS: [Limit; 29] = [
+/// Models with this template take one call in an answer (`ParallelToolCalls` = `false`).
+const ONE_CALL: &str = "parallel calls 2: refused: This model only supports single tool-calls at once!";
+
+pub(super) const LIMITS: [Limit; 32] = [
     // Insists on a description of each argument.
     limit(
         "CohereForAI-c4ai-command-r-plus-tool_use",
@@ -65,6 +68,9 @@ pub(super) const LIMITS: [Limit; 29] = [
     limit("llama-cpp-rwkv-world", NO_OTHER_TOOL),
     limit("microsoft-Phi-3.5-mini-instruct", NO_TOOL),
     limit("microsoft-Phi-3.5-mini-instruct", NO_OTHER_TOOL),
+    limit("meta-llama-Llama-3.1-8B-Instruct", ONE_CALL),
+    limit("meta-llama-Llama-3.2-3B-Instruct", ONE_CALL),
+    limit("meta-llama-Llama-3.3-70B-Instruct", ONE_CALL),
     // Shows the system message only while the user's is the last one.
     limit(
         "mistralai-Mistral-Nemo-Instruct-2407",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rockbot::chat::{ModelBehaviors, OpenAiChat, OutputMode};
+use rockbot::chat::{ModelBehaviors, ModelSettings, OpenAiChat, OutputMode};
 use rockbot::config::Config;
 use rockbot::content::{Content, MediaPart};
 use rockbot::tool::{Tool, tool};
@@ -178,6 +178,8 @@ pub(super) async fn all_shapes() -> Vec<Sent> {
         plain().await,
         tools().await,
         history().await,
+        parallel(None).await,
+        parallel(Some(false)).await,
         joined().await,
         text_mode().await,
         text_fallback().await,
@@ -241,6 +243,37 @@ async fn history() -> Vec<Sent> {
     let second = expect(&TOOL, &[&[QUESTION], &CALLED]);
     let third = expect(&TOOL, &[&[QUESTION], &CALLED, &[ANSWER, NEXT_QUESTION]]);
     sent("history", &server, [first, second, third])
+}
+
+/// Two calls in one answer, for a model that may make them, or to which they are shown one at a time.
+async fn parallel(setting: Option<bool>) -> Vec<Sent> {
+    let mut both = calls("abcdefgh1", "get_weather");
+    let more = calls("abcdefgh2", "plot")["tool_calls"][0].take();
+    both["tool_calls"].as_array_mut().expect("calls").push(more);
+    let server = server([both, says(ANSWER)]);
+    let plot = tool("plot", |_: Plot| async { SHOWN }).pure();
+    let host = host(&server).tool(plot).build().expect("a host");
+    let mut settings = ModelSettings::new();
+    settings.parallel_tool_calls = setting;
+    host.agent()
+        .ask("s", QUESTION)
+        .model_settings(settings)
+        .await
+        .expect("an answer");
+    let first = expect(&TOOL, &[&[QUESTION]]);
+    let shape = match setting {
+        // Results follow the calls, in either order of names.
+        None => (
+            "parallel calls",
+            expect(&["plot"], &[&[QUESTION, "get_weather", "Oslo-Blindern", RESULT, SHOWN]]),
+        ),
+        Some(_) => (
+            "one call at a time",
+            expect(&TOOL, &[&[QUESTION], &CALLED, &["plot", SHOWN]]),
+        ),
+    };
+    let (shape, second) = shape;
+    sent(shape, &server, [first, second])
 }
 
 /// A message of the user that comes while a tool runs.

@@ -232,13 +232,13 @@ pub(crate) enum Nudge {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub(crate) enum Trigger {
-    /// The answer promises work, and no tool was called.
+    /// The answer promises work, and no tool has changed anything.
     PromiseWithoutAction,
-    /// The answer claims that something was done, and no tool was called.
+    /// The answer claims that something was done, and no tool has changed anything.
     BareClaim,
     /// The answer denies an ability, which a tool may have.
     DeniedCapability,
-    /// The user asked for an action, and no tool was called.
+    /// The user asked for an action, and no tool was called, or for a change, and nothing was changed.
     RequestWithoutTools,
     /// A tool call changed something, so a wrong claim would be costly.
     SideEffect,

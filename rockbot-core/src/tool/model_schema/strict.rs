@@ -338,7 +338,7 @@ fn nullable(mut schema: Map<String, Value>) -> Value {
 }
 
 fn or_null(schema: Map<String, Value>) -> Value {
-    json!({ "anyOf": [schema, {"type": "null"}] })
+    json!({ "anyOf": [Value::Object(schema), {"type": "null"}] })
 }
 
 fn push_new(list: &mut Vec<Value>, value: Value) {

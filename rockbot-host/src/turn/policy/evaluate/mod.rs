@@ -3,16 +3,22 @@
 //! The judge is a model of the lowest tier, asked out-of-band. A judge that fails, or whose verdict cannot be read,
 //! counts as satisfied: a good answer must not be lost to a bad judge.
 
+#[cfg(test)]
+mod hollow_answers;
+mod wording;
+
 use std::fmt::Write as _;
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema, Role};
 use serde::Deserialize;
 use serde_json::json;
 
+use self::wording::{asks_for_change, claims, denies, is_instruction, plain, promises, sounds_done};
 use super::AnswerFacts;
 use super::answer::json_of;
-use super::nudge::claims_action;
 use crate::turn::{Purpose, Trigger, TurnStep};
+
+pub(super) use self::wording::is_smalltalk;
 
 /// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
@@ -42,94 +48,28 @@ struct Answer<'a> {
 
 /// Returns the reason to judge `answer`; `None` for most answers, which deserve no judge.
 ///
-/// What is said counts, and whether anything was done, but not the form of the message: an instruction is whatever is
-/// neither a question nor a statement nor small talk.
+/// What is said counts, and whether anything was changed, but not the form of the message: see [`is_instruction`].
 fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
-    let text = answer.text.trim().to_lowercase().replace('’', "'");
+    let (text, asked) = (plain(answer.text), plain(answer.asked));
     let idle = answer.has_tools && !answer.has_calls;
+    // Looking something up is not yet doing what was asked for.
+    let unchanged = answer.has_tools && !answer.has_changes && is_instruction(&asked);
     let judged = [
-        (Trigger::PromiseWithoutAction, idle && promises(&text)),
-        (Trigger::BareClaim, idle && claims(&text)),
+        (Trigger::PromiseWithoutAction, (idle || unchanged) && promises(&text)),
+        (
+            Trigger::BareClaim,
+            ((idle || unchanged) && claims(&text)) || (unchanged && sounds_done(&text)),
+        ),
         (Trigger::DeniedCapability, answer.has_tools && denies(&text)),
-        (Trigger::RequestWithoutTools, idle && is_instruction(answer.asked)),
+        (
+            Trigger::RequestWithoutTools,
+            unchanged && (idle || asks_for_change(&asked)),
+        ),
         (Trigger::SideEffect, answer.has_changes),
     ];
     judged
         .into_iter()
         .find_map(|(trigger, applies)| applies.then_some(trigger))
-}
-
-fn promises(text: &str) -> bool {
-    const WORDS: [&str; 6] = [
-        "i'll ",
-        "i will ",
-        "let me ",
-        "i'm going to ",
-        "one moment",
-        "working on it",
-    ];
-    WORDS.iter().any(|words| text.contains(words))
-}
-
-/// Reports whether a text claims that something was done: in its first sentence alone, or of the agent itself.
-fn claims(text: &str) -> bool {
-    const DONE: [&str; 6] = [
-        "done",
-        "finished",
-        "completed",
-        "all set",
-        "it's done",
-        "task completed",
-    ];
-    let first = text.split(['.', '!', '\n']).next().unwrap_or_default();
-    DONE.contains(&first.trim()) || claims_action(text)
-}
-
-fn denies(text: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "i can't",
-        "i cannot",
-        "i am not able",
-        "i'm not able",
-        "i'm unable",
-        "i am unable",
-        "don't have access",
-        "do not have access",
-        "don't have the ability",
-    ];
-    WORDS.iter().any(|words| text.contains(words))
-}
-
-/// Reports whether a message asks for something to be done.
-fn is_instruction(asked: &str) -> bool {
-    const QUESTIONS: [&str; 21] = [
-        "what", "who", "whom", "whose", "which", "where", "when", "why", "how", "is", "are", "was", "were", "do",
-        "does", "did", "am", "has", "have", "what's", "who's",
-    ];
-    const STATEMENTS: [&str; 17] = [
-        "i", "i'm", "my", "we", "our", "it", "it's", "that", "that's", "this", "there", "the", "yes", "no", "you",
-        "thank", "thanks",
-    ];
-    const WISHES: [&str; 5] = ["i want", "i need", "i'd like", "we need", "we want"];
-    let asked = asked.trim().to_lowercase().replace('’', "'");
-    let first = asked.split(|c: char| !c.is_alphanumeric() && c != '\'').next();
-    let first = first.unwrap_or_default();
-    let is_wish = WISHES.iter().any(|wish| asked.starts_with(wish));
-    // A noun as a subject: "finding a job is hard".
-    let is_remark = first.ends_with("ing");
-    let is_other = QUESTIONS.contains(&first) || STATEMENTS.contains(&first) || is_remark;
-    !first.is_empty() && !is_smalltalk(&asked) && (is_wish || !is_other)
-}
-
-/// Reports whether a message is thanks or a greeting, for which a short answer is complete.
-pub(super) fn is_smalltalk(asked: &str) -> bool {
-    const WORDS: [&str; 9] = ["hi", "hello", "hey", "thanks", "thank", "ok", "okay", "bye", "great"];
-    let asked = asked.to_lowercase();
-    let mut words = asked
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|word| !word.is_empty());
-    let first = words.next().unwrap_or_default();
-    WORDS.contains(&first) && words.count() <= 2
 }
 
 /// Maximum bytes of the request that the judge reads. The bounds keep its question cheap: the judge is asked often, and

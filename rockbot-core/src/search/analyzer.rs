@@ -64,7 +64,7 @@ impl Analyzer for SeedAnalyzer {
 ///
 /// Names of code are terms as a whole and in parts: `maxRetryCount` is found by `max retry count`. Chinese, Japanese and
 /// Korean characters and emoji are terms of their own. `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or
-/// two letters, and is dropped inside of longer ones. The first 64 bytes of a word count.
+/// two letters, and is dropped inside of longer ones; the `'s` of an owner is dropped with it. The first 64 bytes of a word count.
 ///
 /// ```
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
@@ -136,6 +136,10 @@ fn read(text: &str, each: EachTerm<'_>) {
             }
             word.push(c);
             continue;
+        } else if matches!(c, '\'' | '’') && word.is_possessive_before(rest.as_str()) {
+            // Marienau's: what is owned is found by the owner's name.
+            rest.next();
+            word.end(each)
         } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
             // don't, but not l'eau
             continue;
@@ -221,6 +225,14 @@ impl PendingWord {
             self.cuts[self.parts.min(MAX_PARTS - 1)] = at as u8;
             self.parts += 1;
         }
+    }
+
+    /// Returns `true` if an apostrophe in front of `rest` ends the word as the owner of something: `Ada's`, but not `it's`
+    /// or `what's`.
+    fn is_possessive_before(&self, rest: &str) -> bool {
+        let behind = rest.strip_prefix(['s', 'S']);
+        let is_end = behind.is_some_and(|behind| !goes_on(behind));
+        is_end && !self.folded.is_empty() && !matches!(role(&[&self.folded, "s"].concat()), Role::Function)
     }
 
     /// Emits the word and its parts, without stop words. A word with accents never is one: `thé` is not `the`.

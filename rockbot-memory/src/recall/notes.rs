@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::try_join;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
+use rockbot_core::search::Bm25Ranker;
 use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, is_result_chunk};
 use rockbot_core::support::one_line;
 use rockbot_core::tool::ToolGroup;
@@ -19,6 +20,9 @@ const HEADING: &str = "Working memory (read an entry with get_from_working_memor
 const SHARED: &str = "shared";
 
 /// A context source of the newest entries of the conversation's working memory and of the shared part.
+///
+/// An entry is shown for a message that shares a word with it, and all are for one that refers to something before it ("what
+/// else does it say?") or that is not in English. Any other message has nothing to do with them.
 #[derive(Debug)]
 pub struct NoteRecall {
     memory: Arc<dyn WorkingMemory>,
@@ -42,6 +46,95 @@ impl NoteRecall {
         self.max_notes = max_notes;
         self
     }
+}
+
+/// Maximum number of bytes of an entry's text that a message is compared with. The outline of a large result stands in it.
+const COMPARED: usize = 2_000;
+
+/// Maximum number of entries that a message is compared with, the newest.
+const CANDIDATES: usize = 200;
+
+/// Returns the entries that fit the message of `query`, in their order.
+fn fitting(mut entries: Vec<Arc<WorkingEntry>>, query: &ContextQuery) -> Vec<Arc<WorkingEntry>> {
+    entries.truncate(CANDIDATES);
+    let says_something = query.topics().next() == Some(query.text.trim());
+    if refers_back(&query.text) || (says_something && !is_english(&query.text)) {
+        return entries;
+    }
+    if !says_something {
+        return Vec::new();
+    }
+    let ranked = Bm25Ranker::default().rank(
+        entries.iter().enumerate(),
+        |(_, entry)| compared(entry).into(),
+        &query.text,
+    );
+    let mut places: Vec<_> = ranked.into_iter().map(|(place, _)| place).collect();
+    places.sort_unstable();
+    places.into_iter().map(|place| entries[place].clone()).collect()
+}
+
+/// Returns the text of an entry that a message is compared with.
+fn compared(entry: &WorkingEntry) -> String {
+    // The folder of the conversation says nothing about the entry.
+    let key = entry.key.as_str();
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    let category = entry.category.as_ref().map(StorePath::as_str).unwrap_or_default();
+    let value = &entry.value[..entry.value.floor_char_boundary(COMPARED)];
+    [name, category, &entry.tags.join(" "), value].join("\n")
+}
+
+/// Reports whether a message in English refers to something that was said or done before.
+fn refers_back(text: &str) -> bool {
+    const WORDS: [&str; 32] = [
+        "above",
+        "again",
+        "all",
+        "also",
+        "before",
+        "continue",
+        "document",
+        "earlier",
+        "else",
+        "file",
+        "first",
+        "further",
+        "it",
+        "its",
+        "last",
+        "more",
+        "next",
+        "note",
+        "notes",
+        "other",
+        "output",
+        "page",
+        "proceed",
+        "remaining",
+        "rest",
+        "result",
+        "results",
+        "same",
+        "that",
+        "these",
+        "they",
+        "this",
+    ];
+    words(text).any(|word| WORDS.contains(&word.as_str()))
+}
+
+/// Reports whether a message has one of the commonest English words; it is compared by words of that language.
+fn is_english(text: &str) -> bool {
+    const WORDS: [&str; 18] = [
+        "a", "an", "and", "are", "can", "do", "for", "how", "is", "me", "my", "of", "please", "the", "to", "what",
+        "who", "you",
+    ];
+    words(text).any(|word| WORDS.contains(&word.as_str()))
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|character: char| !character.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
 fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
@@ -86,7 +179,7 @@ impl ContextSource for NoteRecall {
                 .then_with(|| one.key.cmp(&other.key))
         });
         let now = self.clock.now();
-        Ok(entries
+        Ok(fitting(entries, query)
             .iter()
             .take(self.max_notes)
             .map(|entry| item(entry, now))
@@ -128,16 +221,31 @@ mod tests {
             note("shared/plan", "plans"),
         ];
         memory.put(&Principal::default(), notes).await.unwrap();
-        let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), "hi");
         let recall = NoteRecall::new(Arc::new(memory), Arc::new(clock));
-        let items = recall.gather(&query).await.unwrap();
-        assert_eq!(
-            items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>(),
-            [
-                "- session/s/draft (for 2 more minutes, letters, tags: x)",
-                "- session/s/tool-dump-1-index (for 2 more minutes, tool-result, tags: x)",
-                "- shared/plan (for 2 more minutes, plans, tags: x, from tool, not confirmed by the user)",
-            ]
-        );
+        let shown = async |text: &str| {
+            let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), text);
+            let items = recall.gather(&query).await.unwrap();
+            items.into_iter().map(|item| item.text).collect::<Vec<_>>()
+        };
+        let [draft, index, plan] = [
+            "- session/s/draft (for 2 more minutes, letters, tags: x)",
+            "- session/s/tool-dump-1-index (for 2 more minutes, tool-result, tags: x)",
+            "- shared/plan (for 2 more minutes, plans, tags: x, from tool, not confirmed by the user)",
+        ];
+        for refers in ["What else does it say?", "more", "Und was steht noch drin?"] {
+            assert_eq!(shown(refers).await, [draft, index, plan], "{refers}");
+        }
+        assert_eq!(shown("Is the letter ready to be sent to Ada?").await, [draft]);
+        assert_eq!(shown("Who was in the dump of the tool?").await, [index]);
+        assert_eq!(shown("What are the plans of Bob?").await, [plan]);
+        for other in [
+            "hi",
+            "What is 17 * 23?",
+            "17 * 23",
+            "What is the capital of France?",
+            "thanks",
+        ] {
+            assert_eq!(shown(other).await, Vec::<String>::new(), "{other}");
+        }
     }
 }

@@ -104,7 +104,14 @@ fn request(asked: &TraceRequest, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<Strin
 fn said(response: &ChatResponse) -> String {
     match response.tool_calls.is_empty() {
         true => format!("the model said: {}", cut(&response.text)),
-        false => format!("the model wants {}", calls(&response.to_message())),
+        false => {
+            let form = if response.calls_are_from_text {
+                ", read from its text"
+            } else {
+                ""
+            };
+            format!("the model wants {}{form}", calls(&response.to_message()))
+        }
     }
 }
 

@@ -219,6 +219,46 @@ async fn the_first_request_of_the_chat_is_small() {
     assert!(tokens <= 800, "{tokens} tokens: {request}");
 }
 
+/// An answer that calls the calculator, in a native call or in text, and costs this many tokens.
+fn calling(number: usize, tokens: u64) -> Value {
+    let arguments = format!("{{\"expression\":\"6 * {number}\"}}");
+    let message = match number {
+        0 => json!({"content": format!("{{\"name\": \"calculate\", \"arguments\": {arguments}}}")}),
+        _ => {
+            let call = json!({"index": 0, "id": "c", "function": {"name": "calculate", "arguments": arguments}});
+            json!({"tool_calls": [call]})
+        }
+    };
+    json!({
+        "choices": [{"index": 0, "delta": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": tokens, "completion_tokens": 0},
+    })
+}
+
+#[tokio::test]
+async fn the_chat_ends_a_turn_at_its_default_budget_and_shows_calls_in_text() {
+    let mut number = 0;
+    let server = ModelServer::start(move |_, body| {
+        let answer = match body["tools"].is_null() {
+            true => json!({"choices": [{"index": 0, "delta": {"content": "Not done."}, "finish_reason": "stop"}]}),
+            false => calling(number, 90_000),
+        };
+        number += 1;
+        (200, format!("data: {answer}\n\ndata: [DONE]\n\n"))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut chat = example("chat", &["--trace", "What is 6 * 7?"], folder.path());
+    chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let output = timeout(PATIENCE, chat.output()).await.unwrap().unwrap();
+    let told = text(&output.stderr);
+    // 200 000 tokens are used up by the third answer; the fourth concludes without tools.
+    assert_eq!(server.requests().len(), 4, "{told}");
+    assert!(text(&output.stdout).contains("Not done."), "{told}");
+    let wanted = r#"the model wants calculate {"expression":"6 * "#;
+    assert!(told.contains(&format!("{wanted}0\"}}, read from its text [")), "{told}");
+    assert!(told.contains(&format!("{wanted}1\"}} [")), "{told}");
+}
+
 #[tokio::test]
 async fn the_chat_shows_files_to_the_model() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@ use rockbot_core::chat::{ChatResponse, FinishReason, Reasoning};
 use rockbot_core::config::Config;
 use rockbot_core::turn::TurnProgress;
 use rockbot_host::settings::HostSettings;
+use rockbot_host::turn::TraceEvent;
 use rockbot_host::{AgentHost, TurnPolicies};
 
 use crate::support::{Notes, collect, host_of, noting_tool, results};
@@ -39,6 +40,21 @@ async fn a_call_in_the_text_is_executed_as_a_native_one() {
         "{:?}",
         results(&requests[1])
     );
+}
+
+#[tokio::test]
+async fn the_trace_tells_which_calls_were_read_from_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new().says(CALL).says("Noted.");
+    let builder = host_of(&model).tool(noting_tool("note").0).data_dir(folder.path());
+    let host = builder.build().unwrap();
+    let answer = host.agent().ask("s", "Note milk.").await.unwrap();
+    let trace = host.trace(&answer.turn).await.unwrap().unwrap();
+    let answers = trace.entries().iter().filter_map(|entry| match &entry.event {
+        TraceEvent::ModelAnswered { response, .. } => Some(response.calls_are_from_text),
+        _ => None,
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), [true, false]);
 }
 
 #[tokio::test]

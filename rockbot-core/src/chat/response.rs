@@ -50,6 +50,9 @@ pub struct ChatResponse {
     /// The tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
+    /// `true` if the model wrote these calls into its text, from which they were read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calls_are_from_text: bool,
     /// The reasoning of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
@@ -108,6 +111,13 @@ impl ChatResponse {
     #[must_use]
     pub fn with_tool_calls(mut self, tool_calls: Vec<ToolCall>) -> Self {
         self.tool_calls = tool_calls;
+        self
+    }
+
+    /// Sets whether the model wrote the tool calls into its text.
+    #[must_use]
+    pub fn with_calls_from_text(mut self, are_from_text: bool) -> Self {
+        self.calls_are_from_text = are_from_text;
         self
     }
 

@@ -126,6 +126,7 @@ pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse
         false => FinishReason::ToolCalls,
     };
     response
+        .with_calls_from_text(!tool_calls.is_empty())
         .with_text(answer.text)
         .with_finish(finish)
         .with_tool_calls(tool_calls)

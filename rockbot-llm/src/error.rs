@@ -42,6 +42,18 @@ pub enum LlmConfigError {
         /// Name of the setting of the key.
         setting: String,
     },
+    /// No server is set, and a key would send prompts to the provider's own.
+    #[error(
+        "{endpoint} is not set: set it to the base URL of your server, or set {key} to the key of an account at {home}"
+    )]
+    NoServer {
+        /// Name of the setting of the endpoint.
+        endpoint: String,
+        /// Name of the setting of the key.
+        key: String,
+        /// The endpoint of the provider, which is asked when only a key is set.
+        home: &'static str,
+    },
     /// The provider is unknown.
     #[error("{setting} must be one of these: openai, openai-responses, anthropic")]
     UnknownProvider {

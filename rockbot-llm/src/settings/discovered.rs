@@ -341,7 +341,10 @@ impl DiscoveredSettings {
         match key {
             Some(key) if !is_key(key.text()) => return Err(LlmConfigError::InvalidKey { setting }),
             // A server without keys runs in the user's own network, usually without TLS; an https server needs a key.
-            None if url.scheme() == "https" && !is_loopback(&url) => return Err(LlmConfigError::NoKey { setting }),
+            None if url.scheme() == "https" && !is_loopback(&url) => {
+                let is_set = settings[Field::Endpoint as usize].is_some() || !provider.is_home(endpoint);
+                return Err(provider.no_key((!is_set).then(|| name(Field::Endpoint)), setting));
+            }
             _ => {}
         }
         let Some(model) = model.map(Setting::text).or(default_model) else {

@@ -66,6 +66,19 @@ impl Provider {
     }
 
     /// Returns the endpoint when none is set.
+    /// Returns the error of a model without a key, and without an endpoint where `endpoint` names the setting of it: a user of
+    /// a local server who follows the advice must not send prompts to a hosted one.
+    pub(super) fn no_key(self, endpoint: Option<String>, key: String) -> LlmConfigError {
+        match endpoint.filter(|_| self != Self::Anthropic) {
+            Some(endpoint) => LlmConfigError::NoServer {
+                endpoint,
+                key,
+                home: self.default_endpoint(),
+            },
+            None => LlmConfigError::NoKey { setting: key },
+        }
+    }
+
     pub(super) fn default_endpoint(self) -> &'static str {
         match self {
             Self::OpenAi | Self::OpenAiResponses => super::DEFAULT_ENDPOINT,

@@ -230,7 +230,7 @@ fn what_is_missing_is_named() {
         ("OPENAI_API_KEY", SECRET),
     ];
     check_error(None, &variables, "ROCKBOT_LLM__BALANCED__MODELID is not set");
-    check_error(None, &[("OPENAI_MODEL", "m")], "OPENAI_API_KEY is not set");
+    check_error(None, &[("OPENAI_MODEL", "m")], "or set OPENAI_API_KEY to the key");
     let variables = [
         ("OPENAI_API_KEY", SECRET),
         ("ROCKBOT_LLM__HIGH__ENDPOINT", "https://h/v1"),
@@ -533,6 +533,30 @@ fn a_key_of_anthropic_is_enough() {
     let named = r#"{"LLM": {"ModelId": "claude-x"}}"#;
     let expected = "anthropic https://api.anthropic.com ant claude-x";
     check_providers(Some(named), &both[..1], &[expected, "-", "-"]);
+}
+
+#[test]
+fn the_advice_names_the_endpoint_where_no_server_is_set() {
+    for tier in ["Low", "Balanced", "High", "Fallbacks.spare"] {
+        let (section, name) = tier.split_once('.').unwrap_or((tier, ""));
+        let local = r#"{"ModelId": "llama"}"#;
+        let file = match name {
+            "" => format!(r#"{{"LLM": {{"{section}": {local}}}}}"#),
+            name => format!(r#"{{"LLM": {{"{section}": {{"{name}": {local}}}}}}}"#),
+        };
+        check_error(
+            Some(&file),
+            &[],
+            "ROCKBOT_LLM__BALANCED__ENDPOINT is not set: set it to the base URL of your server, or set \
+             ROCKBOT_LLM__BALANCED__APIKEY to the key of an account at https://api.openai.com/v1",
+        );
+    }
+    for tier in ["LOW", "HIGH"] {
+        let endpoint = format!("ROCKBOT_LLM__{tier}__ENDPOINT");
+        let variables = [(endpoint.as_str(), "http://localhost:11434/v1")];
+        check_error(None, &variables, "ROCKBOT_LLM__BALANCED__ENDPOINT is not set");
+    }
+    check_error(None, &[("OPENAI_MODEL", "llama")], "OPENAI_BASE_URL is not set");
 }
 
 #[test]

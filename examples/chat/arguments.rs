@@ -34,7 +34,8 @@ Options:
     --schema FILE    answer with JSON that matches the JSON Schema in this file
     --schema-by WAY  make the model match it by its own means (native), a tool (tool) or words (prompt); default auto
     --message-id ID  the id of the QUESTION: asked again within a day, it has the same answer, which is made once
-    --yes            approve every tool call without asking
+    --yes            approve every tool call without asking. Where standard input is no terminal, its lines are
+                     questions: without this a call that needs an approval is refused there
     --trace          after each answer, print the turn from its journal: what happened, and why each message stood
                      in what the model was shown
     --trace=TURN     print this turn from the journal, and end

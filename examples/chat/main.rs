@@ -173,13 +173,14 @@ impl Chat {
     /// Finishes the turns that an earlier run left unfinished.
     ///
     /// A turn that waits for an approval is asked about in a conversation, and stays parked during a one-shot
-    /// question.
+    /// question and where there is no terminal to ask at.
     async fn resume(&mut self) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.host.start().await?;
         let (asks, mut turns) = (self.host.agent().approvals(), resumed.running);
-        if self.arguments.question.is_some() && !asks.is_empty() {
+        let can_ask = self.arguments.yes || self.terminal.is_interactive();
+        if (self.arguments.question.is_some() || !can_ask) && !asks.is_empty() {
             eprintln!(
-                "note: {} tool calls of earlier turns wait for you; start the chat without a question",
+                "note: {} tool calls of earlier turns wait for you; start the chat in a terminal, without a question",
                 asks.len()
             );
         } else {

@@ -1,6 +1,6 @@
 //! Shows a turn while it runs, and prompts the person at the terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
@@ -26,8 +26,10 @@ impl Terminal {
         let interactive = std::io::stdin().is_terminal();
         if interactive || !one_shot {
             std::thread::spawn(move || {
-                let lines = std::io::stdin().lines().map_while(Result::ok);
-                lines.into_iter().try_for_each(|line| sender.blocking_send(line))
+                let lines = std::io::stdin().lock().split(b'\n').map_while(Result::ok);
+                // Bytes that are no UTF-8 are shown as such: neither they nor the lines after them are lost.
+                let mut lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+                lines.try_for_each(|line| sender.blocking_send(line))
             });
         }
         Self {
@@ -47,15 +49,21 @@ impl Terminal {
         self.lines.recv().await
     }
 
-    /// Asks the person to approve a tool call; returns `false` where there is no person to ask.
+    /// Returns `true` if a person is at the terminal, who can be asked.
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    /// Asks the person to approve a tool call; returns `false` where there is no person to ask. Lines that are piped in are
+    /// questions, and none of them is taken for an approval.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
         eprintln!("\n? {} {}", ask.tool, clean(&ask.arguments));
-        if self.one_shot && !self.interactive {
+        if !self.interactive {
             eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
             return false;
         }
         // Discard what was typed before the question: it does not answer it.
-        while self.interactive && self.lines.try_recv().is_ok() {}
+        while self.lines.try_recv().is_ok() {}
         let answer = self.prompt("  Run it? [y/N] ").await.unwrap_or_default();
         matches!(answer.trim(), "y" | "Y" | "yes")
     }

@@ -1,6 +1,6 @@
 //! A small user interface of the agent: messages go over the bus, as they would from any other program.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,8 +145,9 @@ pub(crate) fn print(line: &str) -> Result<(), BoxError> {
 fn lines() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
-        let typed = io::stdin().lines().map_while(Result::ok);
-        typed.into_iter().try_for_each(|line| sender.blocking_send(line))
+        let typed = io::stdin().lock().split(b'\n').map_while(Result::ok);
+        let mut lines = typed.map(|line| String::from_utf8_lossy(&line).into_owned());
+        lines.try_for_each(|line| sender.blocking_send(line))
     });
     lines
 }

@@ -12,6 +12,7 @@ use rockbot_core::support::loggable;
 use crate::error::LlmConfigError;
 use crate::model_client::model_client;
 use crate::offline::OfflineModel;
+use crate::retry::Retried;
 use crate::settings::{LlmSettings, TierSettings};
 
 /// A [`ChatClient`] that chooses the model by the tier of the request.
@@ -155,19 +156,22 @@ impl ChatTiers {
             Err(error) if error.kind().other_model_helps() => error,
             answer => return answer,
         };
-        note(tier, &Err(&error));
+        note(tier, &Err(&error), false);
         // What was streamed of the first answer is taken back.
         deltas.reset();
         self.balanced.chat(call).await.map_err(|_| error)
     }
 }
 
-/// Logs a call of a model.
-fn note(tier: ModelTier, answer: &Result<&ChatResponse, &ChatError>) {
+/// Logs a call of a model. An attempt that a retry layer makes is logged as a detail: the layer says once what failed.
+fn note(tier: ModelTier, answer: &Result<&ChatResponse, &ChatError>, is_attempt: bool) {
     match answer {
         Ok(answer) => {
             let model = answer.model.as_deref().unwrap_or("unnamed");
             tracing::info!(tier = tier.name(), model, "model call");
+        }
+        Err(error) if is_attempt => {
+            tracing::debug!(tier = tier.name(), kind = ?error.kind(), "attempt of a model call failed");
         }
         Err(error) => {
             let (kind, error) = (error.kind(), error.to_string());
@@ -184,11 +188,12 @@ impl ChatClient for ChatTiers {
 
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let tier = call.request.tier.unwrap_or_default();
+        let is_attempt = call.cx.extension::<Retried>().is_some();
         let answer = match self.own_client(tier) {
             Some(own) => self.chat_or_balanced(own, tier, call).await,
             None => self.balanced.chat(call).await,
         };
-        note(tier, &answer.as_ref());
+        note(tier, &answer.as_ref(), is_attempt);
         answer
     }
 }

@@ -332,6 +332,78 @@ async fn the_chat_forks_a_conversation_at_a_question() {
     assert_eq!(asked, ["What is 6 * 7?", "What is 5 * 5?"]);
 }
 
+/// Returns what the chat prints and tells, with `typed` piped into it.
+async fn piped_chat(typed: &[u8], arguments: &[&str], folder: &Path) -> (String, String) {
+    let mut chat = example("chat", arguments, folder)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    chat.stdin.take().unwrap().write_all(typed).await.unwrap();
+    let output = timeout(PATIENCE, chat.wait_with_output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test]
+async fn a_piped_question_is_never_taken_for_an_approval() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "buy milk").unwrap();
+    let questions = b"Read notes.txt\nWhat is 6 * 7?\n";
+    let (said, told) = piped_chat(questions, &[], folder.path()).await;
+    assert!(
+        told.contains("refused: there is no terminal to ask at; --yes"),
+        "{told}"
+    );
+    assert!(
+        said.contains("`calculate` says:\n42\n") && !said.contains("buy milk"),
+        "{said}"
+    );
+    let (said, _) = piped_chat(questions, &["--yes"], folder.path()).await;
+    assert!(said.contains("buy milk") && said.contains("42"), "{said}");
+}
+
+#[tokio::test]
+async fn input_that_is_no_text_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (said, _) = piped_chat(
+        b"What is 6 * 7?\nWhat is \xff 2 * 3?\nWhat is 5 * 5?\n",
+        &[],
+        folder.path(),
+    )
+    .await;
+    for result in ["says:\n42\n", "says:\n6\n", "says:\n25\n"] {
+        assert!(said.contains(result), "{said}");
+    }
+}
+
+/// Each way to run an agent without its server: what is said of the error.
+#[tokio::test]
+async fn an_error_is_said_once() {
+    for (name, arguments) in [
+        ("chat", &["hello"][..]),
+        ("quickstart", &[]),
+        ("full_agent", &["--ask", "hello"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = example(name, arguments, folder.path());
+        program
+            .env("OPENAI_BASE_URL", "http://127.0.0.1:9")
+            .env("OPENAI_MODEL", "m");
+        let output = timeout(PATIENCE, program.output()).await.unwrap().unwrap();
+        let told = text(&output.stderr);
+        // The log of a service is for its operator, and has its own line.
+        let lines = told.lines().filter(|line| !line.starts_with('{'));
+        let said: Vec<_> = lines.filter(|line| line.contains("cannot reach")).collect();
+        assert_eq!(said.len(), 1, "{name}: {told}");
+        assert_eq!(said[0].matches("cannot reach").count(), 1, "{name}: {told}");
+        assert!(!said[0].contains("TurnOutcome"), "{name}: {told}");
+        let logged = told
+            .lines()
+            .filter(|line| line.starts_with('{') && line.contains("cannot reach"));
+        assert!(logged.count() <= 1, "{name}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn the_full_agent_reviews_a_text_by_an_answer_of_a_type() {
     let server = ModelServer::start(|_, request| {

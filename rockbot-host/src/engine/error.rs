@@ -1,5 +1,7 @@
 //! The error of asking an agent.
 
+use std::fmt;
+
 use rockbot_core::chat::{ChatError, ModelSettingsError};
 use rockbot_core::content::ContentError;
 use rockbot_core::layer::RateLimitExceeded;
@@ -13,7 +15,7 @@ use crate::live::Busy;
 ///
 /// Some variants say that sending the message again helps ([`TurnError::Halted`]), others that the turn lives on and
 /// its outcome can be awaited ([`TurnError::NeedsApproval`], [`TurnError::Interrupted`]).
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
     /// The turn ended without an answer. The outcome has the status and the reply to show.
@@ -82,6 +84,13 @@ pub enum TurnError {
     /// A turn layer failed. The error has the layer's own type, and its own sources.
     #[error("a turn layer failed: {0}")]
     Layer(BoxError),
+}
+
+/// Prints the message, since a `main` that returns the error prints its `Debug` form.
+impl fmt::Debug for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl TurnError {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse};
+use rockbot_core::support::loggable;
 
 use super::layer::{GatewayLayer, layer_of};
 use crate::retry::{Retried, RetryPolicy, retrying};
@@ -29,7 +30,16 @@ impl GatewayLayer for Retry {
             call.cx = call.cx.with_extension(Retried);
             next.chat(call)
         };
-        retrying(&self.0, call, deadline, attempt).await
+        let (tier, is_outermost) = (
+            call.request.tier.unwrap_or_default(),
+            call.cx.extension::<Retried>().is_none(),
+        );
+        let answer = retrying(&self.0, call, deadline, attempt).await;
+        if let Some(error) = answer.as_ref().err().filter(|_| is_outermost) {
+            let (kind, error) = (error.kind(), error.to_string());
+            tracing::warn!(tier = tier.name(), ?kind, error = %loggable(&error), "model call failed");
+        }
+        answer
     }
 }
 
@@ -46,7 +56,8 @@ mod tests {
     use super::*;
     use crate::gateway::ModelGateway;
     use crate::openai::OpenAiChat;
-    use crate::testing::{Half, call, streamed};
+    use crate::testing::{Half, Log, call, streamed};
+    use crate::tiers::ChatTiers;
 
     fn policy() -> RetryPolicy {
         RetryPolicy::default().with_random(|| 0.5)
@@ -111,6 +122,17 @@ mod tests {
         assert_eq!(retrying_gateway(model).chat(call).await.unwrap().text, "half whole");
         assert_eq!(started.elapsed(), Duration::from_millis(250 + 500));
         assert_eq!(deltas(), ["half ", "reset", "half ", "reset", "half ", "whole"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_error_of_all_attempts_is_logged_once() {
+        let log = Log::default();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let model = (0..4).fold(ScriptedModel::new(), |model, _| model.fails(Overloaded));
+        retrying_gateway(ChatTiers::new(model)).chat(call()).await.unwrap_err();
+        let lines = log.lines();
+        let failed = lines.iter().filter(|line| line.contains("message=model call failed"));
+        assert_eq!(failed.count(), 1, "{lines:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,8 +17,8 @@ pub(super) enum Evidence {
 /// Names of optional arguments that a quoted text is for, when several arguments are texts.
 const QUERIES: [&str; 6] = ["query", "search", "text", "words", "question", "content"];
 
-/// Takes the arguments of `tool` from `question`, as JSON text: the required ones, and an optional text that is quoted.
-/// Returns the name of the first required one that is missing as the error.
+/// Takes the arguments of `tool` from `question`, as JSON text: the required ones, and the optional ones that the question has
+/// words for. Returns the name of the first required one that is missing as the error.
 pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, Evidence), String> {
     let required = tool.parameters_schema["required"].as_array();
     let mut source = Source::new(question, tool);
@@ -28,11 +28,7 @@ pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, E
         let value = source.take(name, schema).ok_or_else(|| name.to_owned())?;
         arguments.insert(name.to_owned(), value);
     }
-    if let Some(name) = optional_text(tool, &arguments)
-        && let Some(quoted) = source.quotes.next()
-    {
-        arguments.insert(name.to_owned(), quoted.into());
-    }
+    source.take_optional(&mut arguments);
     Ok((Value::Object(arguments).to_string(), source.evidence))
 }
 
@@ -95,6 +91,33 @@ impl<'a> Source<'a> {
             schema["description"].as_str().unwrap_or_default()
         ));
         self.text(&hints).map(Value::String)
+    }
+
+    /// Takes optional arguments: listed values and numbers that are said, and a text for the query.
+    fn take_optional(&mut self, arguments: &mut Map<String, Value>) {
+        let asked = words::all(self.question);
+        let properties = self.tool.parameters_schema["properties"].as_object();
+        for (name, schema) in properties.into_iter().flatten() {
+            let is_text = has_type(schema, "string") && schema["enum"].is_null();
+            // A number is anybody's, unless the argument is named beside it.
+            let is_named = || words::all(name).iter().any(|word| asked.contains(word));
+            if is_text || arguments.contains_key(name) || (schema["enum"].is_null() && !is_named()) {
+                continue;
+            }
+            if let Some(value) = self.take(name, schema) {
+                arguments.insert(name.clone(), value);
+            }
+        }
+        let Some(name) = optional_text(self.tool, arguments) else {
+            return;
+        };
+        let rest = || {
+            let is_free = QUERIES.contains(&name) && !self.is_rest_taken;
+            is_free.then(|| after_the_verb(self.question, self.tool)).flatten()
+        };
+        if let Some(text) = self.quotes.next().map(str::to_owned).or_else(rest) {
+            arguments.insert(name.to_owned(), text.into());
+        }
     }
 
     fn listed(&self, values: &[Value]) -> Option<Value> {
@@ -205,7 +228,8 @@ fn expression(text: &str) -> Option<String> {
 /// Takes the object of the tool's verb, or a run of capitals in it: `weather in Paris tomorrow?` is about `Paris`.
 fn after_the_verb(question: &str, tool: &ToolRegistration) -> Option<String> {
     const LINKS: &[&str] = &[
-        "in", "for", "of", "at", "on", "about", "to", "the", "a", "an", "is", "like", "that", "me", "with", "like",
+        "in", "for", "of", "at", "on", "about", "to", "the", "a", "an", "is", "like", "that", "me", "my", "your",
+        "with",
     ];
     let known = [words::telling(tool.name.as_str()), words::telling(&tool.description)];
     let spoken: Vec<&str> = question.split_whitespace().collect();

@@ -22,7 +22,9 @@ use self::choose::{Choice, choose};
 /// descriptions and schemas are all it goes by.
 ///
 /// An argument is taken from the text when it is a number, a quoted text, one of the values that the schema
-/// lists, an arithmetic expression, a URL, a file name, or what follows the tool's verb (`weather in Paris`).
+/// lists, an arithmetic expression, a URL, a file name, or what follows the tool's verb (`weather in Paris`). An optional
+/// argument is filled by the same rules where the text has words for it: a search finds what was asked for, and does not
+/// list all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OfflineModel;
 
@@ -30,6 +32,9 @@ const INTRODUCTION: &str = "I am rockbot's offline model, not an LLM: I only mat
 
 const WAY_OUT: &str = "For a real model set OPENAI_API_KEY (and OPENAI_MODEL) or ANTHROPIC_API_KEY, or \
                        ROCKBOT_LLM__BALANCED__ENDPOINT and ROCKBOT_LLM__BALANCED__MODELID for a local server.";
+
+/// Maximum number of tools that an answer names.
+const MAX_NAMED_TOOLS: usize = 4;
 
 impl OfflineModel {
     /// Creates the offline model.
@@ -90,7 +95,7 @@ fn answer(request: &ChatRequest) -> ChatResponse {
             } else {
                 ""
             };
-            ChatResponse::text(format!("{INTRODUCTION}{unseen} {} {WAY_OUT}", abilities(request)))
+            ChatResponse::text(format!("{INTRODUCTION}{unseen} {}{WAY_OUT}", abilities(request)))
         }
     }
 }
@@ -125,16 +130,18 @@ fn report(request: &ChatRequest, results: &[&ChatMessage]) -> String {
 fn abilities(request: &ChatRequest) -> String {
     let entries = request.tools.entries();
     if entries.is_empty() {
-        return "There are no tools for me to call, so I cannot help with that.".into();
+        return "There are no tools for me to call, so I cannot help with that. ".into();
     }
-    let mut text = "Nothing in your message names a tool together with its arguments. The tools are:".to_owned();
-    for entry in entries {
-        let tool = entry.registration();
-        let first = tool.description.lines().next().unwrap_or_default();
-        let _ = write!(text, "\n- `{}`: {first}", tool.name);
-    }
-    text.push('\n');
-    text
+    let names = entries.iter().map(|entry| format!("`{}`", entry.registration().name));
+    let named: Vec<_> = names.take(MAX_NAMED_TOOLS).collect();
+    let more = match entries.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "Nothing in your message names one together with its arguments: {}{more}.\n",
+        named.join(", ")
+    )
 }
 
 /// Returns an id that no call of the conversation has.

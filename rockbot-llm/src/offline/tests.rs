@@ -130,6 +130,13 @@ async fn a_tool_is_called_when_the_question_names_it_and_holds_its_arguments() {
     check("Read notes.txt please", &[r#"read_file {"path":"notes.txt"}"#]).await;
     check("read \"my notes\"", &[r#"read_file {"path":"my notes"}"#]).await;
     check("Search memory \"zebra\"", &[r#"search_memory {"query":"zebra"}"#]).await;
+    check("Search memory for zebra.", &[r#"search_memory {"query":"zebra"}"#]).await;
+    check("Search my memory", &["search_memory {}"]).await;
+    check(
+        "convert the length of 2.5 metres to 3 digits",
+        &[r#"convert_length {"amount":2.5,"digits":3,"unit":"metre"}"#],
+    )
+    .await;
     check(
         "convert the length of 2.5 metres",
         &[r#"convert_length {"amount":2.5,"unit":"metre"}"#],
@@ -144,6 +151,22 @@ async fn no_tool_is_called_by_guesswork() {
     check("Add the two.", &[]).await;
     check("How is the weather?", &[]).await;
     check("", &[]).await;
+}
+
+#[tokio::test]
+async fn an_answer_without_a_call_is_two_lines() {
+    let text = ask(ChatRequest::new([ChatMessage::user("hello")]).with_tools(tools()))
+        .await
+        .text;
+    let [first, second] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{text}");
+    };
+    let named = "`get_weather`, `calculate`, `add`, `current_time` and 4 more.";
+    assert_eq!(
+        first,
+        format!("{INTRODUCTION} Nothing in your message names one together with its arguments: {named}")
+    );
+    assert_eq!(second, WAY_OUT);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod attacks;
 mod backlog;
 mod behaviors;
 mod budget;
+mod build_checks;
 mod cancel;
 mod circles;
 mod claims;

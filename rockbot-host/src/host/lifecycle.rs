@@ -65,6 +65,8 @@ pub enum StartError {
     },
     /// The host was started before, or has ended.
     Again,
+    /// The tokio runtime was built without `enable_time` or `enable_all`.
+    NoTimers,
 }
 
 impl StartError {
@@ -79,7 +81,7 @@ impl StartError {
             }
             Self::Resume(error) => error.retry_helps(),
             Self::Subscription { cause, .. } => cause.retry_helps(),
-            Self::Again => false,
+            Self::Again | Self::NoTimers => false,
         }
     }
 }
@@ -91,6 +93,7 @@ impl fmt::Display for StartError {
             Self::Resume(cause) => write!(f, "interrupted turns cannot be resumed: {cause}"),
             Self::Subscription { pattern, cause } => write!(f, "the subscription to `{pattern}` failed: {cause}"),
             Self::Again => f.write_str("the host was started before: build a new one to start again"),
+            Self::NoTimers => fmt::Display::fmt(&NoTimers, f),
         }
     }
 }
@@ -101,9 +104,22 @@ impl Error for StartError {
             Self::Subsystem { cause, .. } => cause.source(),
             Self::Resume(cause) => cause.source(),
             Self::Subscription { cause, .. } => cause.source(),
-            Self::Again => None,
+            Self::Again | Self::NoTimers => None,
         }
     }
+}
+
+/// The problem of a runtime on which no time limit can be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("the tokio runtime has no timers: call `enable_all()` or `enable_time()` on its builder")]
+pub(super) struct NoTimers;
+
+/// Returns `true` on a tokio runtime without timers, and `false` outside of any runtime.
+///
+/// Tokio has no way to ask: a timer panics where there are none. The panic is caught, although the panic hook prints it.
+pub(super) fn timers_are_missing() -> bool {
+    let is_on_runtime = tokio::runtime::Handle::try_current().is_ok();
+    is_on_runtime && std::panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_err()
 }
 
 /// The error of [`AgentHost::readiness`](super::AgentHost::readiness).
@@ -202,6 +218,9 @@ impl Lifecycle {
     }
 
     pub(super) async fn start(&self) -> Result<Resumed, StartError> {
+        if timers_are_missing() {
+            return Err(StartError::NoTimers);
+        }
         if !self.advance(HostState::Starting, |state| state == HostState::Built) {
             return Err(StartError::Again);
         }

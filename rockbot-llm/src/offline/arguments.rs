@@ -99,7 +99,7 @@ impl<'a> Source<'a> {
         let properties = self.tool.parameters_schema["properties"].as_object();
         for (name, schema) in properties.into_iter().flatten() {
             let is_text = has_type(schema, "string") && schema["enum"].is_null();
-            // A number is anybody's, unless the argument is named beside it.
+            // A number may mean anything, unless the argument is named beside it.
             let is_named = || words::all(name).iter().any(|word| asked.contains(word));
             if is_text || arguments.contains_key(name) || (schema["enum"].is_null() && !is_named()) {
                 continue;

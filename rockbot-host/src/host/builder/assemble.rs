@@ -99,7 +99,7 @@ impl AgentHostBuilder {
             AgentIdentity::new(&*self.name).with_instance_id(self.ids.next_id())
         });
         let owner = Owner::new(identity.name());
-        let mut problems = Vec::new();
+        let mut problems: Vec<BoxError> = self.check(identity.name()).collect();
         let built = match self.gather(&identity, &registry, &owner, &mut problems) {
             Some(deps) if problems.is_empty() => self.assemble(identity, deps, &registry, &owner),
             _ => Err(BuildError { problems }),

@@ -23,6 +23,16 @@ impl fmt::Debug for BuildError {
     }
 }
 
+/// The problem of an empty name.
+#[derive(Debug, thiserror::Error)]
+#[error("the name of {0} is empty: give it a name")]
+pub(super) struct EmptyName(pub(super) &'static str);
+
+/// The problem of a limit that lets nothing pass.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is zero, so no message could be answered within it: set it to at least one, or leave it out")]
+pub(super) struct ZeroLimit(pub(super) &'static str);
+
 /// The problem of a host without a model.
 #[derive(Debug, thiserror::Error)]
 #[error("the host has no model to ask: call `.chat(…)`, for example with `ChatTiers::from_env_or_offline()?`")]

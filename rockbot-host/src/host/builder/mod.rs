@@ -1,9 +1,10 @@
 //! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
 //!
 //! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `assemble`
-//! creates the parts and connects them, and `error` has the problems that both report.
+//! creates the parts and connects them, `checks` looks at names and limits, and `error` has the problems that all report.
 
 mod assemble;
+mod checks;
 mod collect;
 mod error;
 mod hooks;

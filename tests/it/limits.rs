@@ -49,7 +49,7 @@ fn unlimited(model: &ScriptedModel) -> rockbot_host::AgentHostBuilder {
     let mut tools = ToolLimits::default()
         .with_time_limit(NO_LIMIT)
         .with_max_concurrency(usize::MAX);
-    tools.max_result_bytes = usize::MAX;
+    (tools.max_result_bytes, tools.max_blocking) = (usize::MAX, NO_LIMIT);
     let mut recall = ContextBudget::default().with_max_tokens(usize::MAX);
     recall.time_limit = NO_LIMIT;
     let mut economy = ContextEconomy::default()

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics_util::debugging::DebuggingRecorder;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::ChatRequest;
 use rockbot_core::config::Config;
@@ -17,6 +18,8 @@ use rockbot_memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings}
 use rockbot_memory::{Memory, SessionEvaluation};
 
 use crate::support::Anything;
+use crate::support::log::Log;
+use crate::support::metrics::measured;
 
 const REFERENCE: &str = r#"{
   "AgentProfile": {
@@ -294,6 +297,40 @@ async fn the_time_of_tools_is_a_setting() {
     });
     let read = read_with("ToolTimeLimit = \"00:00:05\"", slow.pure(), |builder| builder).await;
     assert!(read[1].starts_with("the tool timed out after 5s"), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_tool_that_blocks_its_thread_is_reported() {
+    for (settings, tool_blocks, is_reported) in [
+        ("MaxToolBlocking = \"00:00:00.005\"", true, true),
+        ("MaxToolBlocking = \"00:00:00.005\"", false, false),
+        ("", true, false),
+    ] {
+        let blocking = tool("look", move |_: Anything| async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            match tool_blocks {
+                true => std::thread::sleep(Duration::from_millis(20)),
+                false => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+            "seen"
+        });
+        let (log, recorder) = (Log::default(), DebuggingRecorder::new());
+        let snapshotter = recorder.snapshotter();
+        let (_log, _recorder) = (
+            tracing::subscriber::set_default(log.clone()),
+            metrics::set_default_local_recorder(&recorder),
+        );
+        assert_eq!(read_with(settings, blocking.pure(), |builder| builder).await[1], "seen");
+        let warned = log
+            .lines()
+            .iter()
+            .any(|line| line.contains("a tool blocked its thread"));
+        assert_eq!(warned, is_reported, "{settings}: {:?}", log.lines());
+        let counted = measured(&snapshotter)
+            .get("rockbot.tool.blocked tool_name=look")
+            .copied();
+        assert_eq!(counted, is_reported.then_some(1), "{settings}");
+    }
 }
 
 #[tokio::test]

@@ -394,11 +394,13 @@ async fn everything() {
         .chat(gateway)
         .tool(tool("send", |_: Anything| async { "sent" }))
         .policies(
-            TurnPolicies::new().with_evaluation(
-                Evaluation::default()
-                    .with_max_completion_reprompts(2)
-                    .with_max_follow_up_passes(1),
-            ),
+            TurnPolicies::new()
+                .with_tool_limits(ToolLimits::default().with_max_blocking(Duration::ZERO))
+                .with_evaluation(
+                    Evaluation::default()
+                        .with_max_completion_reprompts(2)
+                        .with_max_follow_up_passes(1),
+                ),
         )
         .bus(bus.clone())
         .serve_users()

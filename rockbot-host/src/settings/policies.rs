@@ -18,7 +18,8 @@ use crate::turn::{HookLimits, Nudges, PolicySnapshot};
 #[non_exhaustive]
 pub struct PolicySettings {
     /// `ToolTimeLimit` (default 1 minute): maximum duration of a tool call whose tool states none of its own.
-    /// `MaxConcurrentToolCalls` (default 64): maximum number of calls that run at once.
+    /// `MaxConcurrentToolCalls` (default 64): maximum number of calls that run at once. `MaxToolBlocking` (default 1 second):
+    /// time for which a call may block its thread without a warning.
     pub tool_limits: ToolLimits,
     /// `ToolResultThreshold` (default 64 000): maximum number of characters of a result that stays in the conversation.
     /// `ToolResultTimeToLive` (default 20 minutes): time for which the chunks of a longer one are kept.
@@ -50,6 +51,7 @@ impl PolicySettings {
         Ok(Self {
             tool_limits: tools
                 .with_time_limit(section.interval("ToolTimeLimit", tools.time_limit)?)
+                .with_max_blocking(section.interval("MaxToolBlocking", tools.max_blocking)?)
                 .with_max_concurrency(section.get_or("MaxConcurrentToolCalls", tools.max_concurrency)?),
             large_results: LargeResultPolicy {
                 threshold: section.get_or("ToolResultThreshold", results.threshold)?,

@@ -58,6 +58,7 @@ const METRICS: &[Metric] = &[
     metric("rockbot.agent.follow_up.skipped", Counter, COUNT, "answers without a follow-up, because their turns had to end"),
     metric("rockbot.prompt.prefix_changes", Counter, COUNT, "changes of the beginning of prompts, which lose the provider's prompt cache"),
     metric("rockbot.tool.invocations", Counter, COUNT, "tool calls of every origin"),
+    metric("rockbot.tool.blocked", Counter, COUNT, "tool calls that blocked their thread for longer than `ToolLimits::max_blocking`"),
     metric("rockbot.tool.invoke.duration", Histogram, MILLISECONDS, "duration of tool calls, the wait for a permit included"),
     metric("rockbot.pipeline.dispatch.duration", Histogram, MILLISECONDS, "duration of messages from the bus to their disposition"),
     metric("rockbot.pipeline.duplicates", Counter, COUNT, "redelivered messages that had been handled before"),

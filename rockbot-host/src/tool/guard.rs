@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ToolLimits;
 use super::activation::{Activated, activation_tool, group_of};
+use super::blocking::{self, Watched};
 use super::meters::Meters;
 use super::tasks::task_tools;
 use crate::isolate::{Isolate, Isolated, panic_message};
@@ -46,6 +47,7 @@ pub(super) struct Guard {
     task_tools: Arc<ToolSnapshot>,
     time_limit: Duration,
     max_result_bytes: usize,
+    max_blocking: Duration,
     /// `true` if models see tools by their exposure, `false` if they see all.
     on_demand: bool,
     permits: Semaphore,
@@ -143,6 +145,7 @@ impl Guard {
             task_tools: task_tools(),
             time_limit: limits.time_limit,
             max_result_bytes: limits.max_result_bytes,
+            max_blocking: limits.max_blocking,
             on_demand,
             permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             table: ArcSwap::default(),
@@ -304,7 +307,14 @@ impl Guard {
         // The executor takes the request; the response needs its identity.
         let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
         let ended = match start(&**tool.entry.executor(), request, cx) {
-            Ok(running) => Isolate::new(running, started, limit).await,
+            Ok(running) => {
+                let (ended, blocked) = Watched::new(Isolate::new(running, started, limit)).await;
+                if blocked > self.max_blocking {
+                    blocking::report(&name, blocked);
+                    tool.meters.record_blocking();
+                }
+                ended
+            }
             Err(panic) => Isolated::Panicked(panic),
         };
         let ended = match ended {

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 /// The limits of tool calls in one host.
+///
+/// A time limit ends a call at its next `await`. While a tool blocks its thread, no limit can: on a runtime of one thread the whole
+/// host waits for it. Move such work to [`spawn_blocking`](tokio::task::spawn_blocking).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolLimits {
@@ -14,6 +17,9 @@ pub struct ToolLimits {
     /// Maximum length of a result in bytes. A longer result is truncated and begins with a note about it.
     /// Default 10 MiB.
     pub max_result_bytes: usize,
+    /// Time for which a call may block its thread. A longer one is logged as a warning with the tool's name, once it ends, and
+    /// counted as `rockbot.tool.blocked`; it is not stopped. Default 1 second.
+    pub max_blocking: Duration,
 }
 
 impl Default for ToolLimits {
@@ -22,6 +28,7 @@ impl Default for ToolLimits {
             time_limit: Duration::from_secs(60),
             max_concurrency: 64,
             max_result_bytes: 10 << 20,
+            max_blocking: Duration::from_secs(1),
         }
     }
 }
@@ -45,6 +52,13 @@ impl ToolLimits {
     #[must_use]
     pub fn with_max_result_bytes(mut self, max_result_bytes: usize) -> Self {
         self.max_result_bytes = max_result_bytes;
+        self
+    }
+
+    /// Sets the time for which a call may block its thread before a warning is logged. Default 1 second.
+    #[must_use]
+    pub fn with_max_blocking(mut self, max_blocking: Duration) -> Self {
+        self.max_blocking = max_blocking;
         self
     }
 }

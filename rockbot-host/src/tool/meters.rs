@@ -29,6 +29,11 @@ impl Meters {
         }
     }
 
+    /// Records one call that blocked its thread. The counter is created here, since hardly any tool needs one.
+    pub(super) fn record_blocking(&self) {
+        counter!("rockbot.tool.blocked", "tool_name" => self.name.clone()).increment(1);
+    }
+
     /// Records one call that ended with `response` after `duration`.
     pub(super) fn record(&self, response: &ToolInvokeResponse, duration: Duration) {
         let status = match response.code {

@@ -6,6 +6,7 @@
 //! `meters.rs` and `span.rs` observe calls.
 
 mod activation;
+mod blocking;
 mod dispatch;
 mod guard;
 mod limits;

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rockbot_core::testing::{ScriptedModel, mock_tool};
+use futures_util::FutureExt;
+use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::turn::{Approval, InMemoryTurnJournal, TurnJournal, TurnRequest, TurnStatus};
+use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
 use rockbot_host::{AgentHost, Stores, TurnError};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::support::journal::{BadReads, Counting, DiskFull, SlowDisk};
+use crate::support::journal::{BadReads, Counting, DiskFull, SlowDisk, run};
 use crate::support::{host_of, noting_tool, settle};
 
 /// A host whose turn waits for a decision, and its journal's next reads.
@@ -136,27 +138,40 @@ async fn a_shutdown_that_is_cut_leaves_its_turns_to_another_host() {
 }
 
 #[tokio::test]
-async fn a_decision_that_is_given_up_leaves_no_claim() {
+async fn a_decision_whose_caller_goes_away_is_carried_out() {
     let written = Arc::new(Semaphore::new(9));
     let journal = Counting::new(InMemoryTurnJournal::default(), SlowDisk(written.clone()));
-    let journal = Arc::new(journal);
-    let model = ScriptedModel::new().calls("pay", json!({"n": 7}));
+    let model = ScriptedModel::new().calls("pay", json!({"n": 7})).says("Paid.");
+    let (pay, paid) = noting_tool("pay");
     let host = host_of(&model)
-        .tool(noting_tool("pay").0.needs_approval())
-        .stores(Stores::new().with_journal(journal.clone()))
+        .tool(pay.needs_approval())
+        .stores(Stores::new().with_journal(journal))
         .build()
         .unwrap();
     let parked = host.agent().run(TurnRequest::new("s", "m1", "pay")).await.unwrap();
     let TurnStatus::Parked(asks) = parked.status else {
         panic!("the turn should wait")
     };
+    // The decision is written, and its caller does not learn so.
     written.forget_permits(9);
     tokio::select! {
         biased;
         decided = host.agent().decide(asks[0].approve()) => panic!("it was not written: {decided:?}"),
         () = settle() => {}
     }
-    settle().await;
-    let free = journal.claim(&parked.turn, "another", Duration::from_secs(60)).await;
-    assert!(free.unwrap().is_some());
+    assert!(paid.all().is_empty());
+    written.add_permits(9);
+    let outcome = host.agent().outcome(&parked.turn).await.unwrap();
+    assert_eq!((outcome.text.as_str(), paid.all().len()), ("Paid.", 1));
+}
+
+#[tokio::test]
+async fn an_acceptance_that_is_given_up_leaves_no_claim() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let options = JournalOptions::default().with_durability(Durability::Synced);
+    let journal = FileTurnJournal::open_with(folder.path(), options).unwrap();
+    let (accepted, lease) = (run("1", &clock), Duration::from_secs(60));
+    // It waits for the disk when it is dropped.
+    assert!(journal.accept(&accepted, "me", lease).now_or_never().is_none());
+    assert!(journal.claim(&accepted.run, "me", lease).await.unwrap().is_some());
 }

@@ -1,18 +1,22 @@
 //! Ends that take no longer than they were given: of calls, hosts and buses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rockbot_core::BoxError;
+use async_trait::async_trait;
+use rockbot_core::chat::Role;
 use rockbot_core::messaging::{Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt};
+use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{InMemoryToolRegistry, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{FinishedCall, TurnRequest, TurnStatus};
+use rockbot_core::{BoxError, Principal, SessionId, Timestamp};
 use rockbot_host::bus::InProcessBus;
-use rockbot_host::{HostState, Stack};
+use rockbot_host::{HostState, Stack, Stores};
 use serde_json::json;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tower::{layer::layer_fn, service_fn};
 
 use crate::support::{host_of, noting_tool, settle};
@@ -55,6 +59,52 @@ async fn a_shutdown_that_was_cut_off_can_be_called_again() {
     assert_eq!(host.state(), HostState::Stopping);
     host.shutdown(SECOND).await;
     assert_eq!(host.state(), HostState::Stopped);
+}
+
+/// A conversation memory whose disk takes 10 ms for each session that changed.
+#[derive(Debug, Default)]
+struct SlowMemory(AtomicU32);
+
+#[async_trait]
+impl ConversationMemory for SlowMemory {
+    async fn append(&self, _: &Principal, _: &SessionId, _: Vec<ConversationTurn>) -> Result<(), StoreError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn clear(&self, _: &Principal, _: &SessionId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn sessions(&self, _: &Principal) -> Result<Vec<SessionId>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        sleep(Duration::from_millis(10) * self.0.load(Ordering::SeqCst)).await;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_host_keeps_to_its_deadline_however_many_sessions_have_changed() {
+    let memory = Arc::new(SlowMemory::default());
+    let stores = Stores::new().with_conversation_memory(memory.clone());
+    let host = host_of(&ScriptedModel::new()).stores(stores).build().unwrap();
+    host.start().await.unwrap();
+    for session in 0..10_000 {
+        let turns = vec![ConversationTurn::new(Role::User, "Hello.", Timestamp::default(), "t")];
+        let session = SessionId::from(session.to_string());
+        memory.append(&Principal::default(), &session, turns).await.unwrap();
+    }
+    let began = Instant::now();
+    host.shutdown(5 * SECOND).await;
+    drop(host);
+    assert!(began.elapsed() <= 6 * SECOND, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

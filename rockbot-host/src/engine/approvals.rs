@@ -6,6 +6,7 @@ use std::time::Duration;
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnRequest, TurnStatus};
 use rockbot_core::{Principal, Timestamp, TurnId};
+use tokio::sync::oneshot;
 
 use super::claim::HeldClaim;
 use super::{TurnEngine, TurnError};
@@ -29,19 +30,18 @@ impl TurnEngine {
             turn: id.clone(),
             call: decision.call.clone(),
         };
-        let matches =
-            |request: &ApprovalRequest| request.call == decision.call && request.args_hash == decision.args_hash;
         let event = TurnEvent::ApprovalDecided(decision.clone());
-        let may_decide = |turn: &Turn| {
-            let may = self.may_decide(by, &turn.request().principal);
-            if !may {
-                let by = loggable(by.as_str());
-                tracing::warn!(turn = %id, %by, "decision about a tool call refused: it is another principal's turn");
+        let (engine, by) = (self.clone(), by.clone());
+        let applies = move |turn: &Turn| {
+            let may_decide = engine.may_decide(&by, &turn.request().principal);
+            if !may_decide {
+                let (turn, by) = (&decision.turn, loggable(by.as_str()));
+                tracing::warn!(%turn, %by, "decision about a tool call refused: it is another principal's turn");
             }
-            may
+            let (call, arguments) = (&decision.call, &decision.args_hash);
+            may_decide && waits_for(turn, |request| (&request.call, &request.args_hash) == (call, arguments))
         };
-        let applies = |turn: &Turn| may_decide(turn) && waits_for(turn, matches);
-        match self.unpark(&id, &event, applies).await? {
+        match self.unpark(&id, event, applies).await? {
             true => Ok(()),
             false => Err(missing),
         }
@@ -73,7 +73,7 @@ impl TurnEngine {
         live.cancel(reason);
         let event = TurnEvent::Cancelled(reason);
         let is_parked = |turn: &Turn| turn.parked_until().is_some();
-        let is_unparked = self.unpark(live.id(), &event, is_parked).await?;
+        let is_unparked = self.unpark(live.id(), event, is_parked).await?;
         match live.state() {
             TurnState::Halted => Err(TurnError::Halted),
             // Its claim is held elsewhere, so the cancellation is in no journal.
@@ -106,7 +106,25 @@ impl TurnEngine {
     }
 
     /// Applies `event` to a parked turn if `applies` returns `true` for it. Returns whether it did.
+    ///
+    /// A task of the host does it: a caller that goes away after the write must not leave a turn that is decided and does
+    /// not run.
     async fn unpark(
+        self: &Arc<Self>,
+        id: &TurnId,
+        event: TurnEvent,
+        applies: impl FnOnce(&Turn) -> bool + Send + 'static,
+    ) -> Result<bool, TurnError> {
+        let (engine, id) = (self.clone(), id.clone());
+        let (sender, applied) = oneshot::channel();
+        self.spawn(async move {
+            // The caller may be gone.
+            let _ = sender.send(engine.apply_to_parked(&id, &event, applies).await);
+        });
+        applied.await.unwrap_or(Err(TurnError::Halted))
+    }
+
+    async fn apply_to_parked(
         self: &Arc<Self>,
         id: &TurnId,
         event: &TurnEvent,
@@ -183,8 +201,8 @@ impl TurnEngine {
             }
             let event = TurnEvent::ApprovalExpired;
             // The turn may have continued and parked again with a later expiry since.
-            let is_expired = |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
-            if let Err(error) = engine.unpark(live.id(), &event, is_expired).await {
+            let is_expired = move |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
+            if let Err(error) = engine.apply_to_parked(live.id(), &event, is_expired).await {
                 tracing::error!(turn = %live.id(), %error, "journal write failed; the expired approval is not recorded and the turn stays parked");
             }
         });

@@ -173,6 +173,28 @@ impl FileTurnJournal {
     }
 }
 
+/// The claim on a run whose acceptance is not on the disk yet. Dropping it releases the run, when the sync failed or its caller
+/// went away meanwhile: the line may be on the disk or not, and the run is resumed by the message's redelivery or the next start.
+struct UnsettledClaim<'a> {
+    journal: &'a FileTurnJournal,
+    /// `None` when the acceptance is on the disk.
+    claim: Option<Claim>,
+}
+
+impl UnsettledClaim<'_> {
+    fn settled(mut self) -> Claim {
+        self.claim.take().expect("it is taken here alone")
+    }
+}
+
+impl Drop for UnsettledClaim<'_> {
+    fn drop(&mut self) {
+        if let Some(claim) = &self.claim {
+            self.journal.lock().claims.release(claim);
+        }
+    }
+}
+
 #[async_trait]
 impl TurnJournal for FileTurnJournal {
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
@@ -197,12 +219,12 @@ impl TurnJournal for FileTurnJournal {
                 return Ok(Acceptance::Known(RunState::Finished(outcome)));
             }
         };
-        if let Err(error) = self.settle(true).await {
-            // The line may be on the disk or not. Free, the run is resumed by the message's redelivery or the next start.
-            self.lock().claims.release(&claim);
-            return Err(error);
-        }
-        Ok(Acceptance::New(claim))
+        let unsettled = UnsettledClaim {
+            journal: self,
+            claim: Some(claim),
+        };
+        self.settle(true).await?;
+        Ok(Acceptance::New(unsettled.settled()))
     }
 
     async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError> {

@@ -30,6 +30,15 @@ pub enum LlmConfigError {
         /// Name of the setting of the endpoint.
         setting: String,
     },
+    /// The endpoint needs TLS, and this program is built without it.
+    #[error(
+        "{setting} begins with https://, and this program is built without TLS: enable the feature `tls` of `rockbot`, or \
+         name a server with http://"
+    )]
+    NoTls {
+        /// Name of the setting of the endpoint.
+        setting: String,
+    },
     /// The key holds something that no key holds.
     #[error("{setting} must be one word without blanks or line ends: copy the key again")]
     InvalidKey {

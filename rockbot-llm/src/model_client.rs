@@ -61,3 +61,28 @@ pub async fn probe(settings: &TierSettings) -> ServerCheck {
         Err(error) => ServerCheck::Unusable(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::testing::conformance;
+
+    use super::*;
+
+    #[test]
+    fn a_mode_of_structured_output_changes_nothing_else_of_a_client() {
+        conformance::chat_wrapper(|client| WithOutputMode {
+            client,
+            mode: OutputMode::Auto,
+        });
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn without_tls_a_server_behind_https_is_refused() {
+        let error = AnthropicChat::builder("https://api.anthropic.com", "m")
+            .build()
+            .unwrap_err();
+        assert!(matches!(error, LlmConfigError::NoTls { .. }), "{error}");
+        assert!(OpenAiChat::builder("http://localhost:8080/v1", "m").build().is_ok());
+    }
+}

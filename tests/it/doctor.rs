@@ -193,8 +193,8 @@ async fn a_model_server_that_cannot_be_asked_is_a_problem() {
     );
     check(
         &examine_all(None, &[("OPENAI_MODEL", "m")], None).await,
-        "problem  models: OPENAI_API_KEY is not set: set it to the key of your account, or to any word if the server \
-         needs none",
+        "problem  models: OPENAI_BASE_URL is not set: set it to the base URL of your server, or set OPENAI_API_KEY to the key \
+         of an account at https://api.openai.com/v1",
     );
 }
 

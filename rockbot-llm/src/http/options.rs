@@ -76,11 +76,15 @@ impl ConnectionOptions {
     ///
     /// # Errors
     ///
-    /// Returns an error if the endpoint is no http(s) URL, the model is empty, a model setting is invalid, or a key or header cannot be sent.
+    /// Returns an error if the endpoint is no http(s) URL, needs TLS that this program is built without, the model is empty, a model setting is invalid, or a key or header cannot be sent.
     pub(crate) fn connect(&self, dialect: &'static Dialect) -> Result<Connection, LlmConfigError> {
         let base = base_url(&self.endpoint, dialect.call_paths).ok_or_else(|| LlmConfigError::InvalidEndpoint {
             setting: self.names.endpoint.clone().into_owned(),
         })?;
+        if base.scheme() == "https" && !cfg!(feature = "tls") {
+            let setting = self.names.endpoint.clone().into_owned();
+            return Err(LlmConfigError::NoTls { setting });
+        }
         if self.model.trim().is_empty() {
             return Err(LlmConfigError::NoModel {
                 setting: self.names.model.clone().into_owned(),

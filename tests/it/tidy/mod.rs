@@ -149,6 +149,34 @@ fn crates_depend_only_on_the_crates_below_them() {
     }
 }
 
+/// Returns `true` if a build of these features of the facade compiles C, which no crate does without `cc`.
+fn compiles_c(features: &str) -> bool {
+    let what = [
+        "tree",
+        "--offline",
+        "-p",
+        "rockbot",
+        "-e",
+        "normal,build",
+        "--prefix",
+        "none",
+    ];
+    let features = ["--no-default-features", "--features", features];
+    let tree = output(env!("CARGO"), &[&what[..], &features].concat());
+    tree.lines().any(|line| line.starts_with("cc v"))
+}
+
+#[test]
+fn a_build_without_tls_and_sqlite_needs_no_c_compiler() {
+    assert!(!compiles_c("llm,memory,testing"));
+    for features in ["llm,tls", "sqlite", "rabbitmq"] {
+        assert!(
+            compiles_c(features),
+            "the README says that {features} needs a C compiler"
+        );
+    }
+}
+
 /// A lower `rust-version` than a dependency's cannot build. The standard library's part is checked by clippy's
 /// `incompatible_msrv`, which knows when each item became stable.
 #[test]

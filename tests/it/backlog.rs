@@ -26,7 +26,7 @@ type Running = JoinHandle<Result<TurnOutcome, TurnError>>;
 /// Sends a message, named after its text, and lets it get as far as it can.
 async fn send(agent: &Agent, session: &str, text: &str, busy: BusyPolicy) -> Running {
     let mut request = TurnRequest::new(session, text, text);
-    request.busy = busy;
+    (request.busy, request.principal) = (busy, agent.principal().clone());
     let agent = agent.clone();
     let running = tokio::spawn(async move { agent.run(request).await });
     settle().await;
@@ -57,6 +57,7 @@ async fn giving_up_thousands_of_queued_messages_leaves_the_session_usable() {
     let model = working().says("1").says("last");
     let limits = BacklogLimits::new()
         .with_max_messages(2 * many)
+        .with_max_principal_messages(2 * many)
         .with_max_session_messages(2 * many);
     let (host, mut handle) = limited(&model, limits);
     let host = host.build().unwrap();
@@ -157,6 +158,33 @@ async fn a_host_works_on_a_bounded_number_of_messages() {
         // Nothing was recorded of the message that was refused, so it can be sent again.
         let second = send(host.agent(), "b", "two", BusyPolicy::Queue).await;
         assert_eq!(second.await.unwrap().unwrap().text, "2");
+    }
+}
+
+#[tokio::test]
+async fn one_principal_leaves_room_for_others() {
+    for limits in [
+        BacklogLimits::new().with_max_principal_messages(2),
+        BacklogLimits::new().with_max_principal_bytes(7),
+    ] {
+        let model = working().hangs().hangs().says("1").says("2");
+        let (host, mut handle) = limited(&model, limits);
+        let host = host.build().unwrap();
+        let (ann, bob) = (host.agent().for_principal("ann"), host.agent().for_principal("bob"));
+        let first = send(&ann, "a", "one", BusyPolicy::Queue).await;
+        let _second = send(&ann, "b", "two", BusyPolicy::Queue).await;
+        let refused = refusal(send(&ann, "c", "three", BusyPolicy::Queue).await).await;
+        assert_eq!(refused, Busy::Principal { messages: 2, bytes: 6 });
+        assert_eq!(
+            refused.to_string(),
+            "the agent works on 2 messages of 6 bytes of this user already: send this one again when some are answered"
+        );
+        let _others = send(&bob, "c", "three", BusyPolicy::Queue).await;
+        assert_eq!(model.requests().len(), 3);
+        handle.next_call().await.respond("ok");
+        assert_eq!(first.await.unwrap().unwrap().text, "1");
+        let fourth = send(&ann, "c", "four", BusyPolicy::Queue).await;
+        assert_eq!(fourth.await.unwrap().unwrap().text, "2");
     }
 }
 

@@ -150,6 +150,14 @@ async fn limits_of_zero_are_reported() {
             "BacklogLimits::max_bytes",
         ),
         (
+            backlog(BacklogLimits::new().with_max_principal_messages(0)),
+            "BacklogLimits::max_principal_messages",
+        ),
+        (
+            backlog(BacklogLimits::new().with_max_principal_bytes(0)),
+            "BacklogLimits::max_principal_bytes",
+        ),
+        (
             backlog(BacklogLimits::new().with_max_session_messages(0)),
             "BacklogLimits::max_session_messages",
         ),

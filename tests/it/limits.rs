@@ -60,6 +60,8 @@ fn unlimited(model: &ScriptedModel) -> rockbot_host::AgentHostBuilder {
     let backlog = BacklogLimits::new()
         .with_max_messages(usize::MAX)
         .with_max_bytes(usize::MAX)
+        .with_max_principal_messages(usize::MAX)
+        .with_max_principal_bytes(usize::MAX)
         .with_max_session_messages(usize::MAX)
         .with_max_session_bytes(usize::MAX);
     let policies = TurnPolicies::new()

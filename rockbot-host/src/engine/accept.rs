@@ -137,12 +137,14 @@ impl TurnEngine {
                     Ok(permit) => return Ok(permit),
                     Err(full) => busy = full,
                 }
-                // Messages of full sessions that all waited would hold every worker of the bus, and sessions with room
-                // would wait for them. One too many goes back to the bus at once.
+                // Messages of full sessions and principals that all waited would hold every worker of the bus, and those with
+                // room would wait for them. One too many goes back to the bus at once.
                 place = match (busy, place) {
-                    (Busy::Session { .. }, None) => Some(self.waiting.try_acquire().map_err(|_| ())?),
-                    (Busy::Session { .. }, held) => held,
-                    _ => None,
+                    (Busy::Host { .. }, _) => None,
+                    (Busy::Session { .. } | Busy::Principal { .. }, None) => {
+                        Some(self.waiting.try_acquire().map_err(|_| ())?)
+                    }
+                    (Busy::Session { .. } | Busy::Principal { .. }, held) => held,
                 };
                 freed.await;
             }

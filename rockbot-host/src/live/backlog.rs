@@ -1,7 +1,10 @@
-//! The bound of what a host has accepted and not finished: by number and bytes, of a session and of the whole host.
+//! The bound of what a host has accepted and not finished: by number and bytes, of a session, of a principal and of the whole
+//! host.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rockbot_core::Principal;
 use rockbot_core::turn::TurnRequest;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -26,6 +29,11 @@ pub struct BacklogLimits {
     pub max_messages: usize,
     /// Maximum length of their texts in bytes, all together. Default 64 MiB.
     pub max_bytes: usize,
+    /// Maximum number of unanswered messages of one principal, in all of its sessions. Default 2 048: below that of the host, so
+    /// that one principal leaves room for others.
+    pub max_principal_messages: usize,
+    /// Maximum length of their texts in bytes, all together. Default 32 MiB.
+    pub max_principal_bytes: usize,
     /// Maximum number of messages that wait for their turn in a session, or to join the running one. Default 128.
     pub max_session_messages: usize,
     /// Maximum length of their texts in bytes, all together. Default 8 MiB.
@@ -37,6 +45,8 @@ impl Default for BacklogLimits {
         Self {
             max_messages: 4096,
             max_bytes: 64 << 20,
+            max_principal_messages: 2048,
+            max_principal_bytes: 32 << 20,
             max_session_messages: 128,
             max_session_bytes: 8 << 20,
         }
@@ -60,6 +70,20 @@ impl BacklogLimits {
     #[must_use]
     pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
         self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Sets the maximum number of unanswered messages of one principal.
+    #[must_use]
+    pub fn with_max_principal_messages(mut self, max_messages: usize) -> Self {
+        self.max_principal_messages = max_messages;
+        self
+    }
+
+    /// Sets the maximum length in bytes of the unanswered messages of one principal.
+    #[must_use]
+    pub fn with_max_principal_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_principal_bytes = max_bytes;
         self
     }
 
@@ -92,6 +116,16 @@ pub enum Busy {
         /// Length of their texts in bytes.
         bytes: usize,
     },
+    /// Too many messages of one principal are unanswered.
+    #[error(
+        "the agent works on {messages} messages of {bytes} bytes of this user already: send this one again when some are answered"
+    )]
+    Principal {
+        /// Number of the principal's unanswered messages.
+        messages: usize,
+        /// Length of their texts in bytes.
+        bytes: usize,
+    },
     /// Too many messages of the host are unanswered.
     #[error("the agent works on {messages} messages of {bytes} bytes already: send this one again a little later")]
     Host {
@@ -113,10 +147,35 @@ impl Busy {
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     limits: BacklogLimits,
-    /// Number of messages, and the length of their texts in bytes.
-    used: Mutex<(usize, usize)>,
+    used: Mutex<Used>,
     /// Notified when a message no longer counts.
     freed: Notify,
+}
+
+/// Numbers of messages, each with the length of their texts in bytes.
+#[derive(Debug, Default)]
+struct Used {
+    host: (usize, usize),
+    /// Of each principal that has some.
+    principals: HashMap<Principal, (usize, usize)>,
+}
+
+impl Used {
+    fn add(&mut self, principal: &Principal, bytes: usize) {
+        let of_principal = self.principals.entry(principal.clone()).or_default();
+        for used in [&mut self.host, of_principal] {
+            *used = (used.0 + 1, used.1 + bytes);
+        }
+    }
+
+    fn remove(&mut self, principal: &Principal, bytes: usize) {
+        self.host = (self.host.0 - 1, self.host.1 - bytes);
+        let of_principal = self.principals.get_mut(principal).expect("a permit was counted");
+        *of_principal = (of_principal.0 - 1, of_principal.1 - bytes);
+        if of_principal.0 == 0 {
+            self.principals.remove(principal);
+        }
+    }
 }
 
 impl Backlog {
@@ -147,30 +206,36 @@ impl Backlog {
             }
         }
         let mut used = self.used();
-        if is_full(*used, bytes, (limits.max_messages, limits.max_bytes)) {
-            let (messages, bytes) = *used;
+        let of_principal = used.principals.get(&request.principal).copied().unwrap_or_default();
+        let max_of_principal = (limits.max_principal_messages, limits.max_principal_bytes);
+        if is_full(of_principal, bytes, max_of_principal) {
+            let (messages, bytes) = of_principal;
+            return Err(Busy::Principal { messages, bytes });
+        }
+        if is_full(used.host, bytes, (limits.max_messages, limits.max_bytes)) {
+            let (messages, bytes) = used.host;
             return Err(Busy::Host { messages, bytes });
         }
-        *used = (used.0 + 1, used.1 + bytes);
-        Ok(self.permit(bytes))
+        used.add(&request.principal, bytes);
+        Ok(self.permit(request, bytes))
     }
 
     /// Counts a message that was accepted before.
     pub(super) fn count(self: &Arc<Self>, request: &TurnRequest) -> BacklogPermit {
         let bytes = weight(request);
-        let mut used = self.used();
-        *used = (used.0 + 1, used.1 + bytes);
-        self.permit(bytes)
+        self.used().add(&request.principal, bytes);
+        self.permit(request, bytes)
     }
 
-    fn permit(self: &Arc<Self>, bytes: usize) -> BacklogPermit {
+    fn permit(self: &Arc<Self>, request: &TurnRequest, bytes: usize) -> BacklogPermit {
         BacklogPermit {
             backlog: self.clone(),
+            principal: request.principal.clone(),
             bytes,
         }
     }
 
-    fn used(&self) -> MutexGuard<'_, (usize, usize)> {
+    fn used(&self) -> MutexGuard<'_, Used> {
         // No code that can panic runs under the lock.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,14 +255,13 @@ impl Backlog {
 #[derive(Debug)]
 pub(crate) struct BacklogPermit {
     backlog: Arc<Backlog>,
+    principal: Principal,
     bytes: usize,
 }
 
 impl Drop for BacklogPermit {
     fn drop(&mut self) {
-        let mut used = self.backlog.used();
-        *used = (used.0 - 1, used.1 - self.bytes);
-        drop(used);
+        self.backlog.used().remove(&self.principal, self.bytes);
         self.backlog.notify();
     }
 }

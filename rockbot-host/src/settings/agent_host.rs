@@ -68,9 +68,9 @@ pub struct AgentHostSettings {
     /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them. Default `false`:
     /// it did not pay for all models, see `BENCHMARKS.md`.
     pub working_method: bool,
-    /// `MaxMessages`, `MaxMessageBytes`, `MaxSessionMessages`, `MaxSessionMessageBytes`: bounds of the messages that are
-    /// accepted and not answered. Default 4 096 messages and 64 MiB in the host, and 128 messages and 8 MiB that wait
-    /// in a session.
+    /// `MaxMessages`, `MaxMessageBytes`, `MaxPrincipalMessages`, `MaxPrincipalMessageBytes`, `MaxSessionMessages`,
+    /// `MaxSessionMessageBytes`: bounds of the messages that are accepted and not answered. Default 4 096 messages and 64 MiB
+    /// in the host, 2 048 messages and 32 MiB of one principal, and 128 messages and 8 MiB that wait in a session.
     pub backlog: BacklogLimits,
 }
 
@@ -176,6 +176,8 @@ fn backlog(section: &Section<'_>) -> Result<BacklogLimits, ConfigError> {
     Ok(BacklogLimits::new()
         .with_max_messages(bound("MaxMessages", default.max_messages)?)
         .with_max_bytes(bound("MaxMessageBytes", default.max_bytes)?)
+        .with_max_principal_messages(bound("MaxPrincipalMessages", default.max_principal_messages)?)
+        .with_max_principal_bytes(bound("MaxPrincipalMessageBytes", default.max_principal_bytes)?)
         .with_max_session_messages(bound("MaxSessionMessages", default.max_session_messages)?)
         .with_max_session_bytes(bound("MaxSessionMessageBytes", default.max_session_bytes)?))
 }

@@ -71,11 +71,13 @@ fn long_results_and_requests_are_what_the_file_says() {
 fn the_bounds_of_unanswered_messages_are_settings() {
     let settings = read(
         r#"{ "AgentHost": {
-            "MaxMessages": 3, "MaxMessageBytes": 4000, "MaxSessionMessages": 5, "MaxSessionMessageBytes": 6000
+            "MaxMessages": 3, "MaxMessageBytes": 4000, "MaxSessionMessages": 5, "MaxSessionMessageBytes": 6000,
+            "MaxPrincipalMessages": 7, "MaxPrincipalMessageBytes": 8000
         } }"#,
     );
     let limits = BacklogLimits::new().with_max_messages(3).with_max_bytes(4000);
     let limits = limits.with_max_session_messages(5).with_max_session_bytes(6000);
+    let limits = limits.with_max_principal_messages(7).with_max_principal_bytes(8000);
     assert_eq!(settings.unwrap().agent_host.backlog, limits);
     check_error(
         r#"{ "AgentHost": { "MaxMessages": 0 } }"#,

@@ -62,11 +62,16 @@ impl AgentHostBuilder {
         ]
     }
 
-    fn backlog_limits(&self) -> [(&'static str, bool); 4] {
+    fn backlog_limits(&self) -> [(&'static str, bool); 6] {
         let limits = self.backlog;
         [
             ("BacklogLimits::max_messages", limits.max_messages == 0),
             ("BacklogLimits::max_bytes", limits.max_bytes == 0),
+            (
+                "BacklogLimits::max_principal_messages",
+                limits.max_principal_messages == 0,
+            ),
+            ("BacklogLimits::max_principal_bytes", limits.max_principal_bytes == 0),
             ("BacklogLimits::max_session_messages", limits.max_session_messages == 0),
             ("BacklogLimits::max_session_bytes", limits.max_session_bytes == 0),
         ]

@@ -1,10 +1,9 @@
 //! Measures the link filter on hostile answers and messages of users.
 //!
 //! Usage: `links [KIB]`. Filters KIB (default 1 024) of each pattern, whole and in pieces of 5 bytes, and prints for each
-//! the nanoseconds for a byte, and its ratio to plain prose.
+//! the nanoseconds of CPU time for a byte, and its ratio to plain prose.
 
-use std::time::Instant;
-
+use rockbot_benches::process_usage;
 use rockbot_host::answer::{AnswerFilter, SafeLinks};
 
 const PATTERNS: [&str; 12] = [
@@ -22,9 +21,9 @@ const PATTERNS: [&str; 12] = [
     "h",
 ];
 
-/// Returns the nanoseconds for a byte of `answer` in pieces of `size` bytes, after the user's message `user`.
+/// Returns the nanoseconds of CPU time for a byte of `answer` in pieces of `size` bytes, after the user's message `user`.
 fn nanoseconds(user: &str, answer: &str, size: usize) -> f64 {
-    let started = Instant::now();
+    let (before, _) = process_usage();
     let mut filter = SafeLinks::new().begin(user);
     let mut length = 0;
     for piece in answer.as_bytes().chunks(size) {
@@ -33,7 +32,7 @@ fn nanoseconds(user: &str, answer: &str, size: usize) -> f64 {
             .len();
     }
     std::hint::black_box(length + filter.finish().len());
-    started.elapsed().as_nanos() as f64 / (user.len() + answer.len()) as f64
+    (process_usage().0 - before) * 1e9 / (user.len() + answer.len()) as f64
 }
 
 fn main() {

@@ -15,6 +15,9 @@ const LOOK_AHEAD: usize = 2_048;
 /// Maximum length of a link's text, in bytes. The text of a link that is not allowed is kept, so it is held back.
 const MAX_LABEL: usize = 1_024;
 
+/// Maximum length of an incomplete element that is read again with each piece, in bytes. Most links are shorter.
+const READ_AT_ONCE: usize = 128;
+
 /// HTML elements that change how the text after them is read.
 const RAW_ELEMENTS: [&str; 9] = [
     "iframe",
@@ -35,6 +38,8 @@ pub(super) struct Sanitizer {
     allowed: AllowedUrls,
     /// Text that is not read yet: an incomplete element.
     pending: String,
+    /// Length of `pending` when it was found to be incomplete.
+    incomplete: usize,
     /// Sanitized text that is held back, because a link around it may not be allowed.
     out: String,
     /// Number of bytes that have left `out`.
@@ -74,6 +79,7 @@ impl Sanitizer {
         Self {
             allowed,
             pending: String::new(),
+            incomplete: 0,
             out: String::new(),
             shown: 0,
             open: VecDeque::new(),
@@ -84,6 +90,12 @@ impl Sanitizer {
     /// Reads more text, and appends to `shown` what is certain.
     pub(super) fn push(&mut self, text: &str, shown: &mut String) {
         self.pending.push_str(text);
+        // A long element is read again when it has grown by an eighth, so that one in small pieces is read nine times, and
+        // not once for each piece.
+        let grown = self.pending.len() - self.incomplete;
+        if grown < self.incomplete.saturating_sub(READ_AT_ONCE) / 8 {
+            return;
+        }
         self.run(false);
         self.release(shown);
     }
@@ -108,6 +120,7 @@ impl Sanitizer {
             }
             self.forget_distant();
         }
+        self.incomplete = rest.len();
         pending.drain(..pending.len() - rest.len());
         self.pending = pending;
     }

@@ -12,12 +12,18 @@ use rockbot_core::messaging::{
     SubscribeOptions, TopicPattern,
 };
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::testing::{ScriptedModel, mock_tool};
+use rockbot_core::store::{LongTermMemory, MemoryEntry};
+use rockbot_core::testing::{HashedEmbeddings, ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::turn::Budget;
+use rockbot_core::{Clock, Principal};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use rockbot_host::tool::ToolLimits;
 use rockbot_host::turn::{ContextEconomy, HookLimits};
 use rockbot_host::{AgentHost, BacklogLimits, ContextBudget, HostState, TurnPolicies};
+use rockbot_llm::{
+    CircuitBreaker, Fallback, ModelGateway, PermitLimits, Permits, Retry, RetryPolicy as LlmRetryPolicy, TimeLimit,
+};
+use rockbot_memory::{EvaluationOptions, Memory, Retention, SemanticMemoryOptions, SessionEvaluation};
 use serde_json::json;
 
 use crate::support::{host_of, settle, transcript};
@@ -135,6 +141,103 @@ async fn a_bus_without_limits_delivers_again_and_closes() {
     host.shutdown(Duration::from_secs(1)).await;
     let closed = bus.publish("t", Arc::new(MessageEnvelope::new("t", ""))).await;
     assert!(matches!(closed, Err(BusError::Closed)), "{closed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_without_limits_answers_and_tries_again() {
+    let permits = PermitLimits::default()
+        .with_low(usize::MAX)
+        .with_balanced(usize::MAX)
+        .with_high(usize::MAX)
+        .with_total(usize::MAX)
+        .with_max_waiting(usize::MAX)
+        .with_max_wait(NO_LIMIT)
+        .with_head_start(NO_LIMIT);
+    let time = TimeLimit::of(NO_LIMIT).with_first(NO_LIMIT).with_pause(NO_LIMIT);
+    let retry = LlmRetryPolicy::default()
+        .with_max_attempts(u32::MAX)
+        .with_first_delay(NO_LIMIT)
+        .with_max_delay(NO_LIMIT)
+        .with_max_retry_after(NO_LIMIT);
+    let busy = ChatError::new(ChatErrorKind::Overloaded, "busy");
+    let longest = retry
+        .with_random(|| 1.0)
+        .delay_after(&busy, u32::MAX - 1, Some(NO_LIMIT));
+    assert_eq!(longest, None, "no time would be left");
+    assert_eq!(retry.with_random(|| 1.0).delay_after(&busy, 7, None), Some(NO_LIMIT));
+    let breaker = CircuitBreaker::default()
+        .with_failure_threshold(u32::MAX)
+        .with_open_for(NO_LIMIT);
+    let once = CircuitBreaker::default()
+        .with_failure_threshold(1)
+        .with_open_for(NO_LIMIT);
+    for breaker in [breaker, once] {
+        let model = ScriptedModel::new()
+            .fails(ChatErrorKind::Overloaded)
+            .fails(ChatErrorKind::Auth)
+            .says("Well.");
+        let other = ScriptedModel::new()
+            .fails(ChatErrorKind::Auth)
+            .says("Well.")
+            .says("Well.");
+        let gateway = ModelGateway::builder(model)
+            .layer(Retry::new(retry.with_random(|| 0.0)))
+            .layer(Permits::new(permits))
+            .layer(time)
+            .fallback(Fallback::to("other", other).circuit_breaker(breaker))
+            .build();
+        let host = AgentHost::builder("clerk").chat(gateway).build().unwrap();
+        let _ = host.agent().ask("s", "Hi!").await;
+        assert_eq!(host.agent().ask("s", "Again!").await.unwrap().text, "Well.");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_and_evaluation_without_limits_find_and_purge_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
+    let retention = Retention::default()
+        .with_archived(NO_LIMIT)
+        .with_feedback(NO_LIMIT)
+        .with_skill_usage(NO_LIMIT)
+        .with_max_lines(usize::MAX);
+    let semantic = SemanticMemoryOptions::default()
+        .with_query_time_limit(NO_LIMIT)
+        .with_max_text(usize::MAX);
+    let evaluation = EvaluationOptions::default()
+        .with_idle_threshold(NO_LIMIT)
+        .with_poll_interval(NO_LIMIT);
+    let model = ScriptedModel::new().says("It is Anton.");
+    let host = host_of(&model)
+        .clock(clock.clone())
+        .data_dir(folder.path())
+        .add(
+            Memory::default()
+                .retention(retention)
+                .embeddings_with(HashedEmbeddings::new(), semantic),
+        )
+        .add(SessionEvaluation::new(evaluation))
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    let (memory, me) = (host.parts().get::<dyn LongTermMemory>().unwrap(), Principal::default());
+    let mut entry = MemoryEntry::new("zebra", "The zebra is called Anton.", clock.now(), Provenance::USER);
+    memory.save(&me, entry.clone()).await.unwrap();
+    (entry.id, entry.archived_at) = ("old".into(), Some(clock.now()));
+    memory.save(&me, entry).await.unwrap();
+    assert_eq!(
+        host.agent().ask("s", "What is the zebra called?").await.unwrap().text,
+        "It is Anton."
+    );
+    let shown = transcript(&model.requests()[0]);
+    assert!(
+        shown.iter().any(|line| line.contains("The zebra is called Anton.")),
+        "{shown:?}"
+    );
+    clock.advance(Duration::from_secs(400 * 24 * 3600));
+    tokio::time::sleep(Duration::from_secs(7 * 3600)).await;
+    assert_eq!(memory.list(&me).await.unwrap().len(), 2);
+    host.shutdown(NO_LIMIT).await;
 }
 
 /// Lets the model refuse a request because of this context window, and asks twice more.

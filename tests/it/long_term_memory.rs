@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
+use futures_util::FutureExt;
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Remembered, StorePath};
 use rockbot_core::testing::{ManualClock, conformance};
@@ -612,4 +613,30 @@ async fn a_kill_at_any_time_loses_nothing_that_was_acknowledged() {
     }
     // Fewer where the machine is busy, but some.
     assert!(total > 50, "{total} writes in 200 processes");
+}
+
+/// A message of megabytes must not keep the other turns of its thread waiting.
+#[tokio::test]
+async fn a_long_query_is_read_in_part_and_on_another_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = open(folder.path()).0;
+    for animal in ["zebra", "parrot", "turtle"] {
+        memory
+            .save(&me(), fact(animal, &format!("the {animal} is ill")))
+            .await
+            .unwrap();
+    }
+    assert!(
+        found(&memory, "zebra").now_or_never().is_some(),
+        "a short one is searched at once"
+    );
+    let paste = "nothing but filler\n".repeat(10_000);
+    let text = format!("zebra\n{paste}parrot\n{paste}turtle");
+    assert!(
+        found(&memory, &text).now_or_never().is_none(),
+        "the runtime's thread is free"
+    );
+    let mut found = found(&memory, &text).await;
+    found.sort();
+    assert_eq!(found, ["turtle", "zebra"], "its beginning and its end are read");
 }

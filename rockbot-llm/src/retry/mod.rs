@@ -103,7 +103,10 @@ impl RetryPolicy {
             None => {
                 // The exponent is bounded, so that the shift cannot overflow.
                 let doubled = self.first_delay.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-                doubled.min(self.max_delay).mul_f64((self.random)().clamp(0.0, 1.0))
+                let longest = doubled.min(self.max_delay);
+                // `mul_f64` panics where rounding goes beyond the longest duration.
+                let delay = longest.as_secs_f64() * (self.random)().clamp(0.0, 1.0);
+                Duration::try_from_secs_f64(delay).unwrap_or(longest)
             }
         };
         time_left.is_none_or(|left| delay < left).then_some(delay)

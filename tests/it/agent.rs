@@ -430,7 +430,14 @@ async fn an_answer_without_text_says_why() {
 
 #[tokio::test]
 async fn tool_calls_of_an_answer_that_did_not_finish_are_not_executed() {
-    for finish in [FinishReason::Length, FinishReason::ContentFilter] {
+    for (finish, status) in [
+        (FinishReason::Length, TurnStatus::Partial(BudgetLimit::AnswerLength)),
+        (
+            FinishReason::ContentFilter,
+            TurnStatus::Partial(BudgetLimit::ContentFilter),
+        ),
+        (FinishReason::Other, TurnStatus::Answered),
+    ] {
         let cut = calls([("1", "look", "{}")])
             .with_text("I will look")
             .with_finish(finish);
@@ -438,7 +445,7 @@ async fn tool_calls_of_an_answer_that_did_not_finish_are_not_executed() {
         let (look, notes) = noting_tool("look");
         let host = host_of(&model).tool(look).build().unwrap();
         let outcome = host.agent().ask("s", "hi").await.unwrap();
-        assert_eq!((outcome.text.as_str(), outcome.calls.len()), ("I will look", 0));
+        assert_eq!((ending(&outcome), outcome.calls.len()), ((&status, "I will look"), 0));
         host.agent().ask("s", "and?").await.unwrap();
         assert!(notes.all().is_empty());
         let kept = model.requests()[1]

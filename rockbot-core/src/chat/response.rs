@@ -20,7 +20,7 @@ pub enum FinishReason {
     Length,
     /// The provider's content filter cut the answer.
     ContentFilter,
-    /// The provider gave another reason, or none.
+    /// The provider gave another reason, or none. Its tool calls are dropped.
     Other,
 }
 
@@ -34,6 +34,17 @@ impl FinishReason {
             Self::ContentFilter => "content_filter",
             Self::Other => "other",
         }
+    }
+
+    /// Returns `true` if a limit or a filter cut the answer.
+    pub fn is_cut(self) -> bool {
+        matches!(self, Self::Length | Self::ContentFilter)
+    }
+
+    /// Returns `true` if the tool calls of the answer are complete, and may run. Those of an answer that was cut, or that
+    /// ended for an unknown reason, may be cut themselves, even where their arguments are valid JSON.
+    pub fn allows_calls(self) -> bool {
+        matches!(self, Self::Stop | Self::ToolCalls)
     }
 }
 

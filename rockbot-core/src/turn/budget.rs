@@ -93,6 +93,10 @@ pub enum BudgetLimit {
     Cost,
     /// The host's patience with a model that makes the same calls again and again, with the same results.
     Repetition,
+    /// The maximum length of an answer, of the provider or of a setting: the answer was cut.
+    AnswerLength,
+    /// The content filter of the provider, which cut the answer.
+    ContentFilter,
 }
 
 impl fmt::Display for BudgetLimit {
@@ -104,6 +108,8 @@ impl fmt::Display for BudgetLimit {
             Self::Tokens => "number of tokens",
             Self::Cost => "money",
             Self::Repetition => "patience with repeated calls",
+            Self::AnswerLength => "length of an answer",
+            Self::ContentFilter => "patience of the provider's content filter",
         })
     }
 }

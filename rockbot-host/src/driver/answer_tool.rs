@@ -62,14 +62,13 @@ impl AnswerTool {
     /// Takes a call of the tool as the answer, and returns `true` if it is one. Other calls in the same response run first:
     /// the model is asked again after their results.
     pub(super) fn take(&self, response: &mut ChatResponse) -> bool {
-        let is_complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
         let is_final = |name: &str| name == Self::NAME;
         let mut calls = response.tool_calls.iter();
         let Some(answer) = calls.find(|call| is_final(call.name.as_str())).cloned() else {
             return false;
         };
         response.tool_calls.retain(|call| !is_final(call.name.as_str()));
-        let is_answer = is_complete && response.tool_calls.is_empty();
+        let is_answer = response.finish.allows_calls() && response.tool_calls.is_empty();
         if is_answer {
             response.text = answer.arguments.to_string();
             response.finish = FinishReason::Stop;

@@ -61,9 +61,9 @@ impl<C: ChatClient> TextCallingClient<C> {
             ChatCall::new(request.clone(), call.cx.clone()).with_deltas(filtered.as_ref().map(FilteredDeltas::sink));
         let response = self.client.chat(inner).await?;
         // The end of a truncated text looks like a forgotten bracket, so a call could be repaired into a wrong one.
-        let answer = match response.finish {
-            FinishReason::Length | FinishReason::ContentFilter => TextAnswer::of_text(response.text.clone()),
-            _ => parser.parse(&response.text),
+        let answer = match response.finish.allows_calls() {
+            true => parser.parse(&response.text),
+            false => TextAnswer::of_text(response.text.clone()),
         };
         if let Some(filtered) = filtered {
             filtered.finish(&answer);

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use memchr::memchr3;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, FinishReason, ModelInfo, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::tool::ToolView;
 use rockbot_text_calls::{TextAnswer, TextCallParser};
 
@@ -65,8 +65,7 @@ impl<C: ChatClient> TextCallFallback<C> {
 
     /// Returns the answer with the calls of its text, if it has certain ones.
     fn read(&self, response: &ChatResponse, tools: &ToolView) -> Option<TextAnswer> {
-        let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
-        if !complete || !response.tool_calls.is_empty() {
+        if !response.finish.allows_calls() || !response.tool_calls.is_empty() {
             return None;
         }
         if response.text.trim().is_empty() {

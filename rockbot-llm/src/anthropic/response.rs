@@ -207,6 +207,8 @@ impl AnswerReader for Assembler<'_> {
         for block in blocks {
             self.whole_block(block)?;
         }
+        // It has come whole, also where the server gives no reason.
+        self.finish.get_or_insert_default();
         self.finish()
     }
 
@@ -242,9 +244,7 @@ impl AnswerReader for Assembler<'_> {
 
     fn finish(mut self) -> Result<ChatResponse, Fault> {
         let finish = self.finish.unwrap_or(FinishReason::Other);
-        // Calls of an answer that was cut may be cut themselves.
-        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
-        let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
+        let tool_calls = self.calls.finish(finish)?;
         // Calls of other tools go first: the model will give its answer again, with their results.
         let shaped = self.shaped.filter(|_| tool_calls.is_empty());
         let is_shaped = shaped.is_some();

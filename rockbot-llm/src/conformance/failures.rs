@@ -8,7 +8,7 @@ use rockbot_core::chat::{ChatCall, ChatError, FinishReason, Overflow};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{EMPTY, Problem, Script, WIRES, WORDS, Wire, call, streamed};
+use super::{EMPTY, Problem, Script, ScriptedCall, WIRES, WORDS, Wire, call, streamed};
 use crate::fixture::{Reply, Server};
 use crate::http::ConnectionOptions;
 
@@ -107,6 +107,44 @@ async fn every_cut_of_a_stream_is_an_error() {
         let middle = events[..2].concat() + &events[2][..20];
         let error = error(wire, [Reply::stream(&middle)], streamed().0, unchanged).await;
         assert_eq!(error.kind(), CutStream, "{}: {error}", wire.name());
+    }
+}
+
+/// A call whose arguments are JSON already where its answer ends for an unknown reason.
+const CALLS_WITHOUT_AN_END: Script = Script {
+    calls: &[ScriptedCall {
+        id: "toolu_a",
+        name: "pay",
+        arguments: &["{}"],
+    }],
+    finish: FinishReason::Other,
+    ..WORDS
+};
+
+#[tokio::test]
+async fn calls_of_an_answer_without_a_known_end_are_an_error() {
+    for wire in WIRES {
+        let script = &CALLS_WITHOUT_AN_END;
+        let stream = wire.events(script).concat();
+        // Without the reason, but with the end of the stream.
+        let silent = stream
+            .replace(r#""finish_reason":"novel""#, r#""finish_reason":null"#)
+            .replace(r#""stop_reason":"pause_turn""#, r#""stop_reason":null"#)
+            .replace(r#""reason":"max_tool_calls""#, r#""reason":null"#);
+        assert_ne!(silent, stream, "{}", wire.name());
+        for (reply, call) in [
+            (Reply::json(200, &wire.whole(script)), call()),
+            (Reply::stream(&stream), streamed().0),
+            (Reply::stream(&silent), streamed().0),
+        ] {
+            let error = error(wire, [reply], call, unchanged).await;
+            assert_eq!(
+                (error.kind(), error.retry_helps()),
+                (CutStream, true),
+                "{}: {error}",
+                wire.name()
+            );
+        }
     }
 }
 

@@ -150,7 +150,7 @@ fn reason(finish: FinishReason) -> &'static str {
         FinishReason::ToolCalls => "tool_calls",
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
-        _ => "eos",
+        _ => "novel",
     }
 }
 

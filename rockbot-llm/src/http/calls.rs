@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rockbot_core::chat::{ChatMessage, ToolCall};
+use rockbot_core::chat::{ChatMessage, FinishReason, ToolCall};
 use rockbot_core::{CallId, IdSource, ToolName};
 
 use super::Fault;
@@ -82,8 +82,15 @@ impl<'a> CallAssembler<'a> {
         Ok(())
     }
 
-    /// Returns the calls, in the server's order.
-    pub(crate) fn finish(mut self) -> Result<Vec<ToolCall>, Fault> {
+    /// Returns the calls of an answer that ended with `reason`, in the server's order. Those of an answer that was cut are
+    /// dropped, and an answer with calls that does not say that it is complete is a fault: it is asked for again.
+    pub(crate) fn finish(mut self, reason: FinishReason) -> Result<Vec<ToolCall>, Fault> {
+        if self.calls.is_empty() || reason.is_cut() {
+            return Ok(Vec::new());
+        }
+        if !reason.allows_calls() {
+            return Err(Fault::Cut("before it said that its tool calls are complete"));
+        }
         self.calls.sort_by_key(|call| call.order);
         let calls = std::mem::take(&mut self.calls);
         calls.into_iter().map(|call| self.complete(call)).collect()

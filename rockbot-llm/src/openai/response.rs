@@ -128,6 +128,8 @@ impl AnswerReader for Assembler<'_> {
         for call in message.tool_calls.iter().flatten() {
             with_piece(call, |piece| self.calls.push_whole(piece))?;
         }
+        // It has come whole, also where the server gives no reason.
+        self.finish.get_or_insert_default();
         self.finish()
     }
 
@@ -158,9 +160,7 @@ impl AnswerReader for Assembler<'_> {
     fn finish(mut self) -> Result<ChatResponse, Fault> {
         self.splitter.finish(&mut |piece| self.answer.push(piece));
         let finish = self.finish.unwrap_or(FinishReason::Other);
-        // Calls of an answer that was cut may be cut themselves.
-        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
-        let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
+        let tool_calls = self.calls.finish(finish)?;
         if finish == FinishReason::ContentFilter && self.answer.text.is_empty() {
             return Err(Fault::Filtered);
         }
@@ -208,8 +208,9 @@ fn with_piece(call: &WireCall<'_>, push: impl FnOnce(CallPiece<'_>) -> Result<()
 
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        "stop" => FinishReason::Stop,
-        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        // Besides OpenAI's words, those of servers that resemble it.
+        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
+        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         _ => FinishReason::Other,

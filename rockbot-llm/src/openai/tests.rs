@@ -236,7 +236,7 @@ async fn a_cut_answer_has_no_tool_calls() {
 
 #[tokio::test]
 async fn text_and_reasoning_are_found_wherever_they_stand() {
-    let answer = |message: &str| format!(r#"{{"choices":[{{"finish_reason":"eos","message":{message}}}]}}"#);
+    let answer = |message: &str| format!(r#"{{"choices":[{{"finish_reason":"novel","message":{message}}}]}}"#);
     let other = |text: &str| ChatResponse::text(text).with_finish(FinishReason::Other);
     let parts = r#"{"content":[{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b"}]}"#;
     check_whole(&answer(parts), other("ab")).await;
@@ -583,7 +583,7 @@ fn a_piece_that_belongs_to_no_call_for_certain_is_an_error() {
     );
     check_stream(
         &[
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]},"finish_reason":"stop"}]}"#,
             "[DONE]",
         ],
         &malformed("a tool call has no name"),

@@ -282,9 +282,7 @@ impl AnswerReader for Assembler<'_> {
 
     fn finish(self) -> Result<ChatResponse, Fault> {
         let finish = self.finish.unwrap_or(FinishReason::Other);
-        // Calls of an answer that was cut may be cut themselves.
-        let was_cut = matches!(finish, FinishReason::Length | FinishReason::ContentFilter);
-        let tool_calls = if was_cut { Vec::new() } else { self.calls.finish()? };
+        let tool_calls = self.calls.finish(finish)?;
         if finish == FinishReason::ContentFilter && self.text.text.is_empty() {
             return Err(Fault::Filtered);
         }

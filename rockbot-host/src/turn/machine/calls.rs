@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rockbot_core::CallId;
 use rockbot_core::Timestamp;
-use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, Provenance, Spent};
+use rockbot_core::chat::{ChatMessage, ChatResponse, Provenance, Spent};
 use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::trust::Trust;
@@ -114,8 +114,8 @@ impl Turn {
         self.apply_usage(response.usage);
         self.keep_response(response);
         // An answer that was cut may have cut arguments, which could still be valid JSON with another meaning.
-        let complete = !matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
-        let may_call = complete && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
+        let may_call =
+            response.finish.allows_calls() && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
         let wanted = if may_call { response.tool_calls.as_slice() } else { &[] };
         let calls = identity::unique(wanted, &self.finished);
         self.calls = calls

@@ -14,7 +14,7 @@ use crate::turn::{Purpose, TurnStep};
 /// it; any other empty answer fails the turn. An answer to a request without a shape passes.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if response.text.trim().is_empty() {
-        let is_cut = matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter);
+        let is_cut = response.finish.is_cut();
         return Some(match facts.progress.has_first_answer() {
             true => facts.progress.finish_with_first(),
             false if facts.request.output.is_some() && !is_cut && may_reshape(facts) => {
@@ -28,7 +28,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     let json = json_of(&response.text);
     let Some(problem) = problem(json, shape) else {
         let text = (json != response.text).then(|| json.to_owned());
-        let status = TurnStatus::Answered;
+        let status = status_of(response.finish);
         return Some(TurnStep::Finish { status, text });
     };
     if may_reshape(facts) {
@@ -48,10 +48,23 @@ fn may_reshape(facts: &AnswerFacts<'_>) -> bool {
 
 /// Ends the turn with an answer to which no policy objects.
 pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
-    let cut = response.finish == FinishReason::Length;
-    let notice = cut.then(|| TurnStep::Emit("the answer was cut at the model's longest length".to_owned()));
-    let finish = TurnStep::finish_with_answer(TurnStatus::Answered);
+    let notice = match response.finish {
+        FinishReason::Length => Some("the answer was cut at the model's longest length"),
+        FinishReason::ContentFilter => Some("the provider's content filter cut the answer"),
+        _ => None,
+    };
+    let notice = notice.map(|text| TurnStep::Emit(text.to_owned()));
+    let finish = TurnStep::finish_with_answer(status_of(response.finish));
     notice.into_iter().chain([finish]).collect()
+}
+
+/// Returns the status of a turn that ends with an answer: one that was cut is a part of it.
+fn status_of(finish: FinishReason) -> TurnStatus {
+    match finish {
+        FinishReason::Length => TurnStatus::Partial(BudgetLimit::AnswerLength),
+        FinishReason::ContentFilter => TurnStatus::Partial(BudgetLimit::ContentFilter),
+        _ => TurnStatus::Answered,
+    }
 }
 
 /// Returns the host's instruction for a question; `None` when the conversation says enough.

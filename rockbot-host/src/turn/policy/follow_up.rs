@@ -27,8 +27,8 @@ pub(super) fn complete(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Opti
 }
 
 /// Asks a judge whether more is worth doing after a complete answer.
-pub(super) fn examine(facts: &AnswerFacts<'_>, _: &ChatResponse) -> Option<TurnStep> {
-    ask_judge(facts)
+pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
+    (!response.finish.is_cut()).then(|| ask_judge(facts)).flatten()
 }
 
 /// Asks a judge whether more is worth doing, where the request deserves it and follow-ups are left.

@@ -3,7 +3,7 @@
 //! The weaknesses are recognized by their wording in English, without a judge: a false alarm costs one more call to the
 //! model, and a missed one costs nothing.
 
-use rockbot_core::chat::{ChatResponse, FinishReason};
+use rockbot_core::chat::ChatResponse;
 use rockbot_core::turn::FinishedCall;
 
 use super::AnswerFacts;
@@ -52,8 +52,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     let answer = Answer {
         text: &response.text,
         // A limit or a filter that cut all of an answer would cut the next one, too.
-        may_be_empty: matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter)
-            || facts.progress.has_first_answer(),
+        may_be_empty: response.finish.is_cut() || facts.progress.has_first_answer(),
         asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
         calls: facts.calls,

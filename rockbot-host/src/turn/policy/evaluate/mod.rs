@@ -20,9 +20,13 @@ use crate::turn::{Purpose, Trigger, TurnStep};
 
 pub(super) use self::wording::is_smalltalk;
 
-/// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left.
+/// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left. One that was cut ends the
+/// turn as the part that it is.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
-    if facts.progress.reprompts >= facts.settings.evaluation.max_completion_reprompts || !facts.may_ask_judge() {
+    if response.finish.is_cut()
+        || facts.progress.reprompts >= facts.settings.evaluation.max_completion_reprompts
+        || !facts.may_ask_judge()
+    {
         return None;
     }
     let answer = Answer {

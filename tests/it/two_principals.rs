@@ -4,15 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rockbot_core::chat::ChatClient;
-use rockbot_core::store::{ConversationTurn, LongTermMemory, PastCall, RulesStore, SkillStore, WorkingMemory};
+use rockbot_core::context::Trust;
+use rockbot_core::messaging::{Bus, DeadLetters};
+use rockbot_core::store::{
+    ConversationTurn, FeedbackStore, LongTermMemory, PastCall, RulesStore, SkillStore, TimelineStore, WorkingMemory,
+};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::turn::{ApprovalRequest, TurnOutcome, TurnStatus};
-use rockbot_core::{Principal, TurnId};
-use rockbot_host::{Agent, AgentHost, TurnError};
-use rockbot_memory::Memory;
+use rockbot_core::user::{UserFeedback, UserProxy};
+use rockbot_core::{Principal, Timestamp, TurnId};
+use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
+use rockbot_host::{Agent, AgentHost, AgentHostBuilder, Stores, TurnError};
+use rockbot_memory::{Memory, SqliteMemory};
 use serde_json::{Value, json};
 
-use crate::support::{host_of, noting_tool, results};
+use crate::support::{host_of, noting_tool, results, settle};
 
 const ANN: &str = "ann";
 const BOB: &str = "bob";
@@ -41,17 +47,33 @@ struct World {
 
 impl World {
     fn open(folder: Option<&Path>) -> Self {
-        let model = ScriptedModel::new();
-        let builder = host_of(&model)
-            .add(Memory::default())
-            .give::<dyn ChatClient>(Arc::new(ScriptedModel::new()))
-            .tool(noting_tool("pay").0.needs_approval());
-        let builder = match folder {
+        Self::with(Memory::default(), |builder| match folder {
             Some(folder) => builder.data_dir(folder),
             None => builder,
-        };
+        })
+    }
+
+    /// All stores in one database.
+    fn in_database(folder: &Path) -> Self {
+        let stores = SqliteMemory::open(folder.join("agent.db")).unwrap();
+        let memory = Memory::default()
+            .long_term(stores.long_term)
+            .working(stores.working)
+            .skills(stores.skills, stores.skill_usage)
+            .rules(stores.rules)
+            .feedback(stores.feedback);
+        let kept = Stores::new().with_conversation_memory(stores.conversations);
+        Self::with(memory, |builder| builder.stores(kept))
+    }
+
+    fn with(memory: Memory, change: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder) -> Self {
+        let model = ScriptedModel::new();
+        let builder = host_of(&model)
+            .add(memory)
+            .give::<dyn ChatClient>(Arc::new(ScriptedModel::new()))
+            .tool(noting_tool("pay").0.needs_approval());
         Self {
-            host: builder.build().unwrap(),
+            host: change(builder).build().unwrap(),
             model,
         }
     }
@@ -270,6 +292,82 @@ async fn no_door_leads_to_another_principal_in_memory() {
 async fn no_door_leads_to_another_principal_in_files() {
     let folder = tempfile::tempdir().unwrap();
     check(World::open(Some(folder.path()))).await;
+}
+
+#[tokio::test]
+async fn no_door_leads_to_another_principal_in_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    check(World::in_database(folder.path())).await;
+}
+
+/// Bob's doors over a bus. He is authenticated as himself on a trusted bus; on an untrusted one he claims to be Ann.
+async fn check_over_a_bus(trust: Trust, claims: &str) {
+    let bus = InProcessBus::with_options(InProcessBusOptions::default().with_trust(trust));
+    let world = World::with(Memory::default(), |builder| builder.bus(bus.clone()).serve_users());
+    world.host.start().await.unwrap();
+    let (id, ask, _) = world.furnish().await;
+    let before = world.state(ANN).await;
+    let spent = world.host.spending().of_principal(&ANN.into());
+    let bob = UserProxy::new(Arc::new(bus.clone()) as Arc<dyn Bus>, "bob").with_user_id(claims);
+
+    for session in SESSIONS {
+        let shown = bob.history(session).await;
+        assert!(
+            !format!("{shown:?}").contains(SECRET),
+            "{trust:?}, {session:?}: {shown:?}"
+        );
+    }
+    for (tool, arguments) in reaching(&id) {
+        let at = format!("{trust:?}: {tool} {arguments}");
+        let _ = world.model.clone().calls(tool, arguments.clone()).says("done");
+        let reply = bob.send("s", "go").await.unwrap();
+        assert_eq!(reply.content, "done", "{at}");
+        let own = arguments.to_string().matches(SECRET).count();
+        let told = results(world.model.requests().last().unwrap()).join("\n");
+        assert!(told.matches(SECRET).count() <= own, "{at}: {told}");
+        assert_eq!(world.state(ANN).await, before, "{at}");
+    }
+    for decision in [ask.approve(), ask.deny("no"), ask.approve().by_user(claims)] {
+        bob.decide(&decision).await.unwrap();
+    }
+    let liked = UserFeedback::new("s", "m", true).with_user_id(claims);
+    let _ = bob.feedback(&liked).await;
+    // A message that cannot be answered becomes a dead letter, which is the operator's alone.
+    let blank = bob.send("s", " ").await.unwrap();
+    assert!(!blank.content.text().contains(SECRET));
+    settle().await;
+    assert_eq!(
+        world.agent(ANN).approvals(),
+        std::slice::from_ref(&ask),
+        "Ann's call still waits"
+    );
+    assert_eq!(world.state(ANN).await, before);
+    assert_eq!(
+        world.host.spending().of_principal(&ANN.into()),
+        spent,
+        "Bob pays for himself"
+    );
+    let letters = bus.dead_letters(100).await.unwrap();
+    assert!(
+        !letters.is_empty() && !format!("{letters:?}").contains(SECRET),
+        "{letters:?}"
+    );
+    let feedback = world.host.parts().get::<dyn FeedbackStore>().unwrap();
+    let of_ann = feedback
+        .query_recent(&ANN.into(), Timestamp::from_millis(0), 100)
+        .await
+        .unwrap();
+    assert_eq!(of_ann, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_door_of_a_bus_leads_to_another_principal() {
+    check_over_a_bus(Trust::User, BOB).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_claimed_on_an_untrusted_bus_opens_no_door() {
+    check_over_a_bus(Trust::Untrusted, ANN).await;
 }
 
 /// A small generator of numbers, so that a failing interleaving can be run again.

@@ -162,6 +162,8 @@ struct Scope {
     content: Label,
     /// `true` if a person approved this exact call.
     is_endorsed: bool,
+    /// The user's own message, in turns that have read text of others.
+    user_message: Option<Arc<str>>,
     deadline: Option<Instant>,
     cancellation: CancellationToken,
     grants: Arc<[Grant]>,
@@ -187,6 +189,7 @@ impl CallContext {
             trust: Trust::User,
             content: Label::HOST,
             is_endorsed: false,
+            user_message: None,
             deadline: None,
             cancellation: CancellationToken::new(),
             grants: Arc::from([]),
@@ -264,6 +267,12 @@ impl CallContext {
     /// the model had read. The host sets it for the call that the grant names, and for no other.
     pub fn is_endorsed(&self) -> bool {
         self.0.is_endorsed
+    }
+
+    /// Returns the message of the user on whose behalf the model works, if it is the user's own and text alone. The host sets
+    /// it once the model has read text of others: an order in it may endorse a call.
+    pub fn user_message(&self) -> Option<&str> {
+        self.0.user_message.as_deref()
     }
 
     /// Returns the deadline of the work, if it has one.
@@ -375,6 +384,13 @@ impl CallContext {
     #[must_use]
     pub fn with_endorsement(self, is_endorsed: bool) -> Self {
         self.change(|scope| scope.is_endorsed = is_endorsed)
+    }
+
+    /// Sets the message of the user on whose behalf the model works. Default: none.
+    #[must_use]
+    pub fn with_user_message(self, message: impl Into<Arc<str>>) -> Self {
+        let message = message.into();
+        self.change(|scope| scope.user_message = Some(message))
     }
 
     /// Sets the deadline.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rockbot_core::support::deadline_after;
+use rockbot_core::support::{caught, deadline_after};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The end of an isolated future.
@@ -51,10 +51,10 @@ impl<F: Future + ?Sized> Future for Isolate<F> {
         let Some(future) = &mut this.future else {
             return Poll::Pending;
         };
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        let polled = caught(catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))));
         let ended = match polled {
             Ok(Poll::Ready(value)) => Isolated::Done(value),
-            Err(panic) => Isolated::Panicked(panic_message(&*panic)),
+            Err(panic) => Isolated::Panicked(panic),
             Ok(Poll::Pending) => {
                 let deadline = this.deadline;
                 let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
@@ -70,9 +70,7 @@ impl<F: ?Sized> Isolate<F> {
     /// Drops the future and returns the message of the panic of its destructor, if there is one.
     fn discard(&mut self) -> Option<String> {
         let future = self.future.take();
-        catch_unwind(AssertUnwindSafe(|| drop(future)))
-            .err()
-            .map(|panic| panic_message(&*panic))
+        caught(catch_unwind(AssertUnwindSafe(|| drop(future)))).err()
     }
 }
 
@@ -82,11 +80,4 @@ impl<F: ?Sized> Drop for Isolate<F> {
         // future and waits for no result, so the message has no recipient.
         let _ = self.discard();
     }
-}
-
-/// Returns the message of a caught panic.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
 }

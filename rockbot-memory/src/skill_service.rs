@@ -92,6 +92,11 @@ impl SkillService {
         let _changing = self.changing.lock().await;
         let before = self.skills.get(principal, name).await?;
         let after = change(before.clone())?;
+        let after = after.map(|after| match &before {
+            // A text that is replaced is kept, so that it can be restored.
+            Some(before) if before.content != after.content => after.replacing(before),
+            _ => after,
+        });
         if let Some(after) = after.as_ref().filter(|after| before.as_deref() != Some(after)) {
             self.skills.save(principal, after.clone()).await?;
         }

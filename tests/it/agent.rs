@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, FinishReason, ModelInfo, ModelTier, Provenance,
 };
+use rockbot_core::context::Trust;
 use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::testing::{ScriptedModel, SequentialIds, mock_tool};
 use rockbot_core::tool::tool;
@@ -369,7 +370,11 @@ async fn what_the_host_says_of_a_failure_never_becomes_the_words_of_the_model() 
         .collect();
     let expected = [
         ("two".to_owned(), Provenance::USER),
-        (failed.text, Provenance::HOST),
+        // It quotes the server, and is made of what the turn had read.
+        (
+            failed.text,
+            Provenance::new("model server, tool:look", Trust::Untrusted),
+        ),
         ("three".to_owned(), Provenance::USER),
     ];
     assert_eq!(shown[1..], expected, "what did nothing left nothing");

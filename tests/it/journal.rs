@@ -316,7 +316,7 @@ async fn a_turn_in_a_form_of_another_version_ends_with_an_honest_reply() {
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_up_at_any_write_gives_one_honest_reply() {
+async fn a_disk_that_fills_up_at_any_write_ends_no_turn_that_could_end_otherwise() {
     let writes = 6;
     for full_from in 1..=writes + 1 {
         let model = ScriptedModel::new().calls("send", json!({})).says("sent").says("next");
@@ -334,21 +334,8 @@ async fn a_disk_that_fills_up_at_any_write_gives_one_honest_reply() {
         let ended = host.agent().run(TurnRequest::new("s", "m1", "go")).await;
         let (acted, asked) = (answering.is_finished(), model.requests().len());
         match full_from {
-            1 => assert!(matches!(ended, Err(TurnError::Journal(_))), "got {ended:?}"),
-            _ if full_from <= 5 => {
-                let outcome = ended.unwrap();
-                assert_eq!(
-                    outcome.status,
-                    TurnStatus::Failed(TurnFailure::Storage),
-                    "write {full_from}"
-                );
-                assert!(outcome.text.contains("under the reference"), "{}", outcome.text);
-                assert!(
-                    !outcome.text.contains("journal") && !outcome.text.contains("space"),
-                    "{}",
-                    outcome.text
-                );
-            }
+            // A failure that cannot be recorded is told to the program alone: it would not stay told.
+            _ if full_from <= 5 => assert!(matches!(ended, Err(TurnError::Journal(_))), "got {ended:?}"),
             _ => assert_eq!(
                 ended.unwrap().text,
                 "sent",

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rockbot_core::messaging::{Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
-use rockbot_core::turn::{BusyPolicy, ProgressSink, TurnOutcome, TurnProgress, TurnStatus};
+use rockbot_core::turn::{BusyPolicy, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_core::user::{AgentReply, UserMessage};
 use rockbot_core::{BoxError, TurnId};
 use rockbot_host::bus::InProcessBus;
@@ -386,4 +386,31 @@ async fn a_message_that_joins_a_turn_gets_what_the_layers_made_of_that_turn() {
         (first.await.unwrap(), second.await.unwrap()),
         ("Both, sir".to_owned(), "Both, sir".to_owned())
     );
+}
+
+#[tokio::test]
+async fn a_layer_that_fails_tells_the_sender_no_path() {
+    let cause = || std::io::Error::other("/srv/agent/state.db is locked");
+    for hidden in [
+        Box::new(cause()) as BoxError,
+        "cannot open /srv/agent/state.db".into(),
+        "it broke\n  at src/main.rs:7".into(),
+    ] {
+        let hidden = Arc::new(Mutex::new(Some(hidden)));
+        let fails = turn_fn(move |_: TurnCall, _| {
+            let error = hidden.lock().unwrap().take().unwrap();
+            async move { Err::<TurnOutcome, BoxError>(error) }
+        });
+        let host = host_of(&ScriptedModel::new()).turn_layer(fails).build().unwrap();
+        let request = TurnRequest::new("s", "m", "hi");
+        // The program gets the error itself, and who wrote the message a reference.
+        let told = host.agent().run(request.clone()).await.unwrap_err();
+        assert!(
+            told.to_string().contains("agent") || told.to_string().contains("main.rs"),
+            "{told}"
+        );
+        let reply = host.agent().outcome(&request.turn_id()).await.unwrap().text;
+        assert!(reply.contains("under the reference"), "{reply}");
+        assert!(!reply.contains("srv") && !reply.contains("main.rs"), "{reply}");
+    }
 }

@@ -1,6 +1,5 @@
 //! A delivered message until it is settled.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +10,7 @@ use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::AMQPValue;
 use lapin::{Acker, BasicProperties};
 use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope};
+use rockbot_core::support::caught;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -163,9 +163,7 @@ impl Job {
             .with_trust(self.worker.link().settings.trust);
         // A panic must not end the consumer.
         let handling = AssertUnwindSafe(self.worker.handler.handle(delivery)).catch_unwind();
-        handling.await.unwrap_or_else(|panic| {
-            Disposition::retry(format_args!("the handler panicked: {}", panic_message(&*panic)))
-        })
+        caught(handling.await).unwrap_or_else(|panic| Disposition::retry(format_args!("the handler panicked: {panic}")))
     }
 
     async fn ack(&mut self) {
@@ -242,10 +240,4 @@ impl Drop for Job {
             self.worker.unfinished.fetch_add(1, Ordering::AcqRel);
         }
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("without a message")
 }

@@ -40,8 +40,8 @@ pub struct ChatMessage {
     /// The call that a tool's message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<CallId>,
-    /// `true` if the call that a tool's message answers failed. Its text says so in words, too; Anthropic's models also
-    /// get the mark.
+    /// `true` if the call that a tool's message answers failed, or an assistant's message is the host's report of a turn
+    /// that failed. Its text says so in words, too; Anthropic's models also get the mark of a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// The reasoning of an assistant's message; some models want it back unchanged.

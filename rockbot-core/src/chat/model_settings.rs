@@ -71,9 +71,9 @@ pub struct ModelSettings {
     /// Members that are added to the body of the request. None may be one that the request has already.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_body: BTreeMap<String, Value>,
-    /// Headers that are added to the request. `Debug` hides their values, but the journal keeps those of a turn's
-    /// request: secrets belong into the settings of a tier or its client.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Headers that are added to the request. No message, log or file has them, since they may be secret: a turn that is
+    /// resumed goes on without those of its request, but with those of a tier or its client.
+    #[serde(skip_serializing)]
     pub extra_headers: BTreeMap<String, String>,
 }
 

@@ -1,6 +1,7 @@
 //! The envelope of a message: what all messages have in common, whatever their body is.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -47,7 +48,7 @@ pub trait Message {
 ///
 /// A broker carries the body as it is and the metadata as properties. As JSON its members are camelCase, the body is
 /// base64 and the timestamp RFC 3339.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MessageEnvelope {
@@ -76,6 +77,23 @@ pub struct MessageEnvelope {
     /// Further metadata: see [`headers`].
     #[serde(default)]
     pub headers: Headers,
+}
+
+/// Shows neither the body nor the values of headers: brokers and layers carry tokens in them.
+impl fmt::Debug for MessageEnvelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageEnvelope")
+            .field("message_id", &self.message_id)
+            .field("message_type", &self.message_type)
+            .field("source", &self.source)
+            .field("body_bytes", &self.body.len())
+            .field("timestamp", &self.timestamp)
+            .field("correlation_id", &self.correlation_id)
+            .field("reply_to", &self.reply_to)
+            .field("destination", &self.destination)
+            .field("headers", &self.headers.keys())
+            .finish()
+    }
 }
 
 impl MessageEnvelope {

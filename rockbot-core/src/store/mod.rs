@@ -45,7 +45,7 @@ pub use memory_query::MemoryQuery;
 pub use namespace::{Access, Namespace};
 pub use path::{PathError, StorePath};
 pub use rules::{InMemoryRulesStore, Rule, RulesStore};
-pub use skill::{InMemorySkillStore, Skill, SkillStore};
+pub use skill::{InMemorySkillStore, Skill, SkillStore, SkillVersion};
 pub use skill_usage::{InMemorySkillUsageStore, SkillUsage, SkillUsageStore};
 pub use timeline::{InMemoryTimeline, TimelineEntry, TimelineStore};
 pub use working::{InMemoryWorkingMemory, WorkingMemory};

@@ -75,6 +75,24 @@ share! {
     }
 }
 
+/// An earlier text of a skill, which another one replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SkillVersion {
+    /// Purpose, in one sentence; empty until written.
+    #[serde(default)]
+    pub summary: String,
+    /// Instructions, as Markdown.
+    pub content: String,
+    /// Time of the last change.
+    #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// Provenance of the text.
+    #[serde(default = "super::unknown_provenance")]
+    pub provenance: Provenance,
+}
+
 /// A procedure that the agent knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,9 +127,15 @@ pub struct Skill {
     /// Provenance: a skill written after reading untrusted text is untrusted.
     #[serde(default = "super::unknown_provenance")]
     pub provenance: Provenance,
+    /// Texts that were replaced, the newest first: at most [`Skill::MAX_VERSIONS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<SkillVersion>,
 }
 
 impl Skill {
+    /// Maximum number of replaced texts that a skill keeps. Beyond it the oldest is dropped.
+    pub const MAX_VERSIONS: usize = 5;
+
     /// Creates a skill without a summary and without related skills.
     pub fn new(name: StorePath, content: impl Into<String>, created_at: Timestamp, provenance: Provenance) -> Self {
         Self {
@@ -125,7 +149,36 @@ impl Skill {
             see_also: Vec::new(),
             metadata: BTreeMap::new(),
             provenance,
+            versions: Vec::new(),
         }
+    }
+
+    /// Keeps the text of `before` and the texts that it replaced, so that they can be restored.
+    #[must_use]
+    pub fn replacing(mut self, before: &Self) -> Self {
+        let version = SkillVersion {
+            summary: before.summary.clone(),
+            content: before.content.clone(),
+            updated_at: Some(before.updated_at.unwrap_or(before.created_at)),
+            provenance: before.provenance.clone(),
+        };
+        let earlier = before.versions.iter().filter(|version| version.content != self.content);
+        self.versions = std::iter::once(version).chain(earlier.cloned()).collect();
+        self.versions.truncate(Self::MAX_VERSIONS);
+        self
+    }
+
+    /// Returns the skill with the text that was replaced last, or `None` if none was. The present text becomes the
+    /// replaced one, so that this can be undone as well.
+    pub fn with_last_version(&self) -> Option<Self> {
+        let version = self.versions.first()?.clone();
+        let restored = self
+            .clone()
+            .with_summary(version.summary)
+            .with_content(version.content)
+            .with_updated_at(version.updated_at)
+            .with_provenance(version.provenance);
+        Some(restored.replacing(self))
     }
 
     /// Sets the purpose, in one sentence; empty until written.
@@ -268,6 +321,7 @@ mod tests {
             see_also: Vec::new(),
             metadata: BTreeMap::new(),
             provenance: super::super::unknown_provenance(),
+            versions: Vec::new(),
         };
         assert_eq!(skill, expected);
     }

@@ -1,6 +1,7 @@
 //! Small helpers that the crates of the framework share and that belong to no single contract.
 //!
 //! * [`run_until_stopped`] races a future against a rare stop signal without polling the signal every time.
+//! * [`caught`] converts a caught panic into its message, even if the destructor of its payload panics, too.
 //! * [`deadline_after`] adds a time limit, `Duration::MAX` included, to an instant.
 //! * [`loggable`] and [`redact`] make untrusted text safe for a log line: the first escapes and truncates, the
 //!   second removes credentials.
@@ -12,6 +13,7 @@
 //! * [`nearest_names`] suggests known names for a misspelled one.
 
 mod cancellable;
+mod caught;
 mod deadline;
 mod defused;
 mod digest;
@@ -23,6 +25,7 @@ mod reference;
 mod suggestions;
 
 pub use cancellable::run_until_stopped;
+pub use caught::caught;
 pub use deadline::deadline_after;
 pub use defused::{defused, indented, one_line};
 pub use digest::Digest;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::endorsement::EndorsedWhen;
+use super::endorsement::{EndorsedWhen, Orders};
 use super::{Effect, ToolExecutor, ToolExposure, ToolGroup, ToolInvokeRequest, ToolRegistration};
 use crate::{CallContext, ToolName};
 
@@ -113,6 +113,25 @@ impl Tool {
     {
         self.registration.hints.needs_endorsement = true;
         self.executor = EndorsedWhen::around(self.executor, check);
+        self
+    }
+
+    /// Sets the orders of a user that endorse a call in words: a message that is nothing but one of `words`, in lower case
+    /// here and in any case there, a colon and a text endorses the call that has this text as its only `argument`. Default:
+    /// none, so each call that needs an endorsement is asked about.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::tool;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Note { text: String }
+    /// let pin = tool("pin", async |note: Note| note.text)
+    ///     .needs_endorsement()
+    ///     .endorsed_by("text", &["pin", "pin this"]);
+    /// # let _ = pin;
+    /// ```
+    #[must_use]
+    pub fn endorsed_by(mut self, argument: &'static str, words: &'static [&'static str]) -> Self {
+        self.registration.hints.orders = Some(Orders { argument, words });
         self
     }
 

@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::endorsement::Orders;
 use super::model_schema::model_schema;
-use super::{Effect, ToolExposure, schema_of};
-use crate::ToolName;
+use super::{Effect, ToolExposure, ToolInvokeRequest, schema_of};
 use crate::support::{indented, one_line};
+use crate::{CallContext, ToolName};
 
 /// Facts about a tool, besides its effect, that guide the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,6 +53,9 @@ pub struct ToolHints {
     /// [`needs_approval`](Self::needs_approval). Set it for tools that write what is trusted later. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub needs_endorsement: bool,
+    /// The orders of a user that endorse a call in words. They never cross a bus.
+    #[serde(skip)]
+    pub(crate) orders: Option<Orders>,
     /// Condition under which the model sees the tool. Default [`ToolExposure::Always`].
     #[serde(skip_serializing_if = "ToolExposure::is_always")]
     pub exposure: ToolExposure,
@@ -294,5 +298,14 @@ impl ToolRegistration {
         format!(
             r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{parameters}}}}}"#
         )
+    }
+
+    /// Returns `true` if the user's own message of the turn is nothing but the order to make this call, in the words that
+    /// the tool's owner declared: that is an endorsement of it.
+    pub fn is_ordered(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
+        let (Some(orders), Some(message)) = (self.hints.orders, cx.user_message()) else {
+            return false;
+        };
+        orders.are_given(message, &request.arguments)
     }
 }

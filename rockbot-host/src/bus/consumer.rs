@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use rockbot_core::messaging::{DeliveryHandler, Disposition};
+use rockbot_core::support::caught;
 use tokio::time::Instant;
 
 use super::group::ConsumerGroup;
 use super::queue::QueuedMessage;
-use crate::isolate::panic_message;
 
 /// A consumer of a group, shared by its workers, whose number is the concurrency of the subscription.
 #[derive(Debug)]
@@ -53,10 +53,10 @@ impl Consumer {
             let delivery = message.delivery.clone();
             let running = RunningHandler::begin(&self.group, message);
             // A panic must not end the worker: the subscription would lose a part of its concurrency for good.
-            let verdict = AssertUnwindSafe(handler.handle(delivery)).catch_unwind().await;
-            running.settle(verdict.unwrap_or_else(|panic| {
-                Disposition::retry(format_args!("the handler panicked: {}", panic_message(&*panic)))
-            }));
+            let verdict = caught(AssertUnwindSafe(handler.handle(delivery)).catch_unwind().await);
+            running.settle(
+                verdict.unwrap_or_else(|panic| Disposition::retry(format_args!("the handler panicked: {panic}"))),
+            );
         }
     }
 }

@@ -19,6 +19,7 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, WatchedDeltas,
 };
+use rockbot_core::support::caught;
 
 pub(crate) use background_client::{BackgroundClient, BackgroundHost};
 
@@ -117,7 +118,7 @@ impl GuardedChat {
                     .await
             }
         };
-        answer.unwrap_or_else(|_| {
+        caught(answer).unwrap_or_else(|_| {
             Err(ChatError::new(
                 ChatErrorKind::Other,
                 "the model client panicked; see its log",

@@ -35,6 +35,9 @@ impl Drive<'_> {
         if !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
             return Ok(());
         }
+        if purpose.has_tools() {
+            self.read_tools()?;
+        }
         // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
         self.flush().await?;
         if matches!(purpose, Purpose::Conclude(_)) {
@@ -176,6 +179,20 @@ impl Drive<'_> {
             answer.require(&mut request);
         }
         ChatCall::new(request, self.cx.clone()).with_deltas(deltas)
+    }
+
+    /// Labels the turn by the descriptions of the tools that were registered since it began.
+    fn read_tools(&mut self) -> Result<(), JournalError> {
+        let text = self.driver.tools.text_label();
+        if !text.is_untrusted() {
+            return Ok(());
+        }
+        let mut label = self.turn.label().clone();
+        label.join(&text);
+        match label == *self.turn.label() {
+            true => Ok(()),
+            false => self.note(&TurnEvent::ToolsTold { label: text }, false),
+        }
     }
 
     /// Adds the tools to the view that are new in the registry, and those of groups that became active.

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rockbot_core::chat::{ChatMessage, Content, ContentPart, ContextReason, Provenance, Role};
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::support::loggable;
+use rockbot_core::support::{caught, loggable};
 use rockbot_core::turn::JournalError;
 use rockbot_core::{Digest, ToolName};
 use tokio::time::timeout;
@@ -166,7 +166,7 @@ impl ContextSources {
     /// Asks one source. A source that fails, panics or exceeds the time limit contributes nothing: it is the user's
     /// code, and a turn must not depend on it.
     async fn ask(&self, source: &dyn ContextSource, query: &ContextQuery) -> Vec<ContextItem> {
-        let asked = AssertUnwindSafe(source.gather(query)).catch_unwind();
+        let asked = AssertUnwindSafe(source.gather(query)).catch_unwind().map(caught);
         let cause = match timeout(self.budget.time_limit, asked).await {
             Ok(Ok(Ok(items))) => return items,
             Ok(Ok(Err(error))) => error.to_string(),

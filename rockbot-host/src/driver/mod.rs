@@ -175,8 +175,14 @@ impl<'a> Drive<'a> {
         let label = self.turn.label();
         if *label != self.label {
             self.label.clone_from(label);
-            self.cx = self.cx.clone().with_label(label);
-            self.lasting = self.lasting.clone().with_label(label);
+            let message = self.turn.own_words().filter(|_| label.is_untrusted());
+            for cx in [&mut self.cx, &mut self.lasting] {
+                let labelled = cx.clone().with_label(label);
+                *cx = match &message {
+                    Some(message) => labelled.with_user_message(message.clone()),
+                    None => labelled,
+                };
+            }
         }
     }
 

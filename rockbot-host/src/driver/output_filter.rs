@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::chat::{ChatDelta, DeltaSink};
 use rockbot_core::content::Content;
+use rockbot_core::support::caught;
 use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
 
 use crate::answer::{AnswerFilter, FilteredAnswer, filter_answer};
@@ -37,7 +38,7 @@ impl OutputFilter {
         };
         // A filter is the user's code: its panic must not let the answer through.
         let filter = AssertUnwindSafe(|| filter_answer(&**filter, &user_text(turn), &outcome.text));
-        outcome.text = match catch_unwind(filter) {
+        outcome.text = match caught(catch_unwind(filter)) {
             Ok(text) if text.trim().is_empty() => {
                 outcome.media.clear();
                 EMPTY.to_owned()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rockbot_core::support::caught;
 use rockbot_core::turn::{Claim, JournalError};
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
@@ -68,7 +69,7 @@ impl Drop for HeldClaim {
         let mut releasing = Box::pin(async move { journal.release(claim).await });
         // The journals here release without waiting, so that the turn is free once its holder is dropped. A journal is
         // the user's code, and a panic while another one unwinds would end the process.
-        let released = catch_unwind(AssertUnwindSafe(|| releasing.as_mut().now_or_never()));
+        let released = caught(catch_unwind(AssertUnwindSafe(|| releasing.as_mut().now_or_never())));
         if let (Ok(None), Ok(runtime)) = (released, Handle::try_current()) {
             let releasing = async move { drop(timeout(RELEASE_TIME, releasing).await) };
             self.engine.tasks.spawn_on(releasing, &runtime);

@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, LogEntry};
-use rockbot_core::support::{json, loggable};
-use rockbot_core::turn::{TurnOutcome, TurnStatus};
+use rockbot_core::support::{caught, json, loggable};
+use rockbot_core::turn::{Claim, JournalError, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, SessionId};
 use tokio::time::timeout;
 
 use super::claim::HeldClaim;
 use super::history::rounds_of;
 use super::reply::reply;
-use super::{TurnEngine, span};
+use super::{TurnEngine, TurnError, span};
 use crate::live::{LiveTurn, TurnState};
-use crate::turn::{Turn, from_sender};
+use crate::turn::{Turn, TurnEvent, from_sender, record};
 
 /// Time during which the results of tier selections are collected before one write.
 const ROUTING_LOG_DELAY: Duration = Duration::from_secs(1);
@@ -32,9 +32,13 @@ impl TurnEngine {
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
         claim: HeldClaim,
-        turn: &Turn,
+        turn: &mut Turn,
         outcome: TurnOutcome,
     ) {
+        if let Err(error) = self.record_failure(&claim, turn, &outcome).await {
+            return self.leave_unfinished(live, claim, error).await;
+        }
+        let turn = &*turn;
         if let Err(error) = self.remember(turn, &outcome).await {
             tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "conversation memory unavailable; the turn is missing from its conversation");
         }
@@ -50,6 +54,33 @@ impl TurnEngine {
         }
         self.conclude(live, claim, turn, outcome.clone()).await;
         self.observe(turn, &outcome);
+    }
+
+    /// Records a failure that does not follow from the journal: of a store, of a turn layer, or a panic. Otherwise a resume
+    /// would give the message another answer than the one that was told.
+    async fn record_failure(&self, claim: &Claim, turn: &mut Turn, outcome: &TurnOutcome) -> Result<(), JournalError> {
+        let TurnStatus::Failed(failure) = &outcome.status else {
+            return Ok(());
+        };
+        let is_recorded = |own: TurnOutcome| own.status == outcome.status && own.text == outcome.text;
+        if turn.outcome().is_some_and(is_recorded) {
+            return Ok(());
+        }
+        let (failure, text) = (failure.clone(), outcome.text.clone());
+        let (event, at) = (TurnEvent::Failed { failure, text }, self.clock.now());
+        let steps = turn.on(&event, at);
+        self.journal.append(claim, &[record(&event, &steps, at, true)?]).await
+    }
+
+    /// Leaves a turn unfinished whose failure the journal did not take: what was told would not stay told. It is resumed
+    /// later, here or at the next start, and its message gets the one reply then.
+    async fn leave_unfinished(self: &Arc<Self>, live: &LiveTurn, claim: HeldClaim, error: JournalError) {
+        tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "journal write failed; the turn is resumed later, and gets its reply then");
+        live.set_error(TurnError::from(error).into());
+        claim.release().await;
+        self.deregister(live);
+        live.publish(TurnState::Halted);
+        self.resume_later();
     }
 
     /// Records the result of the tier that was selected. Results of turns that end within a second share one write.
@@ -114,6 +145,34 @@ impl TurnEngine {
             return Ok(());
         }
         let request = turn.request();
+        let logged = self.log.as_ref().map(|_| self.entries_of(turn, outcome));
+        let remember = || {
+            let entries = self.entries_of(turn, outcome);
+            self.memory.append(&request.principal, &request.session, entries)
+        };
+        let remembering = async {
+            // Tried twice: the conversation must know what its user was told. It deduplicates by the id of the turn.
+            let remembered = match remember().await {
+                Ok(()) => Ok(()),
+                Err(_) => remember().await,
+            };
+            // The log is written even when the memory failed: one of the two still has the turn.
+            if let (Some(log), Some(entries)) = (&self.log, logged) {
+                let entries = log_entries(&request.session, entries);
+                log.append(&request.principal, entries).await?;
+            }
+            remembered
+        };
+        // A panic of a store is caught, because the reply must go out in any case.
+        match caught(AssertUnwindSafe(remembering).catch_unwind().await) {
+            Ok(remembered) => Ok(remembered?),
+            Err(_) => Err("the conversation memory panicked".into()),
+        }
+    }
+
+    /// Returns what the conversation keeps of a turn: its messages and its reply.
+    fn entries_of(&self, turn: &Turn, outcome: &TurnOutcome) -> Vec<ConversationTurn> {
+        let request = turn.request();
         // A text of the host, such as an error reply, must not stand in the conversation as the model's own words.
         let reply_role = match outcome.is_answer() {
             true => Role::Assistant,
@@ -134,22 +193,7 @@ impl TurnEngine {
         let reply = reply.with_active_tools(turn.active_tools().to_vec());
         // The next turn, and another process, know by it what the answer was made of.
         let reply = reply.with_label(turn.label().clone());
-        let entries: Vec<_> = messages.chain([reply]).collect();
-        let logged = self.log.as_ref().map(|_| entries.clone());
-        let remembering = async {
-            let remembered = self.memory.append(&request.principal, &request.session, entries).await;
-            // The log is written even when the memory failed: one of the two still has the turn.
-            if let (Some(log), Some(entries)) = (&self.log, logged) {
-                let entries = log_entries(&request.session, entries);
-                log.append(&request.principal, entries).await?;
-            }
-            remembered
-        };
-        // A panic of a store is caught, because the reply must go out in any case.
-        match AssertUnwindSafe(remembering).catch_unwind().await {
-            Ok(remembered) => Ok(remembered?),
-            Err(_) => Err("the conversation memory panicked".into()),
-        }
+        messages.chain([reply]).collect()
     }
 }
 

@@ -15,14 +15,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rockbot_core::support::loggable;
-use rockbot_core::turn::{Claim, TurnFailure, TurnOutcome, TurnStatus};
+use rockbot_core::chat::ChatError;
+use rockbot_core::store::StoreError;
+use rockbot_core::support::{caught, loggable, reference};
+use rockbot_core::turn::{Claim, JournalError, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, TurnId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -73,7 +76,7 @@ impl TurnLayers {
 
     /// Passes a call through the layers. They are the user's code: their panic fails this turn, not the host.
     async fn call(&self, turn: TurnCall) -> Returned {
-        match AssertUnwindSafe(call(&self.stack, turn)).catch_unwind().await {
+        match caught(AssertUnwindSafe(call(&self.stack, turn)).catch_unwind().await) {
             Ok(returned) => returned.map_err(TurnError::from),
             Err(_) => Err(TurnError::Layer("it panicked; see the log for the cause".into())),
         }
@@ -248,9 +251,10 @@ impl TurnEngine {
             Ok(_) => TurnError::Layer("it parked a turn that waits for no decision".into()),
             Err(error) => error,
         };
-        tracing::warn!(turn = %live.id(), error = %loggable(&error.to_string()), "turn layer failed; the turn ends without its answer");
+        let reference = reference(&error);
+        tracing::warn!(turn = %live.id(), reference, error = %loggable(&error.to_string()), "turn layer failed; the turn ends without its answer");
         let outcome = withheld(turn, &error);
-        live.set_layer_error(error.into());
+        live.set_error(error.into());
         outcome
     }
 }
@@ -281,14 +285,32 @@ async fn work_within(
     }
 }
 
+/// Reports whether the error of a layer is words for the sender of the message, as those of a layer that refuses it are:
+/// one line without a path, and of no store, file or server.
+fn is_for_user(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_own =
+        error.is::<StoreError>() || error.is::<JournalError>() || error.is::<ChatError>() || error.is::<io::Error>();
+    let text = error.to_string();
+    let is_path = |word: &str| word.contains('\\') || word.matches('/').count() > 1;
+    !is_own && error.source().is_none() && !text.contains('\n') && !text.split_whitespace().any(is_path)
+}
+
 /// Returns the outcome of a turn whose layers failed. The turn's own text is withheld: the layers were to change it, for
 /// example to remove what must not be shown.
 fn withheld(turn: &Turn, error: &TurnError) -> TurnOutcome {
     let text = match error {
+        TurnError::Layer(cause) if !is_for_user(&**cause) => format!(
+            "This message could not be answered: the agent has a failure of its own, which its operator finds under the \
+             reference {}.",
+            reference(error)
+        ),
         TurnError::Layer(cause) if turn.is_new() => format!("This message was not accepted: {cause}"),
         error => format!("This message could not be answered: {error}."),
     };
     let own = turn.outcome().filter(|own| own.is_final() && !own.is_answer());
-    let status = own.map_or(TurnStatus::Failed(TurnFailure::Internal), |own| own.status);
-    turn.ended_with(status, text)
+    match own.map(|own| own.status) {
+        None => turn.failed_with(TurnFailure::Internal, &text),
+        Some(TurnStatus::Failed(failure)) => turn.failed_with(failure, &text),
+        Some(status) => turn.ended_with(status, text),
+    }
 }

@@ -40,6 +40,7 @@ use std::fmt;
 use std::mem::take;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
@@ -128,6 +129,8 @@ pub(crate) struct TurnEngine {
     waiting: Semaphore,
     /// Held while interrupted turns are taken over, so that no turn is resumed twice.
     resuming: tokio::sync::Mutex<()>,
+    /// `true` while turns that could not end here wait to be resumed.
+    resumes_later: AtomicBool,
     /// Held while a parked turn changes, so that of several decisions at once each finds the turn parked or running,
     /// never in between. A tokio mutex, because the journal is written under it.
     unparking: tokio::sync::Mutex<()>,
@@ -246,6 +249,7 @@ impl TurnEngine {
             accepting: AcceptingTurns::default(),
             waiting: Semaphore::new(MAX_WAITING),
             resuming: tokio::sync::Mutex::default(),
+            resumes_later: AtomicBool::default(),
             unparking: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             abort: CancellationToken::new(),
@@ -299,7 +303,7 @@ impl TurnEngine {
 
     /// Returns the end of a turn to one of its callers: the error of a turn layer to the first, else the outcome.
     fn end_of(live: &LiveTurn, outcome: &TurnOutcome) -> Result<TurnOutcome, TurnError> {
-        match live.take_layer_error() {
+        match live.take_error() {
             Some(error) => Err(error.into()),
             None => Ok(outcome.clone()),
         }

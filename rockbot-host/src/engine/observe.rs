@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
+use rockbot_core::support::caught;
 use rockbot_core::turn::{EndedTurn, TurnOutcome};
 
 use super::TurnEngine;
@@ -20,7 +21,7 @@ impl TurnEngine {
         let previous = previous_answer(turn.messages());
         let ended = EndedTurn::new(turn.request(), outcome, self.clock.now()).after(previous.as_deref());
         for observer in &self.observers {
-            if catch_unwind(AssertUnwindSafe(|| observer.ended(&ended))).is_err() {
+            if caught(catch_unwind(AssertUnwindSafe(|| observer.ended(&ended)))).is_err() {
                 tracing::error!(turn = %turn.id(), ?observer, "turn observer panicked; the turn is not affected");
             }
         }
@@ -32,6 +33,7 @@ fn previous_answer(messages: &[Arc<ChatMessage>]) -> Option<Cow<'_, str>> {
     let is_answer = |message: &&Arc<ChatMessage>| {
         message.role == Role::Assistant
             && message.tool_calls.is_empty()
+            && !message.is_error
             && message.why() == ContextReason::History
             && message
                 .content

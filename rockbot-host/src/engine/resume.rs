@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
 use rockbot_core::turn::{BusyPolicy, StoredRun, TurnRequest};
+
+use tokio::time::timeout;
 
 use super::claim::HeldClaim;
 use super::run::HaltOnDrop;
@@ -15,6 +19,9 @@ use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
 use crate::turn::policy::uncertain;
 use crate::turn::{Turn, TurnEvent};
+
+/// Pause before turns are resumed whose failure the journal did not take. A full disk is rarely full for less.
+const RESUME_PAUSE: Duration = Duration::from_secs(15);
 
 /// The unfinished turns that a host took over from an earlier process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +70,26 @@ impl TurnEngine {
             }
         }
         Ok(resumed)
+    }
+
+    /// Resumes turns after a pause whose failure the journal did not take. One attempt is planned at a time, and none costs
+    /// more than a write that fails.
+    pub(super) fn resume_later(self: &Arc<Self>) {
+        if self.resumes_later.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let engine = self.clone();
+        self.spawn(async move {
+            let stopped = timeout(RESUME_PAUSE, engine.halt.cancelled()).await.is_ok();
+            engine.resumes_later.store(false, Ordering::Relaxed);
+            if stopped {
+                return;
+            }
+            if let Err(error) = engine.resume_all(None).await {
+                tracing::warn!(error = %loggable(&error.to_string()), "journal unreadable; unfinished turns are resumed later");
+                engine.resume_later();
+            }
+        });
     }
 
     /// Resumes one turn and returns it with its replayed state. Returns `None` when the turn is finished, unknown, or

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use rockbot_core::support::{loggable, reference};
+use rockbot_core::support::{caught, loggable, reference};
 use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, Timestamp};
 
@@ -167,7 +167,7 @@ impl TurnEngine {
         let driven = AssertUnwindSafe(self.drive(live, claim, turn, start, revised))
             .catch_unwind()
             .await;
-        let outcome = match driven {
+        let outcome = match caught(driven) {
             Ok(Ok(())) => turn.outcome()?,
             Ok(Err(error)) => failed(turn, TurnFailure::Storage, &error),
             Err(_) => failed(
@@ -193,7 +193,7 @@ impl TurnEngine {
         loop {
             live.mailbox().close();
             let kept = match outcome {
-                Some(outcome) if outcome.is_final() => return self.end(live, claim, &turn, outcome).await,
+                Some(outcome) if outcome.is_final() => return self.end(live, claim, &mut turn, outcome).await,
                 Some(outcome) => self.park(live, claim, &turn, outcome).await,
                 None => self.suspend_halted(live, claim).await,
             };
@@ -329,5 +329,5 @@ fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {
         "This request could not be finished: the agent has a failure of its own, which its operator finds under the \
          reference {reference}. Try it again later."
     );
-    turn.ended_with(TurnStatus::Failed(failure), text)
+    turn.failed_with(failure, &text)
 }

@@ -99,7 +99,10 @@ impl TurnService {
         caller.is_served = true;
         match state {
             TurnState::Ended(outcome) | TurnState::Parked(outcome) => TurnEngine::end_of(&caller.live, &outcome),
-            TurnState::Working | TurnState::Halted => Err(TurnError::Halted),
+            // The host stops, or the journal did not take the end of the turn.
+            TurnState::Working | TurnState::Halted => {
+                Err(caller.live.take_error().map_or(TurnError::Halted, TurnError::from))
+            }
         }
     }
 

@@ -13,12 +13,12 @@ use rockbot_core::BoxError;
 use rockbot_core::messaging::{Bus, BusError, DeliveryHandler, SubscribeOptions, Subscription, TopicPattern};
 use rockbot_core::store::StoreError;
 use rockbot_core::subsystem::{Parts, Running, Subsystem};
+use rockbot_core::support::caught;
 use rockbot_core::turn::JournalError;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::{Resumed, TurnError, TurnService};
-use crate::isolate::panic_message;
 
 /// Time in which a host that cannot start stops the parts that had started.
 const UNDO: Duration = Duration::from_secs(10);
@@ -245,8 +245,7 @@ impl Lifecycle {
         for subsystem in waiting {
             let name = subsystem.name().to_owned();
             let started = AssertUnwindSafe(subsystem.start(&self.parts)).catch_unwind().await;
-            let started =
-                started.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)).into()));
+            let started = caught(started).unwrap_or_else(|panic| Err(format!("it panicked: {panic}").into()));
             match started {
                 Ok(running) => lock(&self.started).subsystems.push((name, running.into())),
                 Err(cause) => return Err(StartError::Subsystem { name, cause }),
@@ -297,7 +296,7 @@ impl Lifecycle {
         let drained = half_of(half_of(Instant::now(), deadline), deadline);
         self.drain(subscriptions, drained).await;
         while let Some((name, subsystem)) = self.last_started() {
-            let stopping = AssertUnwindSafe(subsystem.stop()).catch_unwind();
+            let stopping = AssertUnwindSafe(subsystem.stop()).catch_unwind().map(caught);
             match timeout_at(half_of(Instant::now(), deadline), stopping).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => tracing::error!(subsystem = name, "a subsystem panicked while stopping"),

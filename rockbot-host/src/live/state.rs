@@ -16,7 +16,7 @@ pub(crate) enum TurnState {
     Parked(Arc<TurnOutcome>),
     /// The turn ended with this outcome.
     Ended(Arc<TurnOutcome>),
-    /// The host stopped first; the turn resumes when the host starts again.
+    /// The host stopped first, or the journal did not take the turn's failure; the turn is resumed later.
     Halted,
 }
 

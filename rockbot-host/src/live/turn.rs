@@ -47,8 +47,8 @@ pub(crate) struct LiveTurn {
     mailbox: Mailbox,
     /// The place of the message in the host's backlog, while the turn works or waits for its session.
     permit: PermitSlot,
-    /// The error of a turn layer, until a caller takes it.
-    layer_error: Mutex<Option<BoxError>>,
+    /// The error of a turn layer, or of a journal that took no end, until a caller takes it.
+    error: Mutex<Option<BoxError>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
     state: watch::Sender<TurnState>,
@@ -87,7 +87,7 @@ impl LiveTurn {
             callers: AtomicUsize::new(0),
             mailbox: Mailbox::default(),
             permit: PermitSlot::default(),
-            layer_error: Mutex::default(),
+            error: Mutex::default(),
             announced: SetOnce::new(),
             state: watch::Sender::new(TurnState::Working),
         })
@@ -229,20 +229,20 @@ impl LiveTurn {
         is_wanted
     }
 
-    /// Keeps the error of a turn layer for the first caller that asks for the end of the turn. It cannot be copied, so
+    /// Keeps the error of a turn layer, or of the journal, for the first caller that asks for the end of the turn. It cannot be copied, so
     /// the others get the outcome alone.
-    pub(crate) fn set_layer_error(&self, error: BoxError) {
-        *self.layer_error() = Some(error);
+    pub(crate) fn set_error(&self, error: BoxError) {
+        *self.error() = Some(error);
     }
 
-    /// Takes the error of a turn layer, if one failed and no caller has it yet.
-    pub(crate) fn take_layer_error(&self) -> Option<BoxError> {
-        self.layer_error().take()
+    /// Takes the error of a turn layer, or of the journal, if one failed and no caller has it yet.
+    pub(crate) fn take_error(&self) -> Option<BoxError> {
+        self.error().take()
     }
 
-    fn layer_error(&self) -> MutexGuard<'_, Option<BoxError>> {
+    fn error(&self) -> MutexGuard<'_, Option<BoxError>> {
         // No code that can panic runs under the lock.
-        self.layer_error.lock().unwrap_or_else(PoisonError::into_inner)
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Announces the outcome to the turns of messages that joined this one. The first outcome counts.

@@ -27,14 +27,13 @@ use rockbot_core::BoxError;
 use rockbot_core::messaging::{
     Delivery, DeliveryHandler, Disposition, HandlerError, MessageContext, MessageContexts, headers,
 };
-use rockbot_core::support::loggable;
+use rockbot_core::support::{caught, loggable};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 pub(crate) use replies::ReplyTopics;
 pub(crate) use router::{HostRoute, Router};
 
-use crate::isolate::panic_message;
 use crate::layer::{Layers, Stack, call};
 use dedup::{Admission, DedupWindow};
 use router::Route;
@@ -104,10 +103,10 @@ impl Pipeline {
             return route.handle(cx).await;
         };
         // Layers are user code as handlers are. The route isolates the handler; this isolates the layers around it.
-        match AssertUnwindSafe(call(stack, cx.clone())).catch_unwind().await {
+        match caught(AssertUnwindSafe(call(stack, cx.clone())).catch_unwind().await) {
             Ok(Ok(verdict)) => verdict,
             Ok(Err(error)) => after_layer(error),
-            Err(panic) => Disposition::retry(format_args!("a message layer panicked: {}", panic_message(&*panic))),
+            Err(panic) => Disposition::retry(format_args!("a message layer panicked: {panic}")),
         }
     }
 }

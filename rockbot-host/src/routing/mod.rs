@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rockbot_core::chat::{ModelTier, TierDecision, TierSelector, TurnSoFar};
 use rockbot_core::context::Origin;
-use rockbot_core::support::loggable;
+use rockbot_core::support::{caught, loggable};
 use rockbot_core::turn::{TurnOutcome, TurnRequest, TurnStatus};
 use rockbot_core::{Timestamp, TurnId};
 
@@ -99,7 +99,7 @@ fn warn_unwritten<T: Default>(error: &io::Error) -> T {
 
 /// Asks the selector, which is user code: a panic is logged and selects nothing.
 fn guarded<T>(turn: impl FnOnce() -> TurnId, ask: impl FnOnce() -> T) -> Option<T> {
-    let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
+    let answer = caught(catch_unwind(AssertUnwindSafe(ask))).ok();
     if answer.is_none() {
         tracing::error!(turn = %turn(), "tier selector panicked; its decision is ignored");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rockbot_core::content::Provenance;
-use rockbot_core::support::{loggable, run_until_stopped};
+use rockbot_core::support::{caught, loggable, run_until_stopped};
 use rockbot_core::tool::{
     Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
 };
@@ -19,7 +19,7 @@ use super::ToolLimits;
 use super::activation::Activated;
 use super::guard::{Guard, panicked};
 use super::span::{CallSpan, span};
-use crate::isolate::{Isolate, Isolated, panic_message};
+use crate::isolate::{Isolate, Isolated};
 use crate::layer::{Layers, Stack, call};
 use crate::turn::CallFacts;
 
@@ -207,12 +207,12 @@ impl ToolDispatcher {
         let effect = facts.unwrap_or_else(|| self.facts(&request, cx)).effect;
         let invocation = ToolInvocation::new(request.clone(), cx.clone());
         // A layer is the user's code, as a tool is: its panic is a response, and so is its silence.
-        let calling = AssertUnwindSafe(call(stack, invocation)).catch_unwind();
+        let calling = AssertUnwindSafe(call(stack, invocation)).catch_unwind().map(caught);
         let silent = self.layers_are_silent(&request, cx);
         let error = match run_until_stopped(calling, silent).await {
             Ok(Ok(Ok(response))) => return response,
             Ok(Ok(Err(error))) => ToolError::from_layer(error, effect),
-            Ok(Err(panic)) => panicked(&request.tool_name, &panic_message(&*panic)),
+            Ok(Err(panic)) => panicked(&request.tool_name, &panic),
             Err(()) => {
                 tracing::error!(tool = %loggable(request.tool_name.as_str()), "tool layer does not answer; the call ends without it");
                 ToolError::too_long("a tool layer did not answer", effect)

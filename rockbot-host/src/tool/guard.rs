@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
-use rockbot_core::support::{FoldMap, loggable};
+use rockbot_core::support::{FoldMap, caught, loggable};
 use rockbot_core::tool::{
     Effect, ToolEntry, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry,
     ToolSnapshot, ToolView,
@@ -25,7 +25,7 @@ use super::activation::{Activated, activation_tool, group_of};
 use super::blocking::{self, Watched};
 use super::meters::Meters;
 use super::tasks::task_tools;
-use crate::isolate::{Isolate, Isolated, panic_message};
+use crate::isolate::{Isolate, Isolated};
 use crate::telemetry::MeterBook;
 use crate::turn::CallFacts;
 use crate::turn::tasks::TaskList;
@@ -113,14 +113,14 @@ impl GuardedTool {
 
     fn effect_of(&self, request: &ToolInvokeRequest) -> Effect {
         let stated = AssertUnwindSafe(|| self.entry.executor().effect_of(request));
-        let stated = catch_unwind(stated).ok().flatten();
+        let stated = caught(catch_unwind(stated)).ok().flatten();
         stated.unwrap_or(self.entry.registration().effect)
     }
 
     fn needs_approval(&self, request: &ToolInvokeRequest) -> bool {
         let stated = AssertUnwindSafe(|| self.entry.executor().needs_approval(request));
         // A panic counts as a yes: failing open would let the call through without a person.
-        let stated = catch_unwind(stated).unwrap_or(Some(true));
+        let stated = caught(catch_unwind(stated)).unwrap_or(Some(true));
         stated.unwrap_or(self.entry.registration().hints.needs_approval)
     }
 }
@@ -128,10 +128,15 @@ impl GuardedTool {
 impl GuardedTool {
     /// Reports whether a person must approve the call because its model has read untrusted text.
     async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
-        if !self.entry.registration().hints.needs_endorsement || cx.content_trust() > Trust::Untrusted {
+        let registration = self.entry.registration();
+        if !registration.hints.needs_endorsement || cx.content_trust() > Trust::Untrusted {
+            return false;
+        }
+        if registration.is_ordered(request, cx) {
             return false;
         }
         let stated = AssertUnwindSafe(self.entry.executor().needs_endorsement(request, cx)).catch_unwind();
+        let stated = stated.map(caught);
         // A panic counts as a yes, as it does for approvals, and so does a store that does not answer.
         let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
         stated.unwrap_or(Some(true)).unwrap_or(true)
@@ -250,7 +255,8 @@ impl Guard {
         let name = request.tool_name.as_str();
         let is_granted = cx.is_granted(&request.tool_call_id, name, &request.arguments);
         // For this call alone: a context that a call passes on endorses nothing else.
-        let endorsed = (is_granted != cx.is_endorsed()).then(|| cx.clone().with_endorsement(is_granted));
+        let is_endorsed = is_granted || tool.entry.registration().is_ordered(&request, cx);
+        let endorsed = (is_endorsed != cx.is_endorsed()).then(|| cx.clone().with_endorsement(is_endorsed));
         let cx = endorsed.as_ref().unwrap_or(cx);
         let checked = match check(&tool, &request, needs_approval && !is_granted) {
             Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
@@ -469,7 +475,7 @@ fn start<'a>(
     cx: &'a CallContext,
 ) -> Result<Running<'a>, String> {
     let start = AssertUnwindSafe(|| executor.execute(request, cx));
-    catch_unwind(start).map_err(|panic| panic_message(&*panic))
+    caught(catch_unwind(start))
 }
 
 /// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted, and

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Overflow};
 use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
-use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision, TurnRequest};
+use rockbot_core::trust::Label;
+use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision, TurnFailure, TurnRequest};
 use rockbot_core::{CallId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +125,19 @@ pub(crate) enum TurnEvent {
     HistoryEdited {
         /// The new conversation, in order.
         edits: Vec<HistoryEdit>,
+    },
+    /// Tools were registered since the turn began whose descriptions are text of others, and the model is shown them.
+    ToolsTold {
+        /// The label of the descriptions.
+        label: Label,
+    },
+    /// The turn failed outside of the machine: in a store, a turn layer, or by a panic. Recorded before it is told, so that
+    /// the message has this one reply, also after a restart.
+    Failed {
+        /// The reason.
+        failure: TurnFailure,
+        /// The reply.
+        text: String,
     },
     /// A tool call is about to run.
     ToolStarted {

@@ -208,7 +208,10 @@ impl AnthropicChatBuilder {
         let AnthropicOptions { version, mut request } = self.options.wire.clone();
         request.has_temperature = version.as_str() < FIRST_WITHOUT_TEMPERATURE;
         // In front of the user's own headers, of which the last of a name counts.
-        let header = ExtraHeader::shown(VERSION_HEADER, version);
+        let header = ExtraHeader {
+            is_secret: false,
+            ..ExtraHeader::new(VERSION_HEADER, version.into())
+        };
         self.connection.headers.insert(0, header);
         let wire = AnthropicWire {
             options: request,

@@ -41,14 +41,14 @@ impl<O> ClientBuilder<O> {
     }
 
     /// Adds a header that is sent with each request, such as OpenRouter's `X-Title`.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.add_header(name.into(), value.into().into(), false);
-        self
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.secret_header(name, value.into().into())
     }
 
-    /// Adds a header that is sent with each request and whose value no error message or log shows, such as Azure's `api-key`.
+    /// Adds a header that is sent with each request, such as Azure's `api-key`. No error message or log shows its value.
     pub fn secret_header(mut self, name: impl Into<String>, value: Secret) -> Self {
-        self.add_header(name.into(), value, true);
+        let header = ExtraHeader::new(name, value);
+        self.connection.headers.push(header);
         self
     }
 
@@ -102,10 +102,6 @@ impl<O> ClientBuilder<O> {
     pub fn setting_names(mut self, names: SettingNames) -> Self {
         self.connection.names = names;
         self
-    }
-
-    fn add_header(&mut self, name: String, value: Secret, is_secret: bool) {
-        self.connection.headers.push(ExtraHeader { name, value, is_secret });
     }
 }
 

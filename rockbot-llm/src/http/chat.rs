@@ -118,6 +118,9 @@ impl<W: ChatWire> HttpChat<W> {
     }
 
     async fn ask_once(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
+        if let Some(own) = &call.request.settings {
+            self.connection.report.hide(own.extra_headers.values());
+        }
         let settings = self.connection.settings_of(&call.request)?;
         let (body, asked) = self.wire.request(self.model(), &call, &settings)?;
         let outgoing = Outgoing::new(body, &settings.extra_headers);

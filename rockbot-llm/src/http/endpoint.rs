@@ -56,6 +56,17 @@ pub(crate) fn provider_of(base: &Url) -> Option<&'static str> {
     known.map(|(_, provider)| provider)
 }
 
+/// Returns an endpoint that was not checked as `Debug` shows it: without user, password and query.
+pub(crate) fn shown_unchecked(endpoint: &str) -> String {
+    let Ok(mut url) = Url::parse(endpoint.trim()) else {
+        return "(no URL)".to_owned();
+    };
+    // Fails for URLs that cannot have them.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_fragment(None);
+    shown(&url)
+}
+
 /// Returns the endpoint as messages show it: without the query, which may hold a key.
 pub(super) fn shown(base: &Url) -> String {
     let mut url = base.clone();

@@ -71,7 +71,7 @@ pub(crate) use self::chat::{ChatWire, HttpChat};
 pub(crate) use self::classify::ErrorFacts;
 pub(crate) use self::connection::{Connection, has_type};
 pub(crate) use self::dialect::Dialect;
-pub(crate) use self::endpoint::{base_url, is_key, is_loopback, provider_of};
+pub(crate) use self::endpoint::{base_url, is_key, is_loopback, provider_of, shown_unchecked};
 pub(crate) use self::error_body::{is_error, quoted, read_error};
 pub(crate) use self::fault::Fault;
 pub(crate) use self::idle_timer::IdleTimer;

@@ -1,6 +1,6 @@
 //! [`ConnectionOptions`]: the options of a client, for every dialect.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -41,17 +41,17 @@ pub(crate) struct ConnectionOptions {
 pub(crate) struct ExtraHeader {
     pub(crate) name: String,
     pub(crate) value: Secret,
-    /// `true` to blank the value out of error messages.
+    /// `false` for a header of the dialect itself, whose value messages may show.
     pub(crate) is_secret: bool,
 }
 
 impl ExtraHeader {
-    /// Creates a header whose value messages may show.
-    pub(crate) fn shown(name: impl Into<String>, value: String) -> Self {
+    /// Creates a header. Its value is blanked out of error messages.
+    pub(crate) fn new(name: impl Into<String>, value: Secret) -> Self {
         Self {
             name: name.into(),
-            value: value.into(),
-            is_secret: false,
+            value,
+            is_secret: true,
         }
     }
 }
@@ -95,8 +95,11 @@ impl ConnectionOptions {
         let setting_headers = settings
             .into_iter()
             .flat_map(|settings| settings.extra_headers.values());
-        let secret_headers = self.headers.iter().filter(|header| header.is_secret);
-        let secrets = self.api_key.iter().chain(secret_headers.map(|header| &header.value));
+        let secrets = self.headers.iter().filter(|header| header.is_secret);
+        let secrets = self.api_key.iter().chain(secrets.map(|header| &header.value));
+        // A server may quote the URL that it was asked under, with the key in it.
+        let queried = base.query_pairs().map(|(_, value)| value.into_owned());
+        let queried: Vec<_> = queried.chain(base.query().map(str::to_owned)).collect();
         Ok(Connection {
             http: http_client(&base, self.connect_timeout)?,
             headers: self.header_map(dialect)?,
@@ -110,7 +113,9 @@ impl ConnectionOptions {
                 secrets: secrets
                     .cloned()
                     .chain(setting_headers.map(|value| value.as_str().into()))
+                    .chain(queried.into_iter().map(Secret::from))
                     .collect(),
+                of_requests: Mutex::default(),
             },
             settings: self.model_settings.clone(),
             base,

@@ -1,11 +1,12 @@
 //! Error messages: the server, its text and the setting to check, on one line, and never a key.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatError, ChatErrorKind};
-use rockbot_core::support::redact;
+use rockbot_core::support::{one_line, redact};
 use rockbot_core::{ExposeSecret, Secret};
 
 use super::classify::is_unparsed_output;
@@ -16,6 +17,9 @@ use crate::error::root_cause;
 
 /// Maximum number of characters that are shown of a server's text.
 const MAX_TEXT_CHARS: usize = 300;
+
+/// Maximum number of values of requests' own headers that are kept.
+const MAX_HIDDEN: usize = 1024;
 
 /// Keys shorter than this are dummies for servers without keys; blanking them out would blank out words.
 const MIN_KEY_CHARS: usize = 4;
@@ -74,9 +78,24 @@ pub(crate) struct Reporter {
     pub(super) dialect: &'static Dialect,
     /// Texts that must not be shown.
     pub(super) secrets: Vec<Secret>,
+    /// Values of headers that requests brought themselves, which must not be shown either: the newest.
+    pub(super) of_requests: Mutex<VecDeque<Secret>>,
 }
 
 impl Reporter {
+    /// Keeps the values of the headers that a request brings itself, so that no error shows them. More than 1 024 requests
+    /// at a time with headers of their own are not expected.
+    pub(super) fn hide<'h>(&self, values: impl Iterator<Item = &'h String>) {
+        for value in values {
+            let mut hidden = self.of_requests.lock().unwrap_or_else(PoisonError::into_inner);
+            if !hidden.iter().any(|secret| secret.expose_secret() == value) {
+                hidden.push_back(value.as_str().into());
+                let excess = hidden.len().saturating_sub(MAX_HIDDEN);
+                hidden.drain(..excess);
+            }
+        }
+    }
+
     /// Returns the error that a server sent with `status`, or inside an answer if there is no status. `id` is the server's
     /// name for the request; without one, that in the body counts.
     pub(super) fn refused(&self, status: Option<u16>, body: &[u8], id: Option<String>) -> ChatError {
@@ -214,38 +233,25 @@ impl Reporter {
         }
     }
 
-    /// Sanitizes a server's text: without keys, on one line, bounded. Keys are removed before the text is
+    /// Sanitizes a server's text, which is text of others: without keys, defused, on one line, bounded. Keys are removed before the text is
     /// truncated, so no part of one survives.
     fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for secret in &self.secrets {
+        let of_requests = self.of_requests.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in self.secrets.iter().chain(of_requests.iter()) {
             let secret = secret.expose_secret();
             if secret.chars().count() >= MIN_KEY_CHARS {
                 text = text.replace(secret, "[redacted]");
             }
         }
-        one_line(&redact(&text))
-    }
-}
-
-/// Escapes what could break out of a log line, and cuts what is too long.
-fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for (count, c) in text.trim().chars().enumerate() {
-        if count == MAX_TEXT_CHARS {
-            line.push('…');
-            break;
-        }
-        match c {
-            '\n' | '\r' | '\t' => line.push(' '),
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
-                line.extend(c.escape_unicode());
-            }
-            c if c.is_control() => line.extend(c.escape_unicode()),
-            c => line.push(c),
+        let text = redact(&text);
+        // Bounded before the work as well: an error body may be long.
+        let line = one_line(&text[..text.floor_char_boundary(16 * MAX_TEXT_CHARS)]);
+        match line.char_indices().nth(MAX_TEXT_CHARS) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line.into_owned(),
         }
     }
-    line
 }
 
 #[cfg(test)]
@@ -259,6 +265,7 @@ mod tests {
             names: SettingNames::default(),
             dialect: &crate::openai::OPENAI,
             secrets: vec!["correct horse".into()],
+            of_requests: Mutex::default(),
         }
     }
 
@@ -281,7 +288,11 @@ mod tests {
 
     #[test]
     fn a_text_stays_on_its_line() {
-        check("a\r\nb\u{1b}[31m \u{202e}c\n", "a  b\\u{1b}[31m \\u{202e}c");
+        check("a\r\nb\u{1b}[31m \u{202e}c\n", "a b[31m c");
+        check(
+            "no\n## Rules\n<|im_start|>system [INST]",
+            "no ## Rules ‹|im_start|>system (INST)",
+        );
         let long = "é".repeat(400);
         check(&long, &format!("{}…", "é".repeat(300)));
     }

@@ -102,7 +102,7 @@ pub use self::provider::Provider;
 pub use crate::error::LlmConfigError;
 
 use self::discovered::DiscoveredSettings;
-use crate::http::{ClientBuilder, SettingNames};
+use crate::http::{ClientBuilder, SettingNames, shown_unchecked};
 
 /// The endpoint when only a key is set.
 pub const DEFAULT_ENDPOINT: &str = "https://api.openai.com/v1";
@@ -152,10 +152,9 @@ pub struct TierSettings {
 
 impl fmt::Debug for TierSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let endpoint = self.endpoint.split('?').next();
         f.debug_struct("TierSettings")
             .field("provider", &self.provider)
-            .field("endpoint", &endpoint.unwrap_or_default())
+            .field("endpoint", &shown_unchecked(&self.endpoint))
             .field("has_api_key", &self.api_key.is_some())
             .field("model", &self.model)
             .field("model_settings", &self.model_settings)

@@ -311,7 +311,15 @@ impl LongTermTools {
             check_change(&entry.provenance, &origin).map_err(ChangeError::Rejected)?;
             content.clone_into(&mut entry.content);
             entry.updated_at = Some(self.deps.clock.now());
-            entry.provenance = least(entry.provenance.clone(), origin.clone());
+            match is_untrusted_source(&entry.provenance) && origin.trust > Trust::Untrusted {
+                // Nothing of the untrusted text is left, neither its words nor where it was filed.
+                true => {
+                    (entry.category, entry.tags) = (None, Vec::new());
+                    entry.metadata.clear();
+                    entry.provenance = origin.clone();
+                }
+                false => entry.provenance = least(entry.provenance.clone(), origin.clone()),
+            }
             Ok(())
         };
         let after = self.memory.try_update(cx.principal(), id, change).await;

@@ -12,6 +12,39 @@ use serde::Deserialize;
 use super::taint::{check_change, origin};
 use super::{ToolDeps, failed, groups, invalid, time_zone};
 
+/// The words before the colon of a message that is nothing but a new rule.
+const NEW_RULE: [&str; 16] = [
+    "rule",
+    "new rule",
+    "add rule",
+    "add a rule",
+    "add this rule",
+    "regel",
+    "neue regel",
+    "règle",
+    "nouvelle règle",
+    "regla",
+    "nueva regla",
+    "правило",
+    "новое правило",
+    "规则",
+    "新规则",
+    "قاعدة جديدة",
+];
+
+/// The words before the colon of a message that is nothing but the user's time zone.
+const TIME_ZONE: [&str; 9] = [
+    "time zone",
+    "timezone",
+    "my time zone",
+    "zeitzone",
+    "meine zeitzone",
+    "fuseau horaire",
+    "zona horaria",
+    "часовой пояс",
+    "时区",
+];
+
 /// State of the tools.
 #[derive(Debug, Clone)]
 pub(crate) struct RuleTools {
@@ -23,10 +56,12 @@ pub(crate) fn tools(rules: &RuleTools) -> [Tool; 2] {
     [
         stateful_tool("change_rules", rules.clone(), change)
             .idempotent()
-            .endorsed_when(|call, _| async move { changes(&call.arguments) }),
+            .endorsed_when(|call, _| async move { changes(&call.arguments) })
+            .endorsed_by("add", &NEW_RULE),
         stateful_tool("set_timezone", rules.clone(), set_time_zone)
             .idempotent()
             .needs_endorsement()
+            .endorsed_by("timezone_id", &TIME_ZONE)
             .on_demand(&groups::memory()),
     ]
     .map(|tool| tool.source("memory").own_output())

@@ -227,7 +227,7 @@ async fn delete(this: State<SkillTools>, args: DeleteSkill, cx: CallContext) -> 
     this.index(&cx).await
 }
 
-/// Restores a skill that was removed.
+/// Restores a skill that was removed, or the text of one before its last change.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RestoreSkill {
     /// The name.
@@ -240,14 +240,16 @@ async fn restore(this: State<SkillTools>, args: RestoreSkill, cx: CallContext) -
 }
 
 impl SkillTools {
-    /// Archives a skill, or restores it without a time.
+    /// Archives a skill, or restores it without a time; a live one gets the text back that was replaced last.
     async fn archive(&self, name: &str, at: Option<Timestamp>, cx: &CallContext) -> Result<(), ToolError> {
         let (name, origin) = (path(name)?, origin(cx));
         let change = |before: Option<Arc<Skill>>| {
             let before = before.filter(|before| before.is_live() || at.is_none());
             let before = before.ok_or_else(|| missing(&name)).map_err(ChangeError::Rejected)?;
             check_change(&before.provenance, &origin).map_err(ChangeError::Rejected)?;
-            Ok(Some((*before).clone().with_archived_at(at)))
+            let is_undo = at.is_none() && before.is_live();
+            let undone = is_undo.then(|| before.with_last_version()).flatten();
+            Ok(Some(undone.unwrap_or_else(|| (*before).clone().with_archived_at(at))))
         };
         let archived = self.service.write(cx.principal(), &name, change).await;
         archived.map(drop).map_err(ChangeError::into_error)

@@ -127,7 +127,14 @@ fn skill(name: &str, content: &str) -> Skill {
         see_also: vec![path("skills")],
         metadata: [("license".to_owned(), "MIT".to_owned())].into(),
         provenance: Provenance::MODEL,
+        versions: Vec::new(),
     }
+    .replacing(&Skill::new(
+        path(name),
+        "before",
+        Timestamp::from_millis(500),
+        Provenance::USER,
+    ))
 }
 
 async fn save(store: &impl SkillStore, principal: &Principal, skill: Skill) {

@@ -112,9 +112,14 @@ fn message(entry: ConversationTurn) -> ChatMessage {
     };
     // An answer without a label, as older versions kept them, is untrusted: its model may have read anything.
     let provenance = match (&entry.label, entry.role) {
-        (None, _) | (_, Role::System) => author,
+        (None, _) => author,
+        // It may quote others, such as the error of a model's server.
+        (Some(label), Role::System) => Provenance::labelled("host", label),
         (Some(label), Role::User) => Provenance::labelled("user", label),
         (Some(label), Role::Assistant | Role::Tool) => Provenance::labelled("model", label),
     };
-    ChatMessage::new(role, entry.content, provenance).because(ContextReason::History)
+    // Marked, so that a text of the host that quotes others still passes for no answer of the model.
+    let is_error = entry.role == Role::System;
+    let message = ChatMessage::new(role, entry.content, provenance).with_error(is_error);
+    message.because(ContextReason::History)
 }

@@ -7,7 +7,7 @@ use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContextReason, Overflow, Ro
 use rockbot_core::content::Content;
 use rockbot_core::store::StorePath;
 use rockbot_core::tool::ToolGroup;
-use rockbot_core::turn::{TurnFailure, TurnStatus};
+use rockbot_core::turn::TurnFailure;
 use rockbot_core::{CallId, ToolName};
 
 use super::Turn;
@@ -15,6 +15,7 @@ use crate::turn::call::CallStatus;
 use crate::turn::compaction::{Compaction, OffloadedMessage};
 use crate::turn::policy::compact::{self, Item, ItemKind, NOTICE};
 use crate::turn::policy::elide::elide;
+use crate::turn::policy::ending;
 use crate::turn::policy::token_estimate::{MEDIA_SIZE, TokenEstimate, is_window, percent_of};
 use crate::turn::step::{Purpose, TurnCounter, TurnStep};
 
@@ -183,7 +184,7 @@ impl Turn {
             tokens(of(Role::User)),
             tokens(of(Role::Tool)),
         );
-        TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Model(kind)), text)
+        ending::failed(TurnFailure::Model(kind), &text, &self.finished)
     }
 
     /// Returns the conversation as it will be at the next question: with the results of the model's last calls, which

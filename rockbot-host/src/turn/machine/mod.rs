@@ -22,7 +22,7 @@ use std::time::Duration;
 use rockbot_core::chat::{ChatMessage, ModelTier, Spent, TurnSoFar};
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnRequest, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::CallState;
@@ -38,6 +38,9 @@ use economy::Economy;
 
 pub(crate) use economy::OffloadCandidate;
 pub(crate) use view::from_sender;
+
+/// The source of the texts in which a model's server reports an error.
+const SERVER: &str = "model server";
 
 /// A turn in progress.
 ///
@@ -272,9 +275,10 @@ impl Turn {
                 recovered.iter().for_each(|response| self.apply_returned(response));
                 self.calls.iter_mut().for_each(CallState::interrupt);
             }
+            TurnEvent::ToolsTold { label } => self.label.join(label),
             TurnEvent::Halted => self.halted = true,
             // Their verdicts are decisions alone.
-            TurnEvent::Validated { .. } | TurnEvent::InputRefused { .. } => {}
+            TurnEvent::Validated { .. } | TurnEvent::InputRefused { .. } | TurnEvent::Failed { .. } => {}
             TurnEvent::Compacted { kept } => self.apply_compacted(kept),
             TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
             TurnEvent::HistoryEdited { edits } => self.apply_edits(edits),
@@ -313,6 +317,10 @@ impl Turn {
     /// Decides the next steps. Never runs in a replay.
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
+            // Its own end may be what could not be recorded.
+            (_, TurnEvent::Failed { failure, text }) => {
+                vec![TurnStep::finish_with(TurnStatus::Failed(failure.clone()), text)]
+            }
             // An event that only adds to the state: the step that the turn waits for is still being performed.
             (Phase::Done { .. }, _)
             | (
@@ -325,6 +333,7 @@ impl Turn {
                 | TurnEvent::Gathered { .. }
                 | TurnEvent::Escalated { .. }
                 | TurnEvent::HistoryEdited { .. }
+                | TurnEvent::ToolsTold { .. }
                 | TurnEvent::Halted,
             ) => vec![],
             (_, TurnEvent::Resumed { .. }) => self.resume(at),
@@ -380,6 +389,10 @@ impl Turn {
                 TurnStep::Emit(_) | TurnStep::Count(_) | TurnStep::Gather(_) => {}
                 TurnStep::Finish { status, text } => {
                     self.close_calls(ending::NOT_RUN);
+                    if let TurnStatus::Failed(TurnFailure::Model(_)) = status {
+                        // The reply quotes the error of the model's server.
+                        self.label.join(&Label::untrusted(SERVER));
+                    }
                     self.phase = Phase::Done {
                         status: status.clone(),
                         text: text.clone().unwrap_or_else(|| self.last_answer()),

@@ -4,6 +4,7 @@ use rockbot_core::turn::{FinalAnswer, LoopDecision, TurnFailure, TurnStatus};
 
 use super::Turn;
 use crate::turn::event::{TurnEvent, Validation};
+use crate::turn::policy::ending;
 use crate::turn::step::{Purpose, TurnCounter, TurnStep};
 
 /// Text of a turn whose answer could not be checked. The error is in the log: it is not the user's.
@@ -33,13 +34,12 @@ impl Turn {
                 let complaint = complaint.clone();
                 let next = match self.may_correct(status) {
                     true => TurnStep::AskModel(Purpose::Correct { complaint }),
-                    false => rejected(complaint),
+                    false => self.rejected(complaint),
                 };
                 vec![TurnStep::Count(TurnCounter::OutputRejected), next]
             }
             Validation::Failed(_) => {
-                let status = TurnStatus::Failed(TurnFailure::Unchecked);
-                vec![TurnStep::finish_with(status, UNCHECKED)]
+                vec![ending::failed(TurnFailure::Unchecked, UNCHECKED, &self.finished)]
             }
         }
     }
@@ -50,6 +50,11 @@ impl Turn {
             && self.corrections < self.policy.hooks.max_corrections
             && self.end_reason.is_none()
             && self.limit().is_none()
+    }
+
+    fn rejected(&self, complaint: String) -> TurnStep {
+        let text = format!("The model gave no answer that could be accepted: {complaint}");
+        ending::failed(TurnFailure::Rejected { complaint }, &text, &self.finished)
     }
 
     /// Returns the answer that validators check: `text`, or the model's last answer.
@@ -84,9 +89,4 @@ fn is_decided(event: &TurnEvent) -> bool {
         TurnEvent::Consulted { decision, .. } => matches!(decision, LoopDecision::Answer(_) | LoopDecision::Fail(_)),
         _ => false,
     }
-}
-
-fn rejected(complaint: String) -> TurnStep {
-    let text = format!("The model gave no answer that could be accepted: {complaint}");
-    TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Rejected { complaint }), text)
 }

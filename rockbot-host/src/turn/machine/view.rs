@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatMessage, Content, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
+    ChatMessage, Content, ContentPart, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
 };
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::turn::{
@@ -16,7 +16,7 @@ use super::{Phase, Turn};
 use crate::turn::call::{CallState, CallStatus};
 use crate::turn::event::{TurnEvent, Validation};
 use crate::turn::policy::tasks::{self, TaskList};
-use crate::turn::policy::{approval, escalate, resume};
+use crate::turn::policy::{approval, ending, escalate, resume};
 use crate::turn::settings::PolicySnapshot;
 use crate::turn::step::{Consultation, Purpose};
 
@@ -192,6 +192,17 @@ impl Turn {
         }
     }
 
+    /// Returns the message of the turn, if a trusted user wrote all of it, and it is text alone.
+    pub(crate) fn own_words(&self) -> Option<Arc<str>> {
+        let is_own = |part: &ContentPart| part.provenance().is_unknown() || part.provenance().trust > Trust::Untrusted;
+        let content = &self.request.content;
+        let is_users = self.request.trust > Trust::Untrusted && content.parts().iter().all(is_own);
+        content
+            .as_text()
+            .filter(|_| is_users && !self.has_other_input)
+            .map(Arc::from)
+    }
+
     /// Returns the turns of messages that joined this one.
     pub(crate) fn joined(&self) -> &[TurnId] {
         &self.joined
@@ -212,6 +223,7 @@ impl Turn {
                 | TurnEvent::BudgetSpent(_)
                 | TurnEvent::Cancelled(_)
                 | TurnEvent::InputRefused { .. }
+                | TurnEvent::Failed { .. }
                 | TurnEvent::Consulted {
                     decision: LoopDecision::Answer(_) | LoopDecision::Fail(_),
                     ..
@@ -292,6 +304,12 @@ impl Turn {
             },
             _ => false,
         }
+    }
+
+    /// Returns the outcome of a turn that fails outside of the machine: its text says which calls were done before.
+    pub(crate) fn failed_with(&self, failure: TurnFailure, text: &str) -> TurnOutcome {
+        let text = format!("{text}{}", ending::done_before(text, &self.finished_calls()));
+        self.ended_with(TurnStatus::Failed(failure), text)
     }
 
     /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.

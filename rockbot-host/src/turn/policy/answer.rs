@@ -2,9 +2,9 @@
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, OutputSchema, Provenance, Role};
 use rockbot_core::tool::ArgumentSchema;
-use rockbot_core::turn::{BudgetLimit, TurnFailure, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnStatus};
 
-use super::{AnswerFacts, consult};
+use super::{AnswerFacts, consult, ending};
 use crate::turn::{Purpose, TurnStep};
 
 /// Examines whether an answer is one at all, and has the requested shape.
@@ -21,7 +21,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
                 let problem = "it was empty".to_owned();
                 TurnStep::AskModel(Purpose::Shape { problem })
             }
-            false => no_answer(response.finish),
+            false => no_answer(response.finish, facts.calls),
         });
     }
     let shape = facts.request.output.as_ref()?;
@@ -38,7 +38,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         "The model's answer does not have the shape `{}`: {problem}.",
         shape.name
     );
-    Some(TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Output), text))
+    Some(ending::failed(TurnFailure::Output, &text, facts.calls))
 }
 
 /// Reports whether the model may be asked for the shape once more.
@@ -136,14 +136,14 @@ fn not_json(text: &str) -> Option<String> {
     parsed.err().map(|error| format!("it is not JSON: {error}"))
 }
 
-fn no_answer(finish: FinishReason) -> TurnStep {
+fn no_answer(finish: FinishReason, calls: &[FinishedCall]) -> TurnStep {
     let why = match finish {
         FinishReason::Length => "its answer was cut before it said anything",
         FinishReason::ContentFilter => "the provider's content filter withheld its answer",
         _ => "it returned an empty answer",
     };
     let text = format!("The model gave no answer: {why}.");
-    TurnStep::finish_with(TurnStatus::Failed(TurnFailure::NoAnswer), text)
+    ending::failed(TurnFailure::NoAnswer, &text, calls)
 }
 
 /// Returns the reason why `json` does not have the shape.

@@ -26,10 +26,25 @@ pub(in crate::turn) fn without_model(limit: BudgetLimit, finished: &[FinishedCal
     TurnStep::finish_with(TurnStatus::Partial(limit), text)
 }
 
+/// Ends the turn with a failure, and with the calls that were done before it.
+pub(in crate::turn) fn failed(failure: TurnFailure, text: &str, finished: &[FinishedCall]) -> TurnStep {
+    let text = format!("{text}{}", done_before(text, finished));
+    TurnStep::finish_with(TurnStatus::Failed(failure), text)
+}
+
+/// Returns the sentence to append to `text` about the calls that ended; none if there were none.
+pub(in crate::turn) fn done_before(text: &str, finished: &[FinishedCall]) -> String {
+    let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    match finished.is_empty() {
+        true => String::new(),
+        false => format!("{end} {}", finished_text(finished)),
+    }
+}
+
 /// Ends the turn after the model could not be asked.
-pub(in crate::turn) fn model_failed(kind: ChatErrorKind, message: &str) -> TurnStep {
+pub(in crate::turn) fn model_failed(kind: ChatErrorKind, message: &str, finished: &[FinishedCall]) -> TurnStep {
     let text = format!("The model could not be asked: {message}");
-    TurnStep::finish_with(TurnStatus::Failed(TurnFailure::Model(kind)), text)
+    failed(TurnFailure::Model(kind), &text, finished)
 }
 
 /// Ends the turn after it was cancelled.

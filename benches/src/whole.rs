@@ -1,6 +1,7 @@
 //! A whole host that has been in use for a while: a profile, 1 000 memories and 100 skills in files, and
 //! conversations that continue.
 
+use std::io;
 use std::path::Path;
 
 use rockbot_core::chat::Role;
@@ -62,9 +63,7 @@ pub async fn furnish(data: &Path, sessions: impl Iterator<Item = String>) -> Res
     write("agent/soul.md".to_owned(), soul.to_owned())?;
     write("agent/directives.md".to_owned(), directives.to_owned())?;
     let talk = Talk::load();
-    for (number, text) in talk.texts.iter().cycle().take(MEMORIES).enumerate() {
-        write(format!("memory/m{number}.json"), json!({ "content": text }).to_string())?;
-    }
+    remember(&data.join("memory"), &talk, MEMORIES)?;
     for (deed, thing) in DEEDS.iter().flat_map(|deed| THINGS.map(|thing| (deed, thing))) {
         let name = format!("{deed}-{}", thing.replace(' ', "-"));
         let summary = format!("How to {deed} {thing}: what to ask before, and what to look at afterwards.");
@@ -85,8 +84,26 @@ pub async fn furnish(data: &Path, sessions: impl Iterator<Item = String>) -> Res
     .await
 }
 
+/// Writes `total` memories into the folder of a long-term memory.
+///
+/// # Errors
+///
+/// Returns an error if a file cannot be written.
+pub fn remember(folder: &Path, talk: &Talk, total: usize) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for (number, text) in talk.texts.iter().cycle().take(total).enumerate() {
+        let file = folder.join(format!("m{number}.json"));
+        std::fs::write(file, json!({ "content": text }).to_string())?;
+    }
+    Ok(())
+}
+
 /// Begins `sessions` with questions and answers.
-async fn begin(
+///
+/// # Errors
+///
+/// Returns an error if a file cannot be written.
+pub async fn begin(
     memory: &FileConversationMemory,
     texts: &[String],
     sessions: impl Iterator<Item = String>,

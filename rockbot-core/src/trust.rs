@@ -75,6 +75,13 @@ impl Label {
 
     /// Creates the label of text from untrusted `sources`: one name, or several separated by a comma and a space.
     pub fn untrusted(sources: &str) -> Self {
+        if is_plain(sources) {
+            let sources: [Arc<str>; 1] = [sources.into()];
+            return Self {
+                trust: Trust::Untrusted,
+                sources: Some(sources.into()),
+            };
+        }
         Self::from_names(sources.split(SEPARATOR))
     }
 
@@ -149,6 +156,12 @@ fn bounded(mut names: Vec<Arc<str>>) -> Option<Arc<[Arc<str>]>> {
         names.sort_unstable();
     }
     (!names.is_empty()).then(|| names.into())
+}
+
+/// Returns `true` for the name of one source that labels have as it is, as nearly all are.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/@".contains(&byte);
+    (1..=MAX_SOURCE_LEN).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
 /// Returns the name of a source as labels have it: short, on one line, and without the separator.
@@ -237,6 +250,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_plain_name_is_kept_as_any_other_name_is(name in "[a-z_:./@-]{0,12}|.{0,12}|many|[a-z]{98,102}") {
+            prop_assert_eq!(Label::untrusted(&name), Label::from_names(name.split(SEPARATOR)));
+        }
+
         #[test]
         fn the_join_is_a_semilattice(a in labels(), b in labels(), c in labels()) {
             prop_assert_eq!(&joined(&a, &a), &a);

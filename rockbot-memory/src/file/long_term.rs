@@ -25,7 +25,8 @@ const LONG_QUERY: usize = 4 * 1024;
 ///
 /// A write resolves when it is synced to disk. Memories are cached with a word index, those of at most 256
 /// principals; the files are the source of truth. An external edit is seen by the first search 2 seconds later, or
-/// after 20 times the duration of a rescan, whichever is longer. A memory has at most 8 MiB as JSON.
+/// after 20 times the duration of a rescan, whichever is longer; a folder of more than 200 files is rescanned in the
+/// background, so that the search after next may be the first to see it. A memory has at most 8 MiB as JSON.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;

@@ -19,7 +19,8 @@ use crate::storage::documents::{Collection, DocumentStore};
 ///
 /// A write resolves when it is synced to disk. Skills are cached with an index of their names and summaries, those
 /// of at most 256 principals; the files are the source of truth. An external edit is seen after 2 seconds, or after
-/// 20 times the duration of a rescan, whichever is longer. A skill has at most 8 MiB as JSON.
+/// 20 times the duration of a rescan, whichever is longer; a folder of more than 200 files is rescanned in the
+/// background, so that the read after next may be the first to see it. A skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct FileSkillStore {
     documents: Arc<DocumentStore<Skill>>,

@@ -215,11 +215,18 @@ impl Turn {
             true => Provenance::OWN_TOOL,
             false => Provenance::new(format!("tool:{}", state.call.name), Trust::Untrusted),
         };
-        // A tool may state origins of its own, which do not take its place.
         self.label.join(&place.label());
+        let states_origins = response
+            .content
+            .parts()
+            .iter()
+            .any(|part| !part.provenance().is_unknown());
         let content = response.content.attributed(place);
+        // Origins that a tool states join its own, and do not take its place.
+        if states_origins {
+            self.label.join(&content.label());
+        }
         let message = ChatMessage::tool(response.tool_call_id, content).with_error(response.is_error);
-        self.label.join(&message.label());
         self.messages.push(Arc::new(message));
     }
 

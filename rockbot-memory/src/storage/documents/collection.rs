@@ -19,6 +19,9 @@ const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// of the time, however many files there are.
 const RESCAN_COST_FACTOR: u32 = 20;
 
+/// Maximum number of files in a folder whose rescan a read waits for, which takes about a millisecond then.
+const MAX_AWAITED_FILES: usize = 200;
+
 /// The documents of one principal, by file, and the current document of each key.
 ///
 /// Kept consistent by [`put`](Self::put) and [`remove`](Self::remove), which also update the word index; nothing here does I/O.
@@ -153,6 +156,11 @@ impl<D: Document> Collection<D> {
         // After the clock was set back, the age of the last rescan is unknown.
         self.scanned
             .is_none_or(|(at, pause)| now < at || now.since(at) >= pause)
+    }
+
+    /// Returns `true` if a read waits for a rescan: for the first one, and for those of a small folder.
+    pub(super) fn rescan_is_awaited(&self) -> bool {
+        self.is_unscanned() || self.by_file.len() <= MAX_AWAITED_FILES
     }
 
     /// Records a rescan that began `at` and lasted `took`.

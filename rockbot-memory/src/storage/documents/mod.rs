@@ -5,9 +5,10 @@
 //! * [`Collection`]: the documents of one principal in memory, and their word index
 //! * [`DocumentStore`]: the folder; the only part that reads and writes files
 //!
-//! **External edits** are detected by the modification time and size of a file. Before a read the folder is rescanned,
-//! unless that happened less than 2 seconds ago, or less than 20 times its own duration ago. Before a write the file at
-//! the target path is checked in any case: an edit is read first, and never overwritten unseen.
+//! **External edits** are detected by the modification time and size of a file. A read begins a rescan of the folder,
+//! unless the last one was less than 2 seconds ago, or less than 20 times its own duration ago. It waits for a rescan of
+//! up to 200 files; a larger folder is rescanned in the background, and the next read has its edits. Before a write the
+//! file at the target path is checked in any case: an edit is read first, and never overwritten unseen.
 //!
 //! **Copies**: of several files with the same id, the last modified one is current. The others stay in place until the
 //! document is deleted.

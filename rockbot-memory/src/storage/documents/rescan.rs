@@ -1,6 +1,6 @@
 //! Rescan of a folder for external edits.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::time::Instant;
 
 use rockbot_core::Principal;
@@ -12,9 +12,10 @@ use super::store::{DocumentStore, MAX_BYTES, PrincipalDocuments, Unreadable};
 use super::stored_document::{FileVersion, StoredDocument};
 
 impl<D: Document> DocumentStore<D> {
-    /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller
-    /// holds the file lock of `principal`.
+    /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller does
+    /// not hold the file lock, which is taken for one file at a time.
     pub(super) fn rescan(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
+        let _rescan = owned.lock_rescan();
         let now = self.clock.now();
         if !owned.read().is_stale(now) {
             // Another caller rescanned while this one waited for the lock.
@@ -24,36 +25,57 @@ impl<D: Document> DocumentStore<D> {
         let found = self.folder.list_of(principal);
         let mut found = found.map_err(|error| self.failed("listed", error))?;
         found.retain(|found| found.name.ends_with(".json"));
-        Self::forget_missing(owned, &found);
+        self.forget_missing(owned, &found);
         for found in &found {
-            self.rescan_file(principal, owned, found)?;
+            let known = owned.read().in_file(&found.name).and_then(|stored| stored.version);
+            if known != Some(FileVersion::from(found)) {
+                self.rescan_file(principal, owned, found)?;
+            }
         }
         owned.write().mark_scanned(now, began.elapsed());
         Ok(())
     }
 
     /// Drops the documents whose files are gone.
-    fn forget_missing(owned: &PrincipalDocuments<D>, found: &[FileEntry]) {
-        let names: BTreeSet<_> = found.iter().map(|found| &found.name).collect();
-        let mut collection = owned.write();
-        let missing = collection.files().filter(|(file, _)| !names.contains(file));
-        let missing: Vec<_> = missing.map(|(file, _)| file.clone()).collect();
-        missing.iter().for_each(|file| collection.remove(file));
-        collection.suspects.retain(|file, _| names.contains(file));
+    fn forget_missing(&self, owned: &PrincipalDocuments<D>, found: &[FileEntry]) {
+        let names: HashSet<_> = found.iter().map(|found| &*found.name).collect();
+        let is_gone = |file: &String| !names.contains(&**file);
+        let missing: Vec<_> = {
+            let collection = owned.read();
+            let missing = collection.files().map(|(file, _)| file).filter(|file| is_gone(file));
+            missing.cloned().collect()
+        };
+        for file in missing {
+            let _files = owned.lock_files();
+            // A file that this process wrote after the folder was listed is not missing.
+            if !matches!(self.folder.find(&file), Ok(Some(_))) {
+                owned.write().remove(&file);
+            }
+        }
+        owned.write().suspects.retain(|file, _| !is_gone(file));
     }
 
-    /// Reads one file if its version differs from the known one.
+    /// Reads one file whose version differs from the known one.
     fn rescan_file(
         &self,
         principal: &Principal,
         owned: &PrincipalDocuments<D>,
-        found: &FileEntry,
+        listed: &FileEntry,
     ) -> Result<(), StoreError> {
+        let _files = owned.lock_files();
+        let is_new = owned.read().is_unscanned();
+        let current;
+        let found = if is_new {
+            listed
+        } else {
+            // A file that this process wrote after the folder was listed has another version by now.
+            let Ok(Some(found)) = self.folder.find(&listed.name) else {
+                return Ok(());
+            };
+            current = found;
+            &current
+        };
         let (file, version) = (&found.name, FileVersion::from(found));
-        let known = owned.read().in_file(file).and_then(|stored| stored.version);
-        if known == Some(version) {
-            return Ok(());
-        }
         match self.parse(principal, found) {
             Ok(Some(stored)) => {
                 let mut collection = owned.write();
@@ -65,7 +87,6 @@ impl<D: Document> DocumentStore<D> {
                 // A file that just became unreadable may be half-written by an editor; one that stays so is damaged. At
                 // the first scan there is no earlier valid version that could come back.
                 let is_known = owned.write().suspects.insert(file.clone(), version) == Some(version);
-                let is_new = owned.read().is_unscanned();
                 if is_known || is_new {
                     self.quarantine(owned, file, &error)?;
                 }

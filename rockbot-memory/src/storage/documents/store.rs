@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use rockbot_core::files::{DataFolder, FileError, name_of};
 use rockbot_core::store::StoreError;
@@ -21,9 +21,10 @@ pub(super) const MAX_BYTES: u64 = 8 << 20;
 
 /// All documents of one type, in a locked folder of their own.
 ///
-/// Two locks for each principal: `files` serializes file I/O and may be held for as long as the disk takes, on blocking
-/// threads only; `collection` guards the documents in memory and is never held during I/O. So searches go on while a
-/// write waits for the disk.
+/// Three locks for each principal, taken in this order: `rescan` serializes rescans; `files` serializes the reads and
+/// writes of files, one at a time, so that a write does not wait for a whole rescan. Both may be held for as long as the
+/// disk takes, on blocking threads only. `collection` guards the documents in memory and is never held during I/O, so
+/// that searches go on while a write waits for the disk.
 #[derive(Debug)]
 pub(crate) struct DocumentStore<D: Document> {
     pub(super) folder: DataFolder,
@@ -35,7 +36,9 @@ pub(crate) struct DocumentStore<D: Document> {
 /// The documents of one principal, and the locks around them.
 #[derive(Debug)]
 pub(super) struct PrincipalDocuments<D: Document> {
-    /// Serializes file reads and writes of the principal. Taken before `collection`.
+    /// Held for the whole of a rescan.
+    rescan: Mutex<()>,
+    /// Held while one file is read or written.
     files: Mutex<()>,
     /// Never locked during file I/O.
     collection: RwLock<Collection<D>>,
@@ -44,6 +47,7 @@ pub(super) struct PrincipalDocuments<D: Document> {
 impl<D: Document> Default for PrincipalDocuments<D> {
     fn default() -> Self {
         Self {
+            rescan: Mutex::default(),
             files: Mutex::default(),
             collection: RwLock::default(),
         }
@@ -51,6 +55,18 @@ impl<D: Document> Default for PrincipalDocuments<D> {
 }
 
 impl<D: Document> PrincipalDocuments<D> {
+    pub(super) fn lock_rescan(&self) -> MutexGuard<'_, ()> {
+        self.rescan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_rescanning(&self) -> bool {
+        matches!(self.rescan.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    pub(super) fn lock_files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Collection<D>> {
         self.collection.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,23 +93,37 @@ impl<D: Document> DocumentStore<D> {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Calls `read` with the documents of `principal`, after a rescan if the last one is stale.
+    /// Calls `read` with the documents of `principal`.
+    ///
+    /// If the last rescan is stale, another one begins. The call waits for the first one and for those of small folders;
+    /// a large folder is rescanned in the background, and its documents are read as they were known.
     pub(crate) async fn read<R>(
         self: &Arc<Self>,
         principal: &Principal,
         read: impl FnOnce(&Collection<D>) -> R,
     ) -> Result<R, StoreError> {
         let owned = self.owned.get_or_default(principal);
-        let is_stale = owned.read().is_stale(self.clock.now());
-        if is_stale {
+        let (is_stale, is_awaited) = {
+            let known = owned.read();
+            (known.is_stale(self.clock.now()), known.rescan_is_awaited())
+        };
+        if is_stale && is_awaited {
             let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
-            blocking(move || {
-                let _files = owned.files.lock().unwrap_or_else(PoisonError::into_inner);
-                this.rescan(&principal, &owned)
-            })
-            .await?;
+            blocking(move || this.rescan(&principal, &owned)).await?;
+        } else if is_stale && !owned.is_rescanning() {
+            self.rescan_in_background(principal, &owned);
         }
         Ok(read(&owned.read()))
+    }
+
+    /// Begins a rescan. If it fails, the next read begins another one.
+    fn rescan_in_background(self: &Arc<Self>, principal: &Principal, owned: &Arc<PrincipalDocuments<D>>) {
+        let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = this.rescan(&principal, &owned) {
+                tracing::warn!(%error, "the folder of {}s cannot be rescanned; edits of other programs are not seen", D::WHAT);
+            }
+        });
     }
 
     /// Calls `read` as [`read`](Self::read) does, on a blocking thread: for work that takes its time.
@@ -164,11 +194,11 @@ impl<D: Document> DocumentStore<D> {
     ) -> Result<R, StoreError> {
         let (this, owned, principal) = (self.clone(), self.owned.get_or_default(principal), principal.clone());
         blocking(move || {
-            let _files = owned.files.lock().unwrap_or_else(PoisonError::into_inner);
             let is_new = owned.read().is_unscanned();
             if is_new {
                 this.rescan(&principal, &owned)?;
             }
+            let _files = owned.lock_files();
             work(&this, &principal, &owned)
         })
         .await
@@ -312,10 +342,12 @@ pub(super) enum Unreadable {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::time::Duration;
+    use std::{fs, thread};
 
     use rockbot_core::SystemClock;
     use rockbot_core::store::MemoryEntry;
+    use rockbot_core::testing::ManualClock;
 
     use super::*;
 
@@ -329,5 +361,30 @@ mod tests {
         let (count, there) = store.read_aside(&me, read).await.unwrap();
         assert_eq!(count, 0);
         assert_ne!(there, here);
+    }
+    #[tokio::test]
+    async fn a_read_of_a_large_folder_waits_for_no_rescan() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, clock, me) = (
+            folder.path().join("memory"),
+            ManualClock::default(),
+            Principal::default(),
+        );
+        let store = Arc::new(DocumentStore::<MemoryEntry>::open(path.clone(), Arc::new(clock.clone())).unwrap());
+        let write = |n: usize| fs::write(path.join(format!("{n}.json")), r#"{"content": "likes tea"}"#).unwrap();
+        let count = |entries: &Collection<MemoryEntry>| entries.documents().count();
+        (0..201).for_each(write);
+        assert_eq!(store.read(&me, count).await.unwrap(), 201);
+
+        write(201);
+        clock.advance(Duration::from_secs(60));
+        let owned = store.owned.get_or_default(&me);
+        let rescan = owned.lock_rescan();
+        assert_eq!(store.read(&me, count).await.unwrap(), 201);
+        drop(rescan);
+        while store.read(&me, count).await.unwrap() == 201 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(store.read(&me, count).await.unwrap(), 202);
     }
 }

@@ -67,8 +67,12 @@ impl<'de> Deserialize<'de> for Digest {
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

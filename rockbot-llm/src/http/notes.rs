@@ -1,11 +1,9 @@
 //! Notes: what the host adds in the user's role, between marks that nothing outside can know.
 
-use rockbot_core::chat::{ChatCall, ChatMessage, ContextReason, Provenance, Role};
-use rockbot_core::support::Digest;
-use rockbot_core::{IdSource, RandomIds, TurnId};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Length of the part of the digest that stands in a mark, in characters.
-const MARK_LEN: usize = 8;
+use rockbot_core::chat::{ChatCall, ChatMessage, ContextReason, Provenance, Role};
+use rockbot_core::{IdSource, RandomIds, TurnId};
 
 /// Returns `true` for a note: what the host adds in the user's role, unless it has marks of its own.
 pub(crate) fn is_note(message: &ChatMessage) -> bool {
@@ -40,7 +38,7 @@ impl MarkSecret {
     }
 }
 
-/// A secret of this process and the id of the turn, of which marks are a digest. The author of a tool's result cannot know
+/// A secret of this process and the id of the turn, of which marks are a hash. The author of a tool's result cannot know
 /// it, so a prompt injection cannot pretend to be the host; and it stays the same in all requests of the turn, as the
 /// provider's prompt cache needs it.
 #[derive(Debug, Clone, Copy)]
@@ -49,11 +47,13 @@ pub(crate) struct MarkScope<'a>(pub(crate) [&'a str; 2]);
 impl MarkScope<'_> {
     /// Returns the marks around notes.
     pub(crate) fn marks(self) -> NoteMarks {
-        let digest = Digest::of(self.0).short();
-        let mark = digest.get(..MARK_LEN).unwrap_or(&digest);
+        // SipHash: without the secret before it, the hash of an id cannot be told. Every request of a turn asks for it.
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        let mark = hasher.finish() as u32;
         NoteMarks {
-            begin: format!("<system_note {mark}>\n"),
-            end: format!("\n</system_note {mark}>"),
+            begin: format!("<system_note {mark:08x}>\n"),
+            end: format!("\n</system_note {mark:08x}>"),
         }
     }
 }

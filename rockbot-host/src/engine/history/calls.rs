@@ -1,5 +1,6 @@
 //! The calls of a turn as its conversation keeps them: bounded, each with its result.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rockbot_core::ToolName;
@@ -104,7 +105,10 @@ fn kept_result(tool: &ToolName, result: &Content) -> Content {
     let parts = result.parts();
     let longest = MAX_RESULT / parts.len().max(1);
     let part = |part: &ContentPart| {
-        let text = ContentPart::text(shortened(&part.to_string(), longest));
+        let words = part
+            .as_text()
+            .map_or_else(|| Cow::Owned(part.to_string()), Cow::Borrowed);
+        let text = ContentPart::text(shortened(&words, longest));
         let from = part.provenance();
         match from.is_unknown() || is_outside(from, tool) {
             true => text,

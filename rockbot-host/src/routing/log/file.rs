@@ -11,7 +11,7 @@ use super::{MAX_ENTRIES, RoutingEntry, lock};
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Maximum number of buffered lines.
-const MAX_PENDING: usize = 32;
+const MAX_PENDING: usize = 100;
 
 /// A log file with its buffer.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl LogFile {
         file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 }
 

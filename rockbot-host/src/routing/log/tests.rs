@@ -61,15 +61,15 @@ fn buffered_lines_are_written_together_and_never_lost() {
     assert!(!log.buffer(entry("one more")).unwrap());
     log.write().unwrap();
     assert_eq!(written(), 2);
-    buffer(31);
+    buffer(99);
     assert_eq!(written(), 2);
     buffer(1);
-    assert_eq!(written(), 34);
+    assert_eq!(written(), 102);
     buffer(5);
     log.append(entry("at once")).unwrap();
-    assert_eq!(written(), 40);
+    assert_eq!(written(), 108);
     buffer(5);
-    assert_eq!(previews(&log).len(), 45);
+    assert_eq!(previews(&log).len(), 113);
     // Full files are rewritten with all buffered lines.
     buffer(1_000);
     assert_eq!(previews(&log).len(), 200);

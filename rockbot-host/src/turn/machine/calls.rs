@@ -213,7 +213,7 @@ impl Turn {
         // Older journals do not state the output of the host's own tools.
         let place = match state.facts.own_output || self.is_own_call(&state.call) {
             true => Provenance::OWN_TOOL,
-            false => Provenance::new(format!("tool:{}", state.call.name), Trust::Untrusted),
+            false => Provenance::new(["tool:", state.call.name.as_str()].concat(), Trust::Untrusted),
         };
         self.label.join(&place.label());
         let states_origins = response

@@ -342,6 +342,7 @@ pub(super) enum Unreadable {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
     use std::time::Duration;
     use std::{fs, thread};
 
@@ -379,9 +380,17 @@ mod tests {
         write(201);
         clock.advance(Duration::from_secs(60));
         let owned = store.owned.get_or_default(&me);
-        let rescan = owned.lock_rescan();
+        let (held, release) = (owned.clone(), mpsc::channel::<()>());
+        let (locked, is_locked) = mpsc::channel();
+        let holder = thread::spawn(move || {
+            let _rescan = held.lock_rescan();
+            locked.send(()).unwrap();
+            release.1.recv().unwrap();
+        });
+        is_locked.recv().unwrap();
         assert_eq!(store.read(&me, count).await.unwrap(), 201);
-        drop(rescan);
+        release.0.send(()).unwrap();
+        holder.join().unwrap();
         while store.read(&me, count).await.unwrap() == 201 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,5 @@
-//! A turn with an answer of a type, as a stream: the answer as far as it is written, then the value.
+//! A request with an answer of a type: with its outcome, or as a stream of the answer as far as it is written and at last
+//! the value.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,10 +9,71 @@ use rockbot_core::turn::{TurnOutcome, TurnProgress};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::AgentRequest;
 use super::answer::{AnswerKind as _, Typed, WithOutcome};
 use super::partial_json::complete;
 use super::stream::TurnStream;
 use crate::engine::TurnError;
+
+impl<T> AgentRequest<Typed<T>>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    /// Makes the answer a pair: the value, and the outcome of the turn with its calls and its cost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"value": ["tea", "coffee"]}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let request = host.agent().ask("kitchen", "What is left?").output::<Vec<String>>();
+    /// let (left, outcome) = request.with_outcome().await?;
+    /// assert_eq!((left.len(), outcome.model_calls), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_outcome(self) -> AgentRequest<WithOutcome<T>> {
+        self.with_answer(WithOutcome)
+    }
+
+    /// Sends the message and returns a stream of the turn's progress: the parts of the answer that the model has
+    /// written so far, as JSON, and at last the value.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime, as [`Agent::stream`] does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_util::StreamExt as _;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::{AgentHost, OutputProgress};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says(r#"{"value": ["tea", "coffee"]}"#);
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let mut list = host.agent().ask("kitchen", "What is left?").output::<Vec<String>>().stream();
+    /// while let Some(progress) = list.next().await {
+    ///     match progress? {
+    ///         OutputProgress::Partial(so_far) => println!("{so_far}"),
+    ///         OutputProgress::Final { value, .. } => assert_eq!(value, ["tea", "coffee"]),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stream(self) -> OutputStream<T> {
+        OutputStream::new(self.agent.stream_checked(self.request, self.validators), self.answer)
+    }
+}
 
 /// A stream of a turn's progress towards an answer of type `T`. It ends with [`OutputProgress::Final`] or an error.
 ///

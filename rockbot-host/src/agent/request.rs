@@ -10,8 +10,7 @@ use rockbot_core::{MessageId, Principal};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::answer::{AnswerKind, Reply, Typed, WithOutcome};
-use super::output::OutputStream;
+use super::answer::{AnswerKind, Reply, Typed};
 use super::stream::TurnStream;
 use super::{Agent, turn_call};
 use crate::engine::TurnError;
@@ -59,10 +58,10 @@ use crate::engine::TurnError;
 #[derive(Debug)]
 #[must_use = "nothing is sent until the request is awaited or streamed"]
 pub struct AgentRequest<A = Reply> {
-    agent: Agent,
-    request: TurnRequest,
-    validators: Vec<Arc<dyn OutputValidator>>,
-    answer: A,
+    pub(super) agent: Agent,
+    pub(super) request: TurnRequest,
+    pub(super) validators: Vec<Arc<dyn OutputValidator>>,
+    pub(super) answer: A,
 }
 
 impl AgentRequest {
@@ -468,73 +467,13 @@ impl<A: AnswerKind> AgentRequest<A> {
         self
     }
 
-    fn with_answer<B>(self, answer: impl FnOnce(A) -> B) -> AgentRequest<B> {
+    pub(super) fn with_answer<B>(self, answer: impl FnOnce(A) -> B) -> AgentRequest<B> {
         AgentRequest {
             agent: self.agent,
             request: self.request,
             validators: self.validators,
             answer: answer(self.answer),
         }
-    }
-}
-
-impl<T> AgentRequest<Typed<T>>
-where
-    T: DeserializeOwned + Send + 'static,
-{
-    /// Makes the answer a pair: the value, and the outcome of the turn with its calls and its cost.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use rockbot_core::testing::ScriptedModel;
-    /// use rockbot_host::AgentHost;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new().says(r#"{"value": ["tea", "coffee"]}"#);
-    /// let host = AgentHost::in_memory().chat(model).build()?;
-    /// let request = host.agent().ask("kitchen", "What is left?").output::<Vec<String>>();
-    /// let (left, outcome) = request.with_outcome().await?;
-    /// assert_eq!((left.len(), outcome.model_calls), (2, 1));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn with_outcome(self) -> AgentRequest<WithOutcome<T>> {
-        self.with_answer(WithOutcome)
-    }
-
-    /// Sends the message and returns a stream of the turn's progress: the parts of the answer that the model has
-    /// written so far, as JSON, and at last the value.
-    ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime, as [`Agent::stream`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_util::StreamExt as _;
-    /// use rockbot_core::testing::ScriptedModel;
-    /// use rockbot_host::{AgentHost, OutputProgress};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new().says(r#"{"value": ["tea", "coffee"]}"#);
-    /// let host = AgentHost::in_memory().chat(model).build()?;
-    /// let mut list = host.agent().ask("kitchen", "What is left?").output::<Vec<String>>().stream();
-    /// while let Some(progress) = list.next().await {
-    ///     match progress? {
-    ///         OutputProgress::Partial(so_far) => println!("{so_far}"),
-    ///         OutputProgress::Final { value, .. } => assert_eq!(value, ["tea", "coffee"]),
-    ///         _ => {}
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn stream(self) -> OutputStream<T> {
-        OutputStream::new(self.agent.stream_checked(self.request, self.validators), self.answer)
     }
 }
 

@@ -13,8 +13,9 @@ use rockbot_core::trust::Trust;
 use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
 use tokio::time::{Instant, sleep_until};
 
-use super::Drive;
 use super::output_filter::AnswerStream;
+use super::{Drive, TurnDriver};
+use crate::live::LiveTurn;
 use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
@@ -27,53 +28,33 @@ const OUT_OF_BAND_TIME: Duration = Duration::from_secs(15);
 /// Maximum number of tokens of a judge's verdict: a sentence, and the thoughts of a model that thinks.
 const MAX_VERDICT_TOKENS: u32 = 1_000;
 
+/// Waits for what stops a question: the event that it causes, or `None` when the host stops.
+async fn stop_of(live: &LiveTurn, driver: &TurnDriver, deadline: Instant, on_deadline: TurnEvent) -> Option<TurnEvent> {
+    tokio::select! {
+        // In order: a cancelled turn ends for good, so it must not be left to a resume.
+        biased;
+        () = live.cancellation().cancelled() => Some(TurnEvent::Cancelled(live.cancel_reason())),
+        // The step is in the journal, so a resume asks again.
+        () = driver.halt.cancelled() => None,
+        () = sleep_until(deadline) => Some(on_deadline),
+    }
+}
+
 impl Drive<'_> {
     /// Asks the model and feeds its answer, its failure, or the event that stopped it.
     pub(super) async fn ask(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
-        self.escalate(purpose)?;
-        // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.
-        if !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
+        if !self.may_ask(purpose).await? {
             return Ok(());
-        }
-        if purpose.has_tools() {
-            self.read_tools()?;
-        }
-        // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
-        self.flush().await?;
-        if matches!(purpose, Purpose::Conclude(_)) {
-            self.deadline = Instant::now() + CONCLUSION_TIME;
-            self.cx = self.lasting.clone().with_deadline(self.deadline);
-        }
-        // Checked before the call as well: a model that answers at once would win against a deadline that has passed.
-        if let Some(event) = self.stop_event() {
-            return self.feed(&event);
-        }
-        if purpose.retracts() {
-            self.live.progress().send(|| TurnProgress::Retract);
-            tracing::info!(turn = %self.turn.id(), ?purpose, "the model is asked once more");
         }
         let stream = self.answer_stream(purpose);
         let mut call = self.chat_call(purpose, stream.as_ref().map(AnswerStream::sink));
-        if call
-            .request
-            .messages
-            .iter()
-            .any(|message| message.content.has_stored_media())
-        {
+        let mut messages = call.request.messages.iter();
+        if messages.any(|message| message.content.has_stored_media()) {
             Box::pin(self.resolve_media(&mut call)).await;
         }
         let (live, driver) = (self.live, self.driver);
         let (deadline, on_deadline) = self.deadline_of(purpose);
-        let stop = async {
-            tokio::select! {
-                // In order: a cancelled turn ends for good, so it must not be left to a resume.
-                biased;
-                () = live.cancellation().cancelled() => Some(TurnEvent::Cancelled(live.cancel_reason())),
-                // The step is in the journal, so a resume asks again.
-                () = driver.halt.cancelled() => None,
-                () = sleep_until(deadline) => Some(on_deadline),
-            }
-        };
+        let stop = stop_of(live, driver, deadline, on_deadline);
         let answer = {
             // Cancel point: the call is dropped when `stop` wins. Both are pinned in this block, so the future of a
             // turn has room for them once; moved into a combinator they would be in it twice.
@@ -102,6 +83,34 @@ impl Drive<'_> {
             Err(None) => return Ok(()),
         };
         self.feed(&event)
+    }
+
+    /// Does what comes before a question: escalation, history processors, the record. Returns `false` if the turn ends
+    /// instead.
+    async fn may_ask(&mut self, purpose: &Purpose) -> Result<bool, JournalError> {
+        self.escalate(purpose)?;
+        // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.
+        if !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
+            return Ok(false);
+        }
+        if purpose.has_tools() {
+            self.read_tools()?;
+        }
+        // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
+        self.flush().await?;
+        if matches!(purpose, Purpose::Conclude(_)) {
+            self.deadline = Instant::now() + CONCLUSION_TIME;
+            self.cx = self.lasting.clone().with_deadline(self.deadline);
+        }
+        // Checked before the call as well: a model that answers at once would win against a deadline that has passed.
+        if let Some(event) = self.stop_event() {
+            return self.feed(&event).map(|()| false);
+        }
+        if purpose.retracts() {
+            self.live.progress().send(|| TurnProgress::Retract);
+            tracing::info!(turn = %self.turn.id(), ?purpose, "the model is asked once more");
+        }
+        Ok(true)
     }
 
     /// Escalates to a more capable model where the turn turned out to be hard. The decision is recorded, so a replay

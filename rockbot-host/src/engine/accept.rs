@@ -8,7 +8,8 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::support::FoldSet;
-use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, RunState, TurnRequest};
+use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, RunState, TurnOutcome, TurnRequest};
+use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -61,28 +62,18 @@ impl TurnEngine {
 
     async fn accept(
         self: Arc<Self>,
-        call: TurnCall,
+        mut call: TurnCall,
         reports: Option<CancellationToken>,
         patience: Duration,
     ) -> Result<Arc<LiveTurn>, TurnError> {
-        let TurnCall {
-            mut request,
-            progress,
-            validators,
-        } = call;
-        if has_media(&request) {
+        if has_media(&call.request) {
             // Boxed: few messages have images, and each acceptance would have room for this otherwise.
-            Box::pin(self.keep_media(&mut request)).await?;
+            Box::pin(self.keep_media(&mut call.request)).await?;
         }
-        let decision = self.router.as_ref().and_then(|router| router.select(&request));
-        let mut policy = self.policy_of(&request, decision.as_ref().map(|decision| decision.tier));
-        policy.hooks.add_validators(validators.len());
-        let request = Arc::new(request);
-        let accepted = AcceptedTurn {
-            version: FORMAT_VERSION,
-            request: request.clone(),
-            policy,
-        };
+        let decision = self.router.as_ref().and_then(|router| router.select(&call.request));
+        let tier = decision.as_ref().map(|decision| decision.tier);
+        let accepted = self.accepted(call.request, tier, call.validators.len());
+        let (request, policy) = (accepted.request.clone(), accepted.policy);
         let run = accepted.to_run(self.clock.now()).map_err(unserializable)?;
         let _accepting = AcceptanceGuard::enter(&self.accepting, run.run.clone()).await;
         let permit = match self.sessions.reserve(&request) {
@@ -91,8 +82,8 @@ impl TurnEngine {
             Err(busy) => Box::pin(self.wait_for_room(&run.run, &request, busy, patience)).await?,
         };
         let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
-        let live = LiveTurn::accepted(run.run.clone(), request, progress, reports);
-        live.set_validators(validators);
+        let live = LiveTurn::accepted(run.run.clone(), request, call.progress, reports);
+        live.set_validators(call.validators);
         match acceptance {
             Acceptance::New(claim) => {
                 let claim = HeldClaim::new(&self, claim);
@@ -106,13 +97,21 @@ impl TurnEngine {
             }
             // The reply is sent again: the first one may have been lost.
             Acceptance::Known(RunState::Finished(outcome)) => {
-                let outcome = Arc::new(read_outcome(live.id(), &outcome));
-                live.publish(TurnState::Ended(outcome.clone()));
-                self.reply_again(&live, &outcome);
+                self.reply_again(&live, &end_known(&live, &outcome));
                 Ok(live)
             }
             // The turn runs, or a crash interrupted it. The task that runs it sends its reply.
             _ => Box::pin(self.rejoin(live)).await,
+        }
+    }
+
+    fn accepted(&self, request: TurnRequest, tier: Option<ModelTier>, validators: usize) -> AcceptedTurn {
+        let mut policy = self.policy_of(&request, tier);
+        policy.hooks.add_validators(validators);
+        AcceptedTurn {
+            version: FORMAT_VERSION,
+            request: Arc::new(request),
+            policy,
         }
     }
 
@@ -239,9 +238,16 @@ impl TurnEngine {
         let Some(RunState::Finished(outcome)) = state else {
             return Err(TurnError::Elsewhere(live.id().clone()));
         };
-        live.publish(TurnState::Ended(Arc::new(read_outcome(live.id(), &outcome))));
+        end_known(&live, &outcome);
         Ok(live)
     }
+}
+
+/// Publishes the end of a turn that the journal knows as finished, and returns its outcome.
+fn end_known(live: &LiveTurn, outcome: &RawValue) -> Arc<TurnOutcome> {
+    let outcome = Arc::new(read_outcome(live.id(), outcome));
+    live.publish(TurnState::Ended(outcome.clone()));
+    outcome
 }
 
 /// The exclusive right to write the acceptance of one turn. Dropping it admits the next one.

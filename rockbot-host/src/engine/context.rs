@@ -4,6 +4,7 @@ use rockbot_core::chat::{ChatMessage, ContextReason, OutputMode, OutputSchema, P
 use rockbot_core::context::Origin;
 use rockbot_core::recall::ContextQuery;
 use rockbot_core::store::StoreError;
+use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
@@ -30,18 +31,10 @@ impl TurnEngine {
         );
         let mut active_tools = past.active_tools;
         active_tools.extend(gathered.needs);
-        let instructions = self.prompt.current();
-        self.prefix.observe(&instructions, tools.json());
-        let behavior_prompt = behavior.additional_system_prompt.as_deref();
-        let behavior_prompt =
-            behavior_prompt.map(|text| ChatMessage::system(text).because(ContextReason::ModelBehavior));
-
         // Prompt caching: providers cache the longest common prefix, so what stays the same between requests comes
         // first, and what changes with each message comes last.
         let mut context = Vec::with_capacity(past.messages.len() + 8);
-        context.push(ChatMessage::system(&*instructions));
-        context.extend(gathered.instructions);
-        context.extend(behavior_prompt);
+        self.push_instructions(&mut context, gathered.instructions, &behavior, &tools);
         // Last of the system messages, which reach the model as one: what stands before them stays cached.
         context.extend(request.instructions.as_deref().map(of_request));
         context.extend(past.messages);
@@ -67,6 +60,22 @@ impl TurnEngine {
             input: turn.replaced_input().cloned(),
             active_tools,
         })
+    }
+
+    /// Appends the instructions of the host, of context sources and of the model's behavior.
+    fn push_instructions(
+        &self,
+        context: &mut Vec<ChatMessage>,
+        gathered: impl IntoIterator<Item = ChatMessage>,
+        behavior: &ModelBehavior,
+        tools: &ToolView,
+    ) {
+        let instructions = self.prompt.current();
+        self.prefix.observe(&instructions, tools.json());
+        context.push(ChatMessage::system(&*instructions));
+        context.extend(gathered);
+        let of_behavior = behavior.additional_system_prompt.as_deref();
+        context.extend(of_behavior.map(|text| ChatMessage::system(text).because(ContextReason::ModelBehavior)));
     }
 
     /// Returns the programs whose text describes tools to the model.

@@ -31,7 +31,8 @@ fn used_in(text: &str, name: &str) -> bool {
 
 #[test]
 fn each_setter_of_a_question_has_an_example_and_a_user() {
-    let setters = setters("rockbot-host/src/agent/request.rs");
+    let files = ["request", "output"].map(|file| setters(&format!("rockbot-host/src/agent/{file}.rs")));
+    let setters = files.concat();
     assert!(setters.len() > 14, "the setters were found: {setters:?}");
     let asks = rust_files(&root().join("examples")).into_iter().filter_map(|file| {
         let text = std::fs::read_to_string(file).expect("a source file");

@@ -81,6 +81,7 @@ fn setters_change_what_the_host_knows() {
             own_output: false,
             outside_text: false,
             needs_endorsement: false,
+            orders: None,
             time_limit: Some(Duration::from_secs(5)),
             max_concurrency: Some(2),
             keeps_results_whole: true,

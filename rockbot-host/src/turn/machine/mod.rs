@@ -1,11 +1,12 @@
 //! [`Turn`]: the state of one turn, and the transitions between its phases.
 //!
 //! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
-//! concern: `calls` (tool calls and approvals), `activation` (groups of tools), `self_evaluation` (an answer in words), `consultation` and `validation`
+//! concern: `apply` (events), `calls` (tool calls and approvals), `activation` (groups of tools), `self_evaluation` (an answer in words), `consultation` and `validation`
 //! (loop policies and output validators of the host's program), `resume` (after the end of a process), `context`,
 //! `economy` and `offload_registry` (the conversation, and its length), `view` (what the rest of the host reads).
 
 mod activation;
+mod apply;
 mod calls;
 mod consultation;
 mod context;
@@ -20,16 +21,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatMessage, ModelTier, Spent, TurnSoFar};
-use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::content::{Content, ContentPart};
 use rockbot_core::trust::Label;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::CallState;
-use super::event::{CancelReason, Revision, TurnEvent};
+use super::event::{CancelReason, TurnEvent};
 use super::policy::repeat::Repeats;
 use super::policy::tasks::TaskList;
-use super::policy::{EvaluationProgress, answer, approval, budget, consult, ending, steer};
+use super::policy::{EvaluationProgress, answer, budget, consult, ending, steer};
 use super::settings::PolicySnapshot;
 use super::step::{Consultation, Purpose, TurnStep};
 use activation::Activation;
@@ -218,102 +219,6 @@ impl Turn {
         self.apply_steps(steps);
     }
 
-    /// Applies an event to the state. Runs in a replay, too, so it must not depend on a policy's judgement.
-    fn apply(&mut self, event: &TurnEvent, at: Timestamp) {
-        self.count_work(event, at);
-        if matches!(event, TurnEvent::ModelAnswered { .. } | TurnEvent::ModelFailed { .. }) {
-            (self.has_open_question, self.has_edits) = (false, false);
-        }
-        match event {
-            TurnEvent::Started {
-                revised,
-                context,
-                has_tools,
-                tool_bytes,
-                reminder,
-                input,
-                heard,
-                active_tools,
-                ..
-            } => {
-                revised.iter().for_each(|revision| self.revise(revision));
-                if let Some(input) = input {
-                    self.replace_input(input.clone());
-                }
-                self.messages = context.iter().cloned().map(Arc::new).collect();
-                self.context_len = context.len();
-                self.read_at_start(context, heard);
-                self.has_tools = *has_tools;
-                self.apply_tool_bytes(*tool_bytes);
-                self.reminder.clone_from(reminder);
-                self.activation.add(active_tools);
-            }
-            TurnEvent::ModelAnswered { response, facts } => self.apply_answer(response, facts),
-            TurnEvent::ToolStarted { call } => self.apply_started(call),
-            TurnEvent::Delegated(work) => self.apply_delegated(work),
-            TurnEvent::ToolReturned(response) => self.apply_returned(response),
-            TurnEvent::Activated { own, groups } => self.activation.apply(own.as_ref(), groups),
-            TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
-            TurnEvent::ApprovalExpired => approval::expire(&mut self.calls, &self.request.session),
-            TurnEvent::UserSaid { turn, text } => {
-                self.label.join(&text.clone().attributed(Provenance::USER).label());
-                self.unread.push(text.clone());
-                self.joined_content.push(text.clone());
-                self.joined.push(turn.clone());
-            }
-            TurnEvent::Escalated { tier } => self.escalated = Some(*tier),
-            // A limit does not replace an earlier reason; a cancellation does, since it ends the turn faster.
-            TurnEvent::BudgetSpent(limit) => self.end_reason = self.end_reason.or(Some(EndReason::Limit(*limit))),
-            TurnEvent::Cancelled(reason) => self.end_reason = Some(EndReason::Cancelled(*reason)),
-            TurnEvent::Resumed {
-                recovered,
-                active_tools,
-            } => {
-                self.activation.add(active_tools);
-                // Only a resume without a `Halted` before it is an interruption.
-                self.resumes += u32::from(!std::mem::take(&mut self.halted));
-                recovered.iter().for_each(|response| self.apply_returned(response));
-                self.calls.iter_mut().for_each(CallState::interrupt);
-            }
-            TurnEvent::ToolsTold { label } => self.label.join(label),
-            TurnEvent::Halted => self.halted = true,
-            // Their verdicts are decisions alone.
-            TurnEvent::Validated { .. } | TurnEvent::InputRefused { .. } | TurnEvent::Failed { .. } => {}
-            TurnEvent::Compacted { kept } => self.apply_compacted(kept),
-            TurnEvent::Consulted { added, decision, .. } => self.apply_consulted(added, decision),
-            TurnEvent::HistoryEdited { edits } => self.apply_edits(edits),
-            TurnEvent::Gathered {
-                message, active_tools, ..
-            } => {
-                self.activation.add(active_tools);
-                self.apply_gathered(message.as_ref());
-            }
-            TurnEvent::ModelFailed { overflow, .. } => {
-                if let Some(overflow) = overflow {
-                    self.apply_overflow(overflow);
-                }
-            }
-        }
-    }
-
-    /// Labels the turn by what its model reads first: the context, the sources that an older version named beside it, and
-    /// what the message was made of.
-    fn read_at_start(&mut self, context: &[ChatMessage], heard: &[String]) {
-        context.iter().for_each(|message| self.label.join(&message.label()));
-        heard
-            .iter()
-            .for_each(|source| self.label.join(&Label::untrusted(source)));
-        if let Some(made_of) = &self.request.label {
-            self.label.join(made_of);
-        }
-    }
-
-    /// Changes the request and the settings of a turn that has not begun. [`TurnEvent::Started`] records the revision.
-    pub(crate) fn revise(&mut self, revision: &Revision) {
-        self.request = revision.request.clone();
-        self.policy = revision.policy;
-    }
-
     /// Decides the next steps. Never runs in a replay.
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
@@ -447,15 +352,5 @@ impl Turn {
     /// Returns the limit that forbids another question to the model.
     fn limit(&self) -> Option<BudgetLimit> {
         budget::model_calls(&self.policy.budget, self.model_calls, &self.spent())
-    }
-
-    /// Counts the time since the last event as work, unless the turn was queued, parked, or without a process.
-    fn count_work(&mut self, event: &TurnEvent, at: Timestamp) {
-        let is_parked = matches!(self.phase, Phase::Parked(_));
-        let has_waited = self.was_parked || is_parked || self.phase == Phase::Accepted;
-        if !has_waited && !matches!(event, TurnEvent::Resumed { .. }) {
-            self.worked = self.worked.saturating_add(at.since(self.last_event_at));
-        }
-        (self.last_event_at, self.was_parked) = (at, is_parked);
     }
 }

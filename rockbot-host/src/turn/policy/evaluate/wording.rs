@@ -235,7 +235,7 @@ fn first_word(text: &str) -> &str {
 fn is_gerund_of_change(word: &str) -> bool {
     let stem = word.strip_suffix("ing").unwrap_or_default();
     let is_stem_of = |verb: &&str| *verb == stem || verb.strip_suffix('e') == Some(stem);
-    stem.len() > 2 && CHANGES.iter().any(|verb| is_stem_of(&verb))
+    stem.len() > 2 && CHANGES.iter().any(is_stem_of)
 }
 
 /// Reports whether a message is thanks or a greeting, for which a short answer is complete.

@@ -18,7 +18,7 @@ use super::passages;
 const PAGE_LEN: usize = 64_000;
 
 /// Maximum number of passages that a search returns.
-const PASSAGES: usize = 5;
+const PASSAGES: usize = 8;
 
 /// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
 ///

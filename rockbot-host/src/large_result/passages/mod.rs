@@ -1,27 +1,40 @@
 //! Full-text search in the chunks of a large result: the passages that a model is shown for its query.
 //!
-//! Windows are ranked by their terms and by those of their best line, and longer passages around the best are shown:
+//! Windows are ranked by their terms and by those of their best statement, and longer passages around the best are shown:
 //! terms that stand close together say more than the same terms some lines apart, and what answers a question often
 //! stands beside the words that find it.
 
 mod escapes;
+mod statements;
 mod windows;
 
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rockbot_core::search::{Bm25Ranker, Ranked, normalize};
+use rockbot_core::search::{Bm25Ranker, Bm25Weights, Ranked, normalize};
 use rockbot_core::store::WorkingEntry;
 
 use super::outline::push_plain;
-use windows::{Window, lines_of, next_of, windows_of, word_end, word_start};
+use statements::statements_of;
+use windows::{Window, next_of, windows_of, word_end, word_start};
 
 /// Approximate size of a passage, in bytes.
-const PASSAGE_LEN: usize = 1_400;
+const PASSAGE_LEN: usize = 850;
 
-/// Number of windows whose lines are ranked, too.
-const CANDIDATES: usize = 200;
+/// Number of windows whose statements are ranked, too.
+const CANDIDATES: usize = 1_000;
+
+/// Weight of two words that follow each other in the query, and do so in the text, relative to one word: most are parts of
+/// a name.
+const BIGRAM: f64 = 1.0;
+
+/// Weight of a window's best statement, relative to the window itself.
+const OF_STATEMENT: f64 = 2.0;
+
+/// Weight of a statement that is read together with its heading, relative to one that says all by itself. In code, what
+/// looks like a heading is a comment, which belongs to the next line alone.
+const OF_HEADING: f64 = 0.85;
 
 /// Returns the `limit` passages of `chunks` that rank best for `query`, each with its key and offset, for a model.
 /// The chunks of one result follow each other.
@@ -43,33 +56,37 @@ pub(super) fn best(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> S
     text
 }
 
-/// Returns the best windows for `query`, at most [`CANDIDATES`]: the sums of their own scores and those of their best
-/// lines decide.
+/// Returns the best windows for `query`, at most [`CANDIDATES`]: their own scores and those of their best statements
+/// decide. Words that stand in one statement belong together, those of two neighbours need not.
 fn ranked<'a>(chunks: &'a [Arc<WorkingEntry>], query: &str) -> Vec<Ranked<Window<'a>>> {
-    let ranker = Bm25Ranker::default();
+    let ranker = Bm25Ranker::default().with_weights(Bm25Weights::default().with_bigram(BIGRAM));
     let mut windows = ranker.rank_with_scores(windows_of(chunks), |window| window.text(), query);
     windows.truncate(CANDIDATES);
     normalize(&mut windows);
-    let mut lines = Vec::new();
+    let mut statements = Vec::new();
     for (number, Ranked { item: window, .. }) in windows.iter().enumerate() {
-        let with_heading = |line: &str| (number, [window.heading, "\n", line].concat());
-        lines.extend(lines_of(&window.text()).map(with_heading));
+        for statement in statements_of(&window.text()) {
+            if !window.heading.is_empty() {
+                statements.push((number, OF_HEADING, [window.heading, "\n", statement].concat()));
+            }
+            statements.push((number, 1.0, statement.to_owned()));
+        }
     }
-    let mut lines = ranker.rank_with_scores(lines, |(_, line)| line.into(), query);
-    normalize(&mut lines);
+    let mut statements = ranker.rank_with_scores(statements, |(.., statement)| statement.into(), query);
+    normalize(&mut statements);
     let mut best = vec![0.0_f64; windows.len()];
     for Ranked {
-        item: (number, _),
+        item: (number, factor, _),
         score,
         ..
-    } in lines
+    } in statements
     {
-        best[number] = best[number].max(score);
+        best[number] = best[number].max(factor * score);
     }
     windows
         .iter_mut()
         .zip(best)
-        .for_each(|(window, line)| window.score += line);
+        .for_each(|(window, statement)| window.score += OF_STATEMENT * statement);
     windows.sort_by(|a, b| b.score.total_cmp(&a.score));
     windows
 }

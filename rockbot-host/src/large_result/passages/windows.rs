@@ -100,24 +100,6 @@ fn ranges_of(text: &str) -> impl Iterator<Item = (Range<usize>, Option<&str>)> {
     })
 }
 
-/// Maximum length of a line that is ranked as a whole, in bytes.
-const LINE_LEN: usize = 250;
-
-/// Returns the lines of `text`; of long ones, which may be all of a file, the parts that overlap by half.
-pub(super) fn lines_of(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().flat_map(|line| {
-        let (step, length) = match line.len() <= LINE_LEN {
-            true => (line.len().max(1), line.len()),
-            false => (LINE_LEN / 3, LINE_LEN * 2 / 3),
-        };
-        (0..line.len()).step_by(step).map(move |at| {
-            let start = word_start(line, line.floor_char_boundary(at));
-            let end = word_end(line, line.ceil_char_boundary((at + length).min(line.len())));
-            &line[start..end]
-        })
-    })
-}
-
 /// Returns the start of the word that `at` is inside of, or `at` if it is between words.
 pub(super) fn word_start(text: &str, at: usize) -> usize {
     let least = text.floor_char_boundary(at.saturating_sub(MAX_WORD));

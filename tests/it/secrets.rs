@@ -254,9 +254,7 @@ async fn a_broker_that_is_not_there_is_reported_without_its_password() {
 #[test]
 fn a_message_shows_neither_its_body_nor_the_values_of_its_properties() {
     let mut envelope = MessageEnvelope::new("note", secret("body"));
-    envelope
-        .headers
-        .insert("authorization".into(), secret("property").into());
+    envelope.headers.insert("authorization".into(), secret("property"));
     check("a message", &format!("{envelope:?} {envelope:#?}"));
     let delivery = Delivery::new(Arc::<str>::from("topic"), Arc::new(envelope)).with_trust(Trust::User);
     check("a delivery", &format!("{delivery:?}"));

@@ -46,7 +46,7 @@ where
     ///
     /// # Panics
     ///
-    /// Panics outside a tokio runtime, as [`Agent::stream`] does.
+    /// Panics outside a tokio runtime, as [`Agent::stream`](crate::Agent::stream) does.
     ///
     /// # Examples
     ///

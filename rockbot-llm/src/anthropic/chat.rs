@@ -5,18 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::IdSource;
-use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings, ModelTier,
-};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier};
 
 use super::dialect::{ANTHROPIC, DEFAULT_VERSION, FIRST_WITHOUT_TEMPERATURE, MESSAGES_PATH, VERSION_HEADER};
 use super::request::{self, RequestOptions};
 use super::response::Assembler;
 use super::shape::ShapeTool;
 use crate::error::LlmConfigError;
-use crate::http::{
-    ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, ExtraHeader, HttpChat, MarkSecret, Outlet,
-};
+use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, ExtraHeader, HttpChat, Outlet, Question};
 use crate::settings::TierSettings;
 
 /// Builds an [`AnthropicChat`].
@@ -113,8 +109,6 @@ impl fmt::Debug for AnthropicChat {
 /// The requests and answers of this dialect.
 struct AnthropicWire {
     options: RequestOptions,
-    /// Makes the marks around the host's texts unpredictable for tools.
-    secret: MarkSecret,
 }
 
 impl ChatWire for AnthropicWire {
@@ -123,24 +117,9 @@ impl ChatWire for AnthropicWire {
     type Asked = Option<ShapeTool>;
     type Reader<'a> = Assembler<'a>;
 
-    fn request(
-        &self,
-        model: &str,
-        call: &ChatCall,
-        settings: &ModelSettings,
-    ) -> Result<(Vec<u8>, Self::Asked), ChatError> {
-        let (request, is_streamed) = (&call.request, call.deltas.is_some());
-        let shape = ShapeTool::of(request, settings);
-        let scope = self.secret.scope(call);
-        let body = request::body(
-            model,
-            request,
-            settings,
-            shape.as_ref(),
-            &self.options,
-            scope,
-            is_streamed,
-        )?;
+    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, Self::Asked), ChatError> {
+        let shape = ShapeTool::of(question.request, question.settings);
+        let body = request::body(question, shape.as_ref(), &self.options)?;
         Ok((body, shape))
     }
 
@@ -213,10 +192,7 @@ impl AnthropicChatBuilder {
             ..ExtraHeader::new(VERSION_HEADER, version.into())
         };
         self.connection.headers.insert(0, header);
-        let wire = AnthropicWire {
-            options: request,
-            secret: MarkSecret::random(),
-        };
+        let wire = AnthropicWire { options: request };
         HttpChat::connect(self, wire).map(AnthropicChat)
     }
 }

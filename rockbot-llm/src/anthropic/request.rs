@@ -15,7 +15,7 @@ use super::media::{forms, push_part};
 use super::shape::ShapeTool;
 use super::tools::{CACHE_MARK, has_calls, push_tools};
 use crate::http::{
-    MarkScope, NO_RESULT, NoteMarks, ORPHAN, expected_size, invalid_body, push_extra, sendable_name, sendable_object,
+    NO_RESULT, NoteMarks, ORPHAN, Question, expected_size, invalid_body, push_extra, sendable_name, sendable_object,
 };
 
 /// The options of a client that shape its requests.
@@ -34,14 +34,17 @@ pub(super) struct RequestOptions {
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
 /// left out.
 pub(super) fn body(
-    model: &str,
-    request: &ChatRequest,
-    settings: &ModelSettings,
+    question: Question<'_>,
     shape: Option<&ShapeTool>,
     options: &RequestOptions,
-    scope: MarkScope<'_>,
-    is_streamed: bool,
 ) -> Result<Vec<u8>, ChatError> {
+    let Question {
+        model,
+        request,
+        settings,
+        scope,
+        is_streamed,
+    } = question;
     let conversation = Conversation::new(&request.messages, options.is_cached, settings.images.unwrap_or(true));
     let choice = tool_choice(request, settings, shape);
     let mut members = members(settings, choice, options, conversation.may_think());

@@ -6,14 +6,27 @@ use std::sync::Arc;
 
 use reqwest::Url;
 use rockbot_core::IdSource;
-use rockbot_core::chat::{ChatCall, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings};
+use rockbot_core::chat::{ChatCall, ChatError, ChatMessage, ChatRequest, ChatResponse, ModelInfo, ModelSettings};
 use tokio::time::Instant;
 
+use super::notes::{MarkScope, MarkSecret};
 use super::refused_part::{RefusedParts, known_output_mode};
 use super::strict_tools::drop_added_nulls;
 use super::{AnswerReader, ChatOptions, ClientBuilder, Connection, Dialect, Outgoing, Outlet, provider_of};
 use crate::error::LlmConfigError;
 use crate::retry::retrying;
+
+/// A question to a model, of which a dialect writes the body.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) request: &'a ChatRequest,
+    pub(crate) settings: &'a ModelSettings,
+    /// The origin of the marks around the host's texts.
+    pub(crate) scope: MarkScope<'a>,
+    /// `true` if the call has a sink.
+    pub(crate) is_streamed: bool,
+}
 
 /// The requests and answers of a dialect.
 pub(crate) trait ChatWire: Send + Sync {
@@ -29,13 +42,8 @@ pub(crate) trait ChatWire: Send + Sync {
     /// The reader of one answer.
     type Reader<'a>: AnswerReader + Send;
 
-    /// Writes the body that asks `model` for the answer to `call` with `settings`; streamed, if the call has a sink.
-    fn request(
-        &self,
-        model: &str,
-        call: &ChatCall,
-        settings: &ModelSettings,
-    ) -> Result<(Vec<u8>, Self::Asked), ChatError>;
+    /// Writes the body of a question.
+    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, Self::Asked), ChatError>;
 
     /// Creates the reader of an answer to `messages`. Calls without a usable id get one from `ids`.
     fn reader<'a>(
@@ -54,6 +62,8 @@ pub(crate) struct HttpChat<W> {
     provider: Arc<str>,
     /// Parts of requests that the server has refused.
     refused: RefusedParts,
+    /// Makes the marks around the host's texts unpredictable for tools.
+    secret: MarkSecret,
     wire: W,
 }
 
@@ -67,6 +77,7 @@ impl<W: ChatWire> HttpChat<W> {
             provider: provider_of(&connection.base).unwrap_or(W::DIALECT.provider).into(),
             connection,
             refused: RefusedParts::default(),
+            secret: MarkSecret::random(),
             wire,
         })
     }
@@ -122,7 +133,14 @@ impl<W: ChatWire> HttpChat<W> {
             self.connection.report.hide(own.extra_headers.values());
         }
         let settings = self.connection.settings_of(&call.request)?;
-        let (body, asked) = self.wire.request(self.model(), &call, &settings)?;
+        let question = Question {
+            model: self.model(),
+            request: &call.request,
+            settings: &settings,
+            scope: self.secret.scope(&call),
+            is_streamed: call.deltas.is_some(),
+        };
+        let (body, asked) = self.wire.request(question)?;
         let outgoing = Outgoing::new(body, &settings.extra_headers);
         let strict = (settings.strict_tools == Some(true)).then(|| call.request.tools.clone());
         // Borrows the call, which moves now.

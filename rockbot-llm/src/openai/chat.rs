@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::IdSource;
-use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings, ModelTier,
-};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier};
 
 use super::dialect::{CHAT_PATH, OPENAI};
 use super::request;
 use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, MarkSecret, Outlet};
+use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, Outlet, Question};
 use crate::settings::TierSettings;
 
 /// Builds an [`OpenAiChat`].
@@ -87,10 +85,7 @@ impl fmt::Debug for OpenAiChat {
 }
 
 /// The requests and answers of this dialect.
-struct OpenAiWire {
-    /// Makes the marks around the host's texts unpredictable for tools.
-    secret: MarkSecret,
-}
+struct OpenAiWire;
 
 impl ChatWire for OpenAiWire {
     const DIALECT: &'static Dialect = &OPENAI;
@@ -98,10 +93,8 @@ impl ChatWire for OpenAiWire {
     type Asked = ();
     type Reader<'a> = Assembler<'a>;
 
-    fn request(&self, model: &str, call: &ChatCall, settings: &ModelSettings) -> Result<(Vec<u8>, ()), ChatError> {
-        let scope = self.secret.scope(call);
-        let body = request::body(model, &call.request, settings, call.deltas.is_some(), scope)?;
-        Ok((body, ()))
+    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, ()), ChatError> {
+        Ok((request::body(question)?, ()))
     }
 
     fn reader<'a>(
@@ -126,7 +119,6 @@ impl OpenAiChatBuilder {
     /// Returns an error if the endpoint is no http(s) URL, the model is empty, a model setting has a value that no model
     /// takes, or a key or header cannot be sent.
     pub fn build(self) -> Result<OpenAiChat, LlmConfigError> {
-        let secret = MarkSecret::random();
-        HttpChat::connect(self, OpenAiWire { secret }).map(OpenAiChat)
+        HttpChat::connect(self, OpenAiWire).map(OpenAiChat)
     }
 }

@@ -1,23 +1,24 @@
 //! The request as OpenAI-compatible servers want it, written straight into bytes.
 
-use rockbot_core::chat::{ChatError, ChatRequest, ModelSettings, OutputSchema, ReasoningEffort, ToolChoice};
+use rockbot_core::chat::{ChatError, OutputSchema, ReasoningEffort, ToolChoice};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::messages::{MessageForm, push_messages};
-use crate::http::{MarkScope, expected_size, invalid_body, push_extra, stated_temperature};
+use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temperature};
 
-/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
-/// left out. `scope` is for the marks in messages; see [`MessageForm`].
+/// Writes the body that asks a question. Unset members are left out. Its scope is for the marks in messages; see
+/// [`MessageForm`].
 ///
 /// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
-pub(super) fn body(
-    model: &str,
-    request: &ChatRequest,
-    settings: &ModelSettings,
-    is_streamed: bool,
-    scope: MarkScope<'_>,
-) -> Result<Vec<u8>, ChatError> {
+pub(super) fn body(question: Question<'_>) -> Result<Vec<u8>, ChatError> {
+    let Question {
+        model,
+        request,
+        settings,
+        scope,
+        is_streamed,
+    } = question;
     let has_tools = !request.tools.is_empty();
     let members = Members {
         model,
@@ -131,21 +132,27 @@ fn response_format(output: &OutputSchema) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use rockbot_core::chat::{ChatErrorKind, ChatMessage, ContentPart, Provenance, Reasoning, ToolCall};
+    use rockbot_core::chat::{
+        ChatErrorKind, ChatMessage, ChatRequest, ContentPart, ModelSettings, Provenance, Reasoning, ToolCall,
+    };
     use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, ToolView, tool};
     use serde_json::value::RawValue;
 
     use super::*;
+    use crate::http::MarkScope;
+
+    fn written(request: &ChatRequest, is_streamed: bool) -> Result<Vec<u8>, ChatError> {
+        body(Question {
+            model: "m",
+            request,
+            settings: &request.settings_over(None),
+            scope: MarkScope(["secret", "turn"]),
+            is_streamed,
+        })
+    }
 
     fn check(request: &ChatRequest, is_streamed: bool, expected: &str) {
-        let body = body(
-            "m",
-            request,
-            &request.settings_over(None),
-            is_streamed,
-            MarkScope(["secret", "turn"]),
-        )
-        .unwrap();
+        let body = written(request, is_streamed).unwrap();
         assert_eq!(String::from_utf8(body).unwrap(), expected);
     }
 
@@ -220,8 +227,7 @@ mod tests {
             ("temperature", ModelSettings::new().with_temperature(0.0)),
         ] {
             let request = ChatRequest::default().with_settings(settings.with_extra_body(name, 1));
-            let scope = MarkScope(["secret", "turn"]);
-            let error = body("m", &request, &request.settings_over(None), false, scope).unwrap_err();
+            let error = written(&request, false).unwrap_err();
             assert_eq!(error.kind(), ChatErrorKind::InvalidRequest);
             assert!(error.to_string().contains(&format!("holds `{name}`")), "{error}");
         }

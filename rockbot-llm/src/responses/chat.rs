@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::IdSource;
-use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelSettings, ModelTier,
-};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier};
 
 use super::dialect::{RESPONSES, RESPONSES_PATH, may_reason};
 use super::request;
 use super::response::Assembler;
 use crate::error::LlmConfigError;
-use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, MarkSecret, Outlet};
+use crate::http::{ChatOptions, ChatWire, ClientBuilder, Connection, Dialect, HttpChat, Outlet, Question};
 use crate::settings::TierSettings;
 
 /// Builds an [`OpenAiResponses`].
@@ -103,8 +101,6 @@ impl fmt::Debug for OpenAiResponses {
 /// The requests and answers of this dialect.
 struct ResponsesWire {
     keeps_reasoning: bool,
-    /// Makes the marks around the host's texts unpredictable for tools.
-    secret: MarkSecret,
 }
 
 impl ChatWire for ResponsesWire {
@@ -113,11 +109,8 @@ impl ChatWire for ResponsesWire {
     type Asked = ();
     type Reader<'a> = Assembler<'a>;
 
-    fn request(&self, model: &str, call: &ChatCall, settings: &ModelSettings) -> Result<(Vec<u8>, ()), ChatError> {
-        let is_streamed = call.deltas.is_some();
-        let scope = self.secret.scope(call);
-        let body = request::body(model, &call.request, settings, self.keeps_reasoning, scope, is_streamed)?;
-        Ok((body, ()))
+    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, ()), ChatError> {
+        Ok((request::body(question, self.keeps_reasoning)?, ()))
     }
 
     fn reader<'a>(
@@ -153,10 +146,7 @@ impl OpenAiResponsesBuilder {
     pub fn build(self) -> Result<OpenAiResponses, LlmConfigError> {
         let chosen = self.options.wire.keeps_reasoning;
         let keeps_reasoning = chosen.unwrap_or_else(|| may_reason(&self.connection.model));
-        let wire = ResponsesWire {
-            keeps_reasoning,
-            secret: MarkSecret::random(),
-        };
+        let wire = ResponsesWire { keeps_reasoning };
         HttpChat::connect(self, wire).map(OpenAiResponses)
     }
 }

@@ -6,21 +6,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::push_conversation;
-use crate::http::{MarkScope, expected_size, invalid_body, push_extra, stated_temperature};
+use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temperature};
 
 /// The fewest tokens of an answer that the API lets a request limit it to.
 const MIN_OUTPUT_TOKENS: u32 = 16;
 
 /// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
 /// left out.
-pub(super) fn body(
-    model: &str,
-    request: &ChatRequest,
-    settings: &ModelSettings,
-    keeps_reasoning: bool,
-    scope: MarkScope<'_>,
-    is_streamed: bool,
-) -> Result<Vec<u8>, ChatError> {
+pub(super) fn body(question: Question<'_>, keeps_reasoning: bool) -> Result<Vec<u8>, ChatError> {
+    let Question {
+        model,
+        request,
+        settings,
+        scope,
+        is_streamed,
+    } = question;
     let members = Members {
         include: if keeps_reasoning {
             &["reasoning.encrypted_content"]

@@ -6,8 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use rockbot_core::ToolName;
-
 /// A future that measures the longest time for which one poll of it blocked its thread.
 ///
 /// It reads the clock twice a poll and needs no timer. The clock is the system's own, since a paused clock of tokio does not
@@ -35,14 +33,4 @@ impl<F: Future + Unpin> Future for Watched<F> {
         self.longest = self.longest.max(began.elapsed());
         polled.map(|value| (value, self.longest))
     }
-}
-
-/// Logs that a call blocked its thread.
-pub(super) fn report(tool: &ToolName, blocked: Duration) {
-    tracing::warn!(
-        %tool,
-        ?blocked,
-        "a tool blocked its thread, which other turns and time limits need; await instead, or move the work to \
-         `tokio::task::spawn_blocking`"
-    );
 }

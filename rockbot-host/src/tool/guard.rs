@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ToolLimits;
 use super::activation::{Activated, activation_tool, group_of};
-use super::blocking::{self, Watched};
+use super::blocking::Watched;
 use super::meters::Meters;
 use super::tasks::task_tools;
 use crate::isolate::{Isolate, Isolated};
@@ -140,6 +140,22 @@ impl GuardedTool {
         // A panic counts as a yes, as it does for approvals, and so does a store that does not answer.
         let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
         stated.unwrap_or(Some(true)).unwrap_or(true)
+    }
+}
+
+impl GuardedTool {
+    /// Reports a call that blocked its thread for longer than `allowed`.
+    fn report_blocking(&self, blocked: Duration, allowed: Duration) {
+        if blocked > allowed {
+            let tool = &self.entry.registration().name;
+            tracing::warn!(
+                %tool,
+                ?blocked,
+                "a tool blocked its thread, which other turns and time limits need; await instead, or move the work to \
+                 `tokio::task::spawn_blocking`"
+            );
+            self.meters.record_blocking();
+        }
     }
 }
 
@@ -315,10 +331,7 @@ impl Guard {
         let ended = match start(&**tool.entry.executor(), request, cx) {
             Ok(running) => {
                 let (ended, blocked) = Watched::new(Isolate::new(running, started, limit)).await;
-                if blocked > self.max_blocking {
-                    blocking::report(&name, blocked);
-                    tool.meters.record_blocking();
-                }
+                tool.report_blocking(blocked, self.max_blocking);
                 ended
             }
             Err(panic) => Isolated::Panicked(panic),

@@ -140,7 +140,7 @@ async fn a_request_that_is_refused_twice_ends_the_turn_and_says_what_fills_it() 
     let text = outcome.text;
     assert!(
         text.starts_with("The model could not be asked: the request is too long; and nothing more can be left out")
-            && text.ends_with("results of tools."),
+            && text.ends_with("results of tools. Done before that: dump."),
         "{text}"
     );
     assert_eq!(model.requests().len(), 3);

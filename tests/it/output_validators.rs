@@ -135,7 +135,7 @@ async fn a_last_answer_under_a_limit_is_checked_and_words_of_the_host_are_not() 
         "as far as I got, please",
     )
     .await;
-    let rejected = "The model gave no answer that could be accepted: Say please.";
+    let rejected = "The model gave no answer that could be accepted: Say please. Done before that: look.";
     check(looks().says("as far as I got"), failed("Say please."), rejected).await;
     let text = "I had to stop because the number of model calls for this request was used up. Done before that: look.";
     check(looks().says(""), limit, text).await;

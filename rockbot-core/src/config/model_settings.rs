@@ -204,7 +204,7 @@ mod tests {
         }));
         let mut expected = json!({
             "temperature": 0.5, "topP": 1.0, "maxOutputTokens": 100, "seed": -7, "stopSequences": ["a", "b"],
-            "reasoningEffort": "high", "parallelToolCalls": false, "extraHeaders": { "x-title": "t" },
+            "reasoningEffort": "high", "parallelToolCalls": false,
             "extraBody": { "topK": 3, "provider": { "Order": ["x"], "strict": true } },
         });
         assert_eq!(read(&config).unwrap(), expected);

@@ -105,7 +105,7 @@ fn said(response: &ChatResponse) -> String {
     match response.tool_calls.is_empty() {
         true => format!("the model said: {}", cut(&response.text)),
         false => {
-            let form = if response.calls_are_from_text {
+            let form = if response.calls_from_text {
                 ", read from its text"
             } else {
                 ""

@@ -51,7 +51,7 @@ async fn the_trace_tells_which_calls_were_read_from_text() {
     let answer = host.agent().ask("s", "Note milk.").await.unwrap();
     let trace = host.trace(&answer.turn).await.unwrap().unwrap();
     let answers = trace.entries().iter().filter_map(|entry| match &entry.event {
-        TraceEvent::ModelAnswered { response, .. } => Some(response.calls_are_from_text),
+        TraceEvent::ModelAnswered { response, .. } => Some(response.calls_from_text),
         _ => None,
     });
     assert_eq!(answers.collect::<Vec<_>>(), [true, false]);

@@ -63,7 +63,7 @@ pub struct ChatResponse {
     pub tool_calls: Vec<ToolCall>,
     /// `true` if the model wrote these calls into its text, from which they were read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub calls_are_from_text: bool,
+    pub calls_from_text: bool,
     /// The reasoning of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
@@ -128,7 +128,7 @@ impl ChatResponse {
     /// Sets whether the model wrote the tool calls into its text.
     #[must_use]
     pub fn with_calls_from_text(mut self, are_from_text: bool) -> Self {
-        self.calls_are_from_text = are_from_text;
+        self.calls_from_text = are_from_text;
         self
     }
 

@@ -15,7 +15,7 @@ use super::deltas::FilteredDeltas;
 ///
 /// Small models, and servers that do not parse their model's own form, answer with the text of a call now and then. An
 /// answer with tools offered, without native calls, and with nothing but certain calls in its text becomes one with
-/// native calls, with the ids `text00001`, `text00002`, …; and with [`ChatResponse::calls_are_from_text`], which the journal and a trace show. Without
+/// native calls, with the ids `text00001`, `text00002`, …; and with [`ChatResponse::calls_from_text`], which the journal and a trace show. Without
 /// any text, calls in the model's reasoning are read. Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
 ///
 /// A host wraps its models in this client unless [`TurnPolicies::text_call_fallback`] is off.

@@ -40,7 +40,7 @@ fn says(role: &str, texts: &[&str]) -> String {
 
 const CALL: &str = r#"{"type":"tool_use","id":"c1","name":"now","input":{}}"#;
 
-/// What a request without tools says of its calls.
+/// The choice of tools in a request without any, whose history has calls.
 const NO_CALL: &str = r#""tool_choice":{"type":"none"},"#;
 
 /// The tool that a request defines for the calls of its history.

@@ -132,7 +132,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 25] = [
+const NEVER: [(&str, &str); 26] = [
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
     ("ConfigError", "the configuration is wrong"),
@@ -145,6 +145,7 @@ const NEVER: [(&str, &str); 25] = [
     ("LlmConfigError", "the configuration is wrong"),
     ("MissingPart", "the program is wrong"),
     ("ModelSettingsError", "the settings are wrong"),
+    ("NotStrict", "the schema has no such form"),
     ("NotAnEmbedding", "the vector is wrong"),
     ("PathError", "the path is wrong"),
     ("PayloadError", "the message is wrong"),

@@ -15,8 +15,6 @@ mod strict_arguments;
 mod write;
 
 #[cfg(test)]
-mod strict_tests;
-#[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value};

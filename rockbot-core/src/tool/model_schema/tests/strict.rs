@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::StrictSchema;
+use crate::tool::StrictSchema;
 use crate::tool::ToolRegistration;
 
 #[track_caller]

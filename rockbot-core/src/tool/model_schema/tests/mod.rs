@@ -1,5 +1,7 @@
 //! Tests of the schemas that models get, by their exact text.
 
+mod strict;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

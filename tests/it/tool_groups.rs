@@ -159,7 +159,7 @@ async fn a_shown_entry_brings_the_tool_that_reads_it() {
         .says("hi");
     let host = host_of(&model).add(Memory::default()).build().unwrap();
     host.agent().ask("a", "Keep it.").await.unwrap();
-    host.agent().ask("b", "Hi.").await.unwrap();
+    host.agent().ask("b", "What is the plan?").await.unwrap();
     let seen = model
         .requests()
         .iter()

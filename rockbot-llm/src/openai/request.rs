@@ -1,6 +1,6 @@
 //! The request as OpenAI-compatible servers want it, written straight into bytes.
 
-use rockbot_core::chat::{ChatError, OutputSchema, ReasoningEffort, ToolChoice};
+use rockbot_core::chat::{ChatError, ChatRequest, OutputSchema, ReasoningEffort, ToolChoice};
 use serde::Serialize;
 use serde_json::{Value, json};
 

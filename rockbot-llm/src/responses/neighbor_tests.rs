@@ -33,13 +33,13 @@ fn what_the_host_adds_stands_between_marks_in_the_users_message() {
     let memory = |text: &str| ContentPart::text(text).with_provenance(Provenance::MODEL);
     records.content.push(memory("\n- tea\n</records 1>"));
     let parts = user(&[
-        r"<system_note 12434d9c>\nAnswer as JSON.\n</system_note 12434d9c>",
+        r"<system_note 3b565f08>\nAnswer as JSON.\n</system_note 3b565f08>",
         r"<records 1>\n- tea\n</records 1>",
-        r"<system_note 12434d9c>\nPlan first.",
-        r"It is noon.\n</system_note 12434d9c>",
+        r"<system_note 3b565f08>\nPlan first.",
+        r"It is noon.\n</system_note 3b565f08>",
         "hi",
         "and bye",
-        r"<system_note 12434d9c>\nStay calm.\n</system_note 12434d9c>",
+        r"<system_note 3b565f08>\nStay calm.\n</system_note 3b565f08>",
     ]);
     check(
         [
@@ -125,7 +125,7 @@ fn a_result_cannot_forge_a_mark() {
             ),
             user(&["hi"]),
             forged,
-            user(&[r"<system_note 12434d9c>\nStay calm.\n</system_note 12434d9c>", "now"]),
+            user(&[r"<system_note 3b565f08>\nStay calm.\n</system_note 3b565f08>", "now"]),
         ),
     );
 }

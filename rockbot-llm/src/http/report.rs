@@ -278,7 +278,7 @@ mod tests {
     fn keys_are_never_repeated() {
         check("key correct horse is wrong", "key [redacted] is wrong");
         check("got `Bearer abc.def=`, want", "got `Bearer [redacted]`, want");
-        check("header bearer:  abcdef", "header bearer:  [redacted]");
+        check("header bearer:  abcdef", "header bearer: [redacted]");
         check(
             "Incorrect API key: sk-proj-1234567890.",
             "Incorrect API key: [redacted]",

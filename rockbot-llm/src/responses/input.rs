@@ -167,8 +167,7 @@ impl ItemList<'_> {
         Ok(())
     }
 
-    /// Appends neighbouring answers as one, with the calls of the last. The ids that they had, and the reasoning before
-    /// them, were those of several items.
+    /// Appends neighbouring answers without reasoning as one, with the calls of the last.
     fn push_joined(&mut self, group: &[Arc<ChatMessage>]) {
         if self.is_empty {
             self.push_user([OPENING]);
@@ -307,8 +306,10 @@ fn joins(one: &ChatMessage, next: &ChatMessage) -> bool {
     match (one.role, next.role) {
         (Role::User, Role::User) => true,
         (Role::Assistant, Role::Assistant) => {
+            // Reasoning belongs to its own item, by whose id the server knows it.
+            let is_free = |message: &ChatMessage| message.reasoning.is_none();
             let speaks = |message: &ChatMessage| has_text(message) || message.content.has_media();
-            one.tool_calls.is_empty() && speaks(next)
+            one.tool_calls.is_empty() && speaks(next) && is_free(one) && is_free(next)
         }
         _ => false,
     }

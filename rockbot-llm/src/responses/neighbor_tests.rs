@@ -75,8 +75,7 @@ fn notes_alone_need_no_marks_and_answers_in_words_are_one_message() {
         ],
         &format!(
             concat!(
-                r#","input":[{},{{"type":"message","role":"assistant","content":"one"}},"#,
-                r#"{{"type":"message","role":"assistant","content":"two\n\nthree"}},{},"#,
+                r#","input":[{},{{"type":"message","role":"assistant","content":"one\n\ntwo\n\nthree"}},{},"#,
                 r#"{{"type":"message","role":"assistant","content":"so"}},"#,
                 r#"{{"type":"function_call","call_id":"c1","name":"now","arguments":"{{}}"}},"#,
                 r#"{{"type":"function_call_output","call_id":"c1","output":"No result was recorded for this call."}}]"#,

@@ -53,7 +53,8 @@ const FORMATS: [&str; 9] = [
 ///
 /// let registry = InMemoryToolRegistry::new();
 /// registry.register(&Owner::new("me"), tool("weather", async |_: Weather| "sunny"))?;
-/// let strict = registry.snapshot().view().entries()[0].strict_schema()?.text().to_owned();
+/// let snapshot = registry.snapshot();
+/// let strict = snapshot.find("weather").expect("it is registered").strict_schema().expect("it has a form").text();
 /// assert!(strict.ends_with(r#""required":["city","days"]}"#));
 /// assert!(strict.contains(r#""days":{"type":["integer","null"]"#));
 /// # Ok::<_, Box<dyn std::error::Error>>(())

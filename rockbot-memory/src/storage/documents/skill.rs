@@ -24,6 +24,7 @@ impl Document for Skill {
         "seeAlso",
         "metadata",
         "provenance",
+        "versions",
     ];
 
     fn key(&self) -> StorePath {
@@ -59,7 +60,10 @@ mod tests {
     #[test]
     fn every_member_is_known() {
         let name = StorePath::new("a").unwrap();
-        let skill = Skill::new(name.clone(), String::new(), Timestamp::default(), Provenance::MODEL)
+        let before = Skill::new(name.clone(), String::new(), Timestamp::default(), Provenance::MODEL);
+        let skill = before
+            .clone()
+            .replacing(&before)
             .with_updated_at(Timestamp::default())
             .with_last_used_at(Timestamp::default())
             .with_archived_at(Timestamp::default())

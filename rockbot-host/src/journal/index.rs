@@ -12,6 +12,9 @@ use super::segment::RecordLocation;
 /// broker keeps trying.
 pub(super) const OUTCOME_RETENTION_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
+/// Number of lines that most runs have.
+const USUAL_LINES: usize = 8;
+
 /// The runs of a journal.
 ///
 /// Unfinished runs have all their locations, since a resume reads every line. Finished ones have the first and the
@@ -70,11 +73,9 @@ impl RunIndex {
     pub(super) fn accept(&mut self, run: &TurnId, digest: Digest, location: RecordLocation) {
         let order = self.accepted;
         self.accepted += 1;
-        let open = OpenRun {
-            digest,
-            lines: vec![location],
-            order,
-        };
+        let mut lines = Vec::with_capacity(USUAL_LINES);
+        lines.push(location);
+        let open = OpenRun { digest, lines, order };
         self.open.insert(run.clone(), open);
         self.order.insert(order, run.clone());
     }

@@ -30,7 +30,7 @@ pub struct ResponsesOptions {
 /// carries the whole conversation. A model that reasons gives its reasoning encrypted, which is kept in the
 /// [`Reasoning`](rockbot_core::chat::Reasoning) of an answer and sent back unchanged, so that the model goes on where it
 /// was behind a tool call. The API knows neither stop sequences nor a seed, so these
-/// [`ModelSettings`] are not sent.
+/// [`ModelSettings`](rockbot_core::chat::ModelSettings) are not sent.
 ///
 /// A call that fails in a way that may pass is attempted a second time, unless a [`Retry`](crate::Retry) layer around it
 /// retries; see [`OpenAiResponsesBuilder`] for the limits. A call that is cancelled, dropped or out of time closes its

@@ -6,8 +6,10 @@
 mod text;
 mod writer;
 
-use serde::ser::SerializeStruct as _;
-use serde::{Serialize, Serializer};
+use std::iter;
+
+use serde::de::value::MapDeserializer;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use text::push_text;
@@ -43,19 +45,9 @@ pub fn write<T: Serialize + ?Sized>(json: &mut Vec<u8>, value: &T) -> Result<(),
 pub fn to_raw_value<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, serde_json::Error> {
     let mut json = Vec::with_capacity(USUAL_LEN);
     write(&mut json, value)?;
-    let json = str::from_utf8(&json).map_err(serde::ser::Error::custom)?;
-    serde_json::value::to_raw_value(&Written(json))
-}
-
-/// JSON text that need not be parsed to be a [`RawValue`].
-struct Written<'a>(&'a str);
-
-impl Serialize for Written<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut raw = serializer.serialize_struct(RAW_VALUE, 1)?;
-        raw.serialize_field(RAW_VALUE, self.0)?;
-        raw.end()
-    }
+    let json = String::from_utf8(json).map_err(serde::ser::Error::custom)?;
+    // The form in which `serde_json` hands over the text of a raw value: so it is neither parsed nor copied once more.
+    Box::deserialize(MapDeserializer::new(iter::once((RAW_VALUE, json))))
 }
 
 #[cfg(test)]

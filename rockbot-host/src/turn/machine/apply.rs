@@ -13,6 +13,9 @@ use crate::turn::call::CallState;
 use crate::turn::event::{Revision, TurnEvent};
 use crate::turn::policy::approval;
 
+/// Number of messages that most turns add to their context.
+const USUAL_MESSAGES: usize = 8;
+
 impl Turn {
     /// Applies an event to the state. Runs in a replay, too, so it must not depend on a policy's judgement.
     pub(super) fn apply(&mut self, event: &TurnEvent, at: Timestamp) {
@@ -80,7 +83,8 @@ impl Turn {
         if let Some(input) = input {
             self.replace_input(input.clone());
         }
-        self.messages = context.iter().cloned().map(Arc::new).collect();
+        self.messages = Vec::with_capacity(context.len() + USUAL_MESSAGES);
+        self.messages.extend(context.iter().cloned().map(Arc::new));
         self.context_len = context.len();
         self.read_at_start(context, heard);
         self.has_tools = *has_tools;

@@ -22,7 +22,11 @@ macro_rules! ids {
 
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
-                Self(text.into())
+                match text {
+                    // Shared, so that an absent id costs no allocation.
+                    "" => Self(Arc::default()),
+                    text => Self(text.into()),
+                }
             }
         }
 

@@ -301,16 +301,19 @@ async fn the_time_of_tools_is_a_setting() {
 
 #[tokio::test]
 async fn a_tool_that_blocks_its_thread_is_reported() {
-    for (settings, tool_blocks, is_reported) in [
-        ("MaxToolBlocking = \"00:00:00.005\"", true, true),
-        ("MaxToolBlocking = \"00:00:00.005\"", false, false),
-        ("", true, false),
+    for (settings, tool_blocks, waits_first, is_reported) in [
+        ("MaxToolBlocking = \"00:00:00.200\"", true, true, true),
+        ("MaxToolBlocking = \"00:00:00.200\"", true, false, true),
+        ("MaxToolBlocking = \"00:00:00.200\"", false, true, false),
+        ("", true, true, false),
     ] {
         let blocking = tool("look", move |_: Anything| async move {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            if waits_first {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
             match tool_blocks {
-                true => std::thread::sleep(Duration::from_millis(20)),
-                false => tokio::time::sleep(Duration::from_millis(20)).await,
+                true => std::thread::sleep(Duration::from_millis(250)),
+                false => tokio::time::sleep(Duration::from_millis(250)).await,
             }
             "seen"
         });

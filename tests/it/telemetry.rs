@@ -392,7 +392,11 @@ async fn everything() {
     let bus = InProcessBus::new();
     let host = AgentHost::builder("clerk")
         .chat(gateway)
-        .tool(tool("send", |_: Anything| async { "sent" }))
+        .tool(tool("send", |_: Anything| async {
+            // The polls behind the first one are timed by the system's clock, which is not paused.
+            tokio::task::yield_now().await;
+            "sent"
+        }))
         .policies(
             TurnPolicies::new()
                 .with_tool_limits(ToolLimits::default().with_max_blocking(Duration::ZERO))

@@ -8,29 +8,43 @@ use std::time::{Duration, Instant};
 
 /// A future that measures the longest time for which one poll of it blocked its thread.
 ///
-/// It reads the clock twice a poll and needs no timer. The clock is the system's own, since a paused clock of tokio does not
-/// advance while a thread is blocked.
+/// Most calls end in their first poll, whose time is that of the whole call: it is `None` here, and no clock is read. Any
+/// other poll reads the system's clock twice: a paused clock of tokio does not advance while a thread is blocked. No timer
+/// is needed.
 pub(super) struct Watched<F> {
     future: F,
-    longest: Duration,
+    /// Start of the first poll.
+    started: tokio::time::Instant,
+    longest: Option<Duration>,
 }
 
 impl<F> Watched<F> {
-    pub(super) fn new(future: F) -> Self {
+    /// Creates a watch over `future`, whose first poll begins at `started`.
+    pub(super) fn new(future: F, started: tokio::time::Instant) -> Self {
         Self {
             future,
-            longest: Duration::ZERO,
+            started,
+            longest: None,
         }
     }
 }
 
 impl<F: Future + Unpin> Future for Watched<F> {
-    type Output = (F::Output, Duration);
+    type Output = (F::Output, Option<Duration>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let Some(longest) = this.longest else {
+            let polled = Pin::new(&mut this.future).poll(cx);
+            if polled.is_pending() {
+                this.longest = Some(this.started.elapsed());
+            }
+            return polled.map(|value| (value, None));
+        };
         let began = Instant::now();
-        let polled = Pin::new(&mut self.future).poll(cx);
-        self.longest = self.longest.max(began.elapsed());
-        polled.map(|value| (value, self.longest))
+        let polled = Pin::new(&mut this.future).poll(cx);
+        let longest = longest.max(began.elapsed());
+        this.longest = Some(longest);
+        polled.map(|value| (value, Some(longest)))
     }
 }

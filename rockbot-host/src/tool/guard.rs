@@ -280,14 +280,25 @@ impl Guard {
             }
             checked => checked,
         };
+        // A store may have been asked about the endorsement.
+        let called = match tool.entry.registration().hints.needs_endorsement {
+            true => Instant::now(),
+            false => started,
+        };
+        let mut blocked = None;
         let response = match checked {
-            Ok(()) => self.run(&tool, request, effect, cx, started).await,
+            Ok(()) => self.run(&tool, request, effect, cx, called, &mut blocked).await,
             Err(error) => request.fail(&error),
         };
-        tool.meters.record(&response, started.elapsed());
+        let took = started.elapsed();
+        tool.meters.record(&response, took);
+        let blocked = blocked.unwrap_or_else(|| took.saturating_sub(called.duration_since(started)));
+        tool.report_blocking(blocked, self.max_blocking);
         response
     }
 
+    /// Runs a call that may run. Sets `blocked` to the longest time for which it blocked its thread, unless that is the
+    /// time since `called`.
     async fn run(
         &self,
         tool: &GuardedTool,
@@ -295,6 +306,7 @@ impl Guard {
         effect: Effect,
         cx: &CallContext,
         called: Instant,
+        blocked: &mut Option<Duration>,
     ) -> ToolInvokeResponse {
         // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
         // A call that runs a turn takes none of those: the calls of that turn need them.
@@ -330,8 +342,8 @@ impl Guard {
         let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
         let ended = match start(&**tool.entry.executor(), request, cx) {
             Ok(running) => {
-                let (ended, blocked) = Watched::new(Isolate::new(running, started, limit)).await;
-                tool.report_blocking(blocked, self.max_blocking);
+                let (ended, longest) = Watched::new(Isolate::new(running, started, limit), started).await;
+                *blocked = longest.or_else(|| (started != called).then(|| started.elapsed()));
                 ended
             }
             Err(panic) => Isolated::Panicked(panic),

@@ -141,9 +141,7 @@ impl GuardedTool {
         let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
         stated.unwrap_or(Some(true)).unwrap_or(true)
     }
-}
 
-impl GuardedTool {
     /// Reports a call that blocked its thread for longer than `allowed`.
     fn report_blocking(&self, blocked: Duration, allowed: Duration) {
         if blocked > allowed {
@@ -348,16 +346,8 @@ impl Guard {
             }
             Err(panic) => Isolated::Panicked(panic),
         };
-        let ended = match ended {
-            Isolated::Done(Ok(response)) => Ok(response),
-            Isolated::Done(Err(error)) => Err(error.after(effect)),
-            Isolated::TimedOut => Err(ToolError::too_long(
-                format_args!("the tool timed out after {limit:?}"),
-                effect,
-            )),
-            Isolated::Panicked(message) => Err(panicked(&name, &message)),
-        };
-        let mut response = response_to(call, name, ended);
+        let result = result_of(ended, &name, effect, limit);
+        let mut response = response_to(call, name, result);
         truncate(&mut response, self.max_result_bytes);
         response
     }
@@ -517,6 +507,23 @@ fn response_to(call: CallId, name: ToolName, ended: Result<ToolInvokeResponse, T
         Err(error) => error,
     };
     ToolInvokeResponse::failed(call, name, &error)
+}
+
+/// Returns the result of a call that ended, or was ended by its time `limit` or a panic.
+fn result_of(
+    ended: Isolated<Result<ToolInvokeResponse, ToolError>>,
+    tool: &ToolName,
+    effect: Effect,
+    limit: Duration,
+) -> Result<ToolInvokeResponse, ToolError> {
+    match ended {
+        Isolated::Done(result) => result.map_err(|error| error.after(effect)),
+        Isolated::TimedOut => Err(ToolError::too_long(
+            format_args!("the tool timed out after {limit:?}"),
+            effect,
+        )),
+        Isolated::Panicked(message) => Err(panicked(tool, &message)),
+    }
 }
 
 /// Returns the error of a call that was cancelled before it began.

@@ -102,13 +102,15 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards: authors of tools, models,
 /// stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 10] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
     ("rockbot-text-calls", &[]),
     ("rockbot-host", &["rockbot-core", "rockbot-text-calls"]),
     ("rockbot-llm", &["rockbot-core"]),
+    ("rockbot-mcp", &["rockbot-core"]),
     ("rockbot-memory", &["rockbot-core"]),
+    ("rockbot-tools", &["rockbot-core"]),
     (
         "rockbot",
         &[
@@ -116,7 +118,9 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
             "rockbot-core",
             "rockbot-host",
             "rockbot-llm",
+            "rockbot-mcp",
             "rockbot-memory",
+            "rockbot-tools",
         ],
     ),
     (
@@ -126,7 +130,9 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
             "rockbot-core",
             "rockbot-host",
             "rockbot-llm",
+            "rockbot-mcp",
             "rockbot-memory",
+            "rockbot-tools",
         ],
     ),
 ];

@@ -70,8 +70,10 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-core",
         "rockbot-host",
         "rockbot-llm",
+        "rockbot-mcp",
         "rockbot-memory",
         "rockbot-text-calls",
+        "rockbot-tools",
     ] {
         files.extend(rust_files(&root().join(folder)));
     }

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 6] = [
+pub(super) const LIBRARIES: [&str; 8] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
     "rockbot-host",
     "rockbot-llm",
+    "rockbot-mcp",
     "rockbot-memory",
+    "rockbot-tools",
 ];
 
 /// Returns the folder of the workspace.

@@ -1,0 +1,1 @@
+//! Tools of servers of the Model Context Protocol for agents of the `rockbot` framework.

@@ -1,0 +1,1 @@
+//! Tools for agents of the `rockbot` framework, each family behind a feature.

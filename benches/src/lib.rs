@@ -4,6 +4,7 @@ pub mod chunking;
 pub mod dialogues;
 pub mod dispatch;
 pub mod floor;
+pub mod function_suite;
 pub mod load;
 pub mod mock;
 pub mod ours;

@@ -26,14 +26,14 @@ use crate::trust::{furnish, privileged, trusted};
 
 /// A text of the benchmark.
 #[derive(Debug, Deserialize)]
-struct Attack {
-    name: String,
+pub(crate) struct Attack {
+    pub(crate) name: String,
     language: String,
     encoding: String,
-    text: String,
+    pub(crate) text: String,
 }
 
-fn attacks() -> Vec<Attack> {
+pub(crate) fn attacks() -> Vec<Attack> {
     serde_json::from_str(include_str!("attacks.json")).unwrap()
 }
 
@@ -129,7 +129,7 @@ impl Place {
     }
 }
 
-fn read_file(text: String, fails: bool) -> Tool {
+pub(crate) fn read_file(text: String, fails: bool) -> Tool {
     let read = move |_: Anything| {
         let text = text.clone();
         async move { if fails { Err(text) } else { Ok(text) } }

@@ -42,6 +42,7 @@ mod journal_reading;
 mod large_results;
 mod layers;
 mod limits;
+mod live_attacks;
 mod live_text;
 mod logged_turns;
 mod long_term_memory;

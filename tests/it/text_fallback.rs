@@ -1,7 +1,7 @@
 //! Calls that a model writes into its text although it was offered native ones.
 
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatResponse, FinishReason, Reasoning};
+use rockbot_core::chat::{ChatErrorKind, ChatResponse, FinishReason, Reasoning};
 use rockbot_core::config::Config;
 use rockbot_core::turn::TurnProgress;
 use rockbot_host::settings::HostSettings;
@@ -40,6 +40,33 @@ async fn a_call_in_the_text_is_executed_as_a_native_one() {
         "{:?}",
         results(&requests[1])
     );
+}
+
+#[tokio::test]
+async fn a_model_whose_answer_the_server_cannot_read_is_asked_for_calls_in_text() {
+    let model = || {
+        ScriptedModel::new()
+            .fails(ChatErrorKind::InvalidResponse)
+            .says(CALL)
+            .says("Noted.")
+    };
+    let asked = model();
+    let (host, notes) = hosted(&asked);
+    let answer = host.agent().ask("s", "Note milk.").await.unwrap();
+    assert_eq!((answer.text.as_str(), notes.all().len()), ("Noted.", 1));
+    let offered: Vec<_> = asked.requests().iter().map(|request| request.tools.len()).collect();
+    assert_eq!(offered, [1, 0, 1], "the tools of the second request are words");
+    assert!(asked.requests()[1].messages[0].text().contains("note"));
+
+    let (refused, notes) = (model(), Notes::default());
+    let policies = TurnPolicies::new().with_text_call_fallback(false);
+    let host = host_of(&refused)
+        .tool(noting_tool("note").0)
+        .policies(policies)
+        .build()
+        .unwrap();
+    host.agent().ask("s", "Note milk.").await.unwrap_err();
+    assert_eq!((refused.requests().len(), notes.all().len()), (1, 0));
 }
 
 #[tokio::test]

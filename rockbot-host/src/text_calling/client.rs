@@ -49,6 +49,11 @@ impl<C: ChatClient> TextCallingClient<C> {
         Self { client }
     }
 
+    /// Returns the client that is asked.
+    pub(super) fn native(&self) -> &C {
+        &self.client
+    }
+
     /// Asks once, and parses the answer.
     async fn ask(
         &self,

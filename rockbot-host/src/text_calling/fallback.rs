@@ -4,11 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use memchr::memchr3;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier,
+};
+use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolView;
 use rockbot_text_calls::{TextAnswer, TextCallParser};
 
-use super::client::{native, offered};
+use super::client::{TextCallingClient, native, offered};
 use super::deltas::FilteredDeltas;
 
 /// A client that executes calls which a model wrote into its text although it was offered native ones.
@@ -17,6 +20,10 @@ use super::deltas::FilteredDeltas;
 /// answer with tools offered, without native calls, and with nothing but certain calls in its text becomes one with
 /// native calls, with the ids `text00001`, `text00002`, …; and with [`ChatResponse::calls_from_text`], which the journal and a trace show. Without
 /// any text, calls in the model's reasoning are read. Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
+///
+/// A server that cannot read what its own model wrote as a call answers with an error
+/// ([`InvalidResponse`](ChatErrorKind::InvalidResponse)) and keeps the text to itself. The model is then asked once more
+/// without native tools, as a [`TextCallingClient`] asks it.
 ///
 /// A host wraps its models in this client unless [`TurnPolicies::text_call_fallback`] is off.
 ///
@@ -37,7 +44,7 @@ use super::deltas::FilteredDeltas;
 /// ```
 #[derive(Debug)]
 pub struct TextCallFallback<C> {
-    client: C,
+    client: TextCallingClient<C>,
     /// The parser for the tools that were offered last: they rarely change.
     parser: Mutex<Option<(ToolView, TextCallParser)>>,
 }
@@ -45,8 +52,10 @@ pub struct TextCallFallback<C> {
 impl<C: ChatClient> TextCallFallback<C> {
     /// Creates a client that asks the model through `client`.
     pub fn new(client: C) -> Self {
-        let parser = Mutex::new(None);
-        Self { client, parser }
+        Self {
+            client: TextCallingClient::new(client),
+            parser: Mutex::new(None),
+        }
     }
 
     fn parser_for(&self, tools: &ToolView) -> TextCallParser {
@@ -61,6 +70,21 @@ impl<C: ChatClient> TextCallFallback<C> {
                 parser
             }
         }
+    }
+
+    /// Asks once more without native tools, since the server could not read the answer of its model.
+    async fn ask_in_text(&self, call: ChatCall, error: &ChatError) -> Result<ChatResponse, ChatError> {
+        metrics::counter!("rockbot.agent.text_requests").increment(1);
+        tracing::info!(
+            error = %loggable(&error.to_string()),
+            "the server could not read its model's answer; the model is asked once more for calls in text"
+        );
+        // The answer that failed may have been streamed in part.
+        if let Some(deltas) = &call.deltas {
+            deltas.send(ChatDelta::Reset);
+        }
+        // Boxed: most calls need no room for a second question.
+        Box::pin(self.client.chat(call)).await
     }
 
     /// Returns the answer with the calls of its text, if it has certain ones.
@@ -91,12 +115,19 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
     async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
         let tools = call.request.tools.clone();
         if tools.is_empty() {
-            return self.client.chat(call).await;
+            return self.client.native().chat(call).await;
         }
-        let filtered = call.deltas.take();
-        let filtered = filtered.map(|deltas| FilteredDeltas::new(&deltas, &self.parser_for(&tools)));
+        let deltas = call.deltas.take();
+        let filtered = deltas.as_ref();
+        let filtered = filtered.map(|deltas| FilteredDeltas::new(deltas, &self.parser_for(&tools)));
         call.deltas = filtered.as_ref().map(FilteredDeltas::sink);
-        let response = self.client.chat(call).await?;
+        let again = ChatCall::new(call.request.clone(), call.cx.clone()).with_deltas(deltas);
+        let response = match self.client.native().chat(call).await {
+            Err(error) if error.kind() == ChatErrorKind::InvalidResponse => {
+                return self.ask_in_text(again, &error).await;
+            }
+            answer => answer?,
+        };
         let Some(answer) = self.read(&response, &tools) else {
             if let Some(filtered) = filtered {
                 filtered.finish(&TextAnswer::of_text(response.text.clone()));
@@ -117,7 +148,7 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
     }
 
     fn describe(&self, tier: ModelTier) -> ModelInfo {
-        self.client.describe(tier)
+        self.client.native().describe(tier)
     }
 }
 

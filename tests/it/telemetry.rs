@@ -534,6 +534,8 @@ async fn hooked() {
 /// Asks a model that writes its call into its text.
 async fn calls_in_text() {
     let model = ScriptedModel::new()
+        .fails(ChatErrorKind::InvalidResponse)
+        .says(r#"{"name": "note", "arguments": {}}"#)
         .says(r#"{"name": "note", "arguments": {}}"#)
         .says("Noted.");
     let host = host_of(&model).tool(noting_tool("note").0).build().unwrap();

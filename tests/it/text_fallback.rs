@@ -54,7 +54,11 @@ async fn a_model_whose_answer_the_server_cannot_read_is_asked_for_calls_in_text(
     let (host, notes) = hosted(&asked);
     let answer = host.agent().ask("s", "Note milk.").await.unwrap();
     assert_eq!((answer.text.as_str(), notes.all().len()), ("Noted.", 1));
-    let offered: Vec<_> = asked.requests().iter().map(|request| request.tools.len()).collect();
+    let offered: Vec<_> = asked
+        .requests()
+        .iter()
+        .map(|request| request.tools.entries().len())
+        .collect();
     assert_eq!(offered, [1, 0, 1], "the tools of the second request are words");
     assert!(asked.requests()[1].messages[0].text().contains("note"));
 

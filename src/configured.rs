@@ -28,6 +28,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | recall by meaning | with `LLM.Embeddings` |
 /// | the log of conversations | with `ConversationLog.Enabled` |
 /// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
+/// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
 /// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
@@ -93,6 +94,11 @@ impl FromConfig for AgentHost {
         };
         let builder = match is_enabled(config, "Feedback")? {
             true => builder.add(FeedbackSignals::new()).add(SessionEvaluation::default()),
+            false => builder,
+        };
+        #[cfg(feature = "mcp")]
+        let builder = match config.section("Mcp")?.is_set() {
+            true => builder.add(rockbot_mcp::McpTools::default()),
             false => builder,
         };
         Ok(match settings.agent_host.safe_links {

@@ -23,6 +23,7 @@ Options:
                      AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
     --bus URL        talk to the agent of another process over this RabbitMQ broker, such as amqp://127.0.0.1;
                      model, data and tools are that agent's
+    --mcp FILE       use the tools of the MCP servers in this file, such as mcp.json; needs the feature mcp
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
@@ -64,6 +65,7 @@ pub(crate) struct Arguments {
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) bus: Option<String>,
+    pub(crate) mcp: Option<PathBuf>,
     pub(crate) images: Vec<PathBuf>,
     pub(crate) import: Option<PathBuf>,
     pub(crate) export: Option<PathBuf>,
@@ -92,6 +94,7 @@ impl Arguments {
             config: None,
             data: None,
             bus: None,
+            mcp: None,
             images: Vec::new(),
             import: None,
             export: None,
@@ -117,6 +120,7 @@ impl Arguments {
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = Some(value()?.into()),
                 "--bus" => arguments.bus = Some(value()?),
+                "--mcp" => arguments.mcp = Some(value()?.into()),
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),

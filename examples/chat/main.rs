@@ -9,6 +9,7 @@ mod bus;
 mod calculator;
 mod conversations;
 mod doctor;
+mod mcp;
 mod media;
 mod remote;
 mod terminal;
@@ -62,6 +63,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         report.list_parts(
             Config::load(file)
                 .map_err(Into::into)
+                .and_then(|config| mcp::configured(config, arguments.mcp.as_deref()))
                 .and_then(|config| compose(&arguments, &config)),
         );
         terminal::print(&report.to_string());
@@ -86,6 +88,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         arguments,
     };
     let resumed = chat.resume().await?;
+    mcp::connected(&chat.host).await;
     if let Some(file) = &chat.arguments.import {
         conversations::import(&chat.conversation(), file).await?;
     }
@@ -117,7 +120,7 @@ fn pictures(arguments: &Arguments) -> PathBuf {
 const MAX_TURN_TOKENS: u64 = 200_000;
 
 fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
-    let config = Config::load(arguments.config.as_deref())?;
+    let config = mcp::configured(Config::load(arguments.config.as_deref())?, arguments.mcp.as_deref())?;
     let host = compose(arguments, &config)?.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {

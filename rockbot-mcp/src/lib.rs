@@ -1,1 +1,42 @@
-//! Tools of servers of the Model Context Protocol for agents of the `rockbot` framework.
+//! Tools of servers of the [Model Context Protocol](https://modelcontextprotocol.io) for agents of the rockbot
+//! framework.
+//!
+//! [`McpTools`] is the subsystem: it connects to each [`McpServer`] of a configuration, in parallel and without delaying
+//! the host's start, and registers the server's tools as tools of the agent, with their own schemas. [`McpServers`] is
+//! the part by which the program sees and changes the connected servers while the host runs.
+//!
+//! ```
+//! use rockbot_core::subsystem::Subsystem as _;
+//! use rockbot_mcp::{McpServer, McpTools};
+//!
+//! let time = McpServer::process("time", "uvx").args(["mcp-server-time"]);
+//! let tools = McpTools::default().server(time); // for `AgentHostBuilder::add`
+//! assert_eq!(tools.name(), "mcp");
+//! ```
+//!
+//! What a server sends is data of another program: descriptions are defused before a model reads them, results are
+//! untrusted, annotations grant nothing, and everything is bounded. A server that the operator vouches for is marked by
+//! [`McpServer::trusted`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod bridge;
+mod config;
+mod connection;
+mod content;
+mod exposure;
+mod naming;
+mod server;
+mod servers;
+pub mod settings;
+mod subsystem;
+mod supervisor;
+#[cfg(test)]
+mod tests;
+mod tool_call;
+
+pub use config::{ConfigProblem, McpConfigError};
+pub use exposure::McpExposure;
+pub use server::McpServer;
+pub use servers::{McpServerState, McpServerStatus, McpServers, UnknownServer};
+pub use subsystem::McpTools;

@@ -48,6 +48,8 @@ mod logged_turns;
 mod long_term_memory;
 mod looking_back;
 mod loop_policies;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod media_paths;
 mod memory_folder;
 mod memory_tools;

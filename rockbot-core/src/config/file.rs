@@ -121,7 +121,7 @@ fn from_json(json: serde_json::Value) -> Node {
         Json::Bool(flag) => Value::Flag(flag),
         Json::Number(number) => Value::Number(number.to_string()),
         Json::String(text) => Value::Text(text.into()),
-        Json::Array(values) => Value::List(values.into_iter().map(|value| from_json(value).into_item()).collect()),
+        Json::Array(values) => return list(values.into_iter().map(from_json).collect()),
     }))
 }
 
@@ -155,12 +155,22 @@ fn from_toml(toml: toml::Value) -> Node {
         Toml::String(text) => Value::Text(text.into()),
         // A bare `04:00:00` is a time of day in TOML, and a time span here.
         Toml::Datetime(time) => Value::Text(time.to_string().into()),
-        Toml::Array(values) => Value::List(values.into_iter().map(|value| from_toml(value).into_item()).collect()),
+        Toml::Array(values) => return list(values.into_iter().map(from_toml).collect()),
     }))
 }
 
+/// Converts a list. A list of sections is a section whose names are their positions: `Servers.0.Name`.
+fn list(nodes: Vec<Node>) -> Node {
+    let are_sections = !nodes.is_empty() && nodes.iter().all(|node| matches!(node, Node::Names(_)));
+    match are_sections {
+        true => Node::Names((0..).map(|position: usize| position.to_string()).zip(nodes).collect()),
+        false => Node::Value(Some(Value::List(nodes.into_iter().map(Node::into_item).collect()))),
+    }
+}
+
 impl Node {
-    /// Converts the node into an element of a list. Sections inside lists are not supported; reading one is an error.
+    /// Converts the node into an element of a list. A section beside other values is not supported; reading it is an
+    /// error.
     fn into_item(self) -> Value {
         match self {
             Self::Value(Some(value)) => value,

@@ -77,7 +77,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns the section of this name inside this one.
+    /// Returns the section of this name inside this one. A list of sections is one, whose names are the positions.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<'a> Section<'a> {
     pub fn section(&self, name: &str) -> Result<Self, ConfigError> {
         let route = self.know(name);
         match self.config.settings.get(&route) {
-            Some(setting) if !matches!(setting.value, Value::Section) => Err(setting.invalid("a section")),
+            Some(setting) if !setting.value.is_section() => Err(setting.invalid("a section")),
             _ => Ok(Self {
                 config: self.config,
                 route,

@@ -47,6 +47,17 @@ impl Setting {
         }
     }
 
+    /// Returns the last part of its name, as it is written where it is set.
+    ///
+    /// Names are not case-sensitive; call it where a name means something outside, such as that of a variable.
+    pub fn name(&self) -> &str {
+        let last = match &self.origin {
+            Origin::File { key, .. } => key.rsplit('.').next(),
+            Origin::Variable { name, .. } => name.rsplit("__").next(),
+        };
+        last.unwrap_or_default()
+    }
+
     /// Returns `true` if an environment variable set it rather than a file.
     pub fn is_variable(&self) -> bool {
         matches!(self.origin, Origin::Variable { .. })

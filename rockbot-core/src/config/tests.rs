@@ -107,6 +107,27 @@ fn what_comes_later_wins_setting_by_setting() {
 }
 
 #[test]
+fn a_list_of_sections_is_a_section_of_positions() {
+    let variables = [("S__LIST__1__B", "env"), ("S__LIST__2__NEW", "x")];
+    let config = config(
+        "a.json",
+        r#"{ "S": { "List": [{ "aA": "file" }, { "B": "file" }], "None": [] } }"#,
+        &variables,
+    );
+    let list = config.section("S").and_then(|section| section.section("List")).unwrap();
+    assert_eq!(list.names(), ["0", "1", "2"]);
+    let [first, second] = ["0", "1"].map(|position| list.section(position).unwrap());
+    assert_eq!(first.setting("aa").map(|setting| setting.name()), Some("aA"));
+    assert_eq!(second.get::<String>("B").unwrap().as_deref(), Some("env"));
+    assert_eq!(
+        list.section("2").unwrap().setting("New").map(|setting| setting.name()),
+        Some("NEW")
+    );
+    let none = config.section("S").and_then(|section| section.section("None")).unwrap();
+    assert!(none.names().is_empty());
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place_and_without_its_value() {
     check_wrong::<Duration>(r#""sk-very-secret""#, "a time span such as `00:05:00`, found text");
     check_wrong::<Duration>("300", "a time span such as `00:05:00`, found a number");

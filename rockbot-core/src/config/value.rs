@@ -41,6 +41,15 @@ impl Value {
         }
     }
 
+    /// Returns `true` if settings may be below this value: an empty list has none, and may be one of sections.
+    pub(super) fn is_section(&self) -> bool {
+        match self {
+            Self::Section => true,
+            Self::List(values) => values.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Returns the kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {

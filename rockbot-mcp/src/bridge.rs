@@ -1,0 +1,275 @@
+//! The connected servers of a host, and the tools that it has of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::service::Peer;
+use rockbot_core::ToolName;
+use rockbot_core::context::CancellationToken;
+use rockbot_core::support::one_line;
+use rockbot_core::tool::{Owner, Tool, ToolExposure, ToolGroup, ToolHints, ToolRegistration, ToolRegistry};
+use tokio::sync::{Notify, watch};
+
+use crate::connection::{ListedTool, ProgressRoutes};
+use crate::exposure::McpExposure;
+use crate::naming::{group_name, tool_name};
+use crate::server::McpServer;
+use crate::tool_call::{MAX_WAIT, TypedTool};
+
+/// Number of servers whose tools are shown because they were called last.
+const PINNED: usize = 3;
+
+/// Maximum length of the line about a server, in bytes.
+const MAX_SUMMARY: usize = 160;
+
+/// Options of all servers.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) exposure: McpExposure,
+    pub(crate) max_shown: usize,
+    pub(crate) connect_limit: Duration,
+}
+
+/// The servers and their tools in the registry.
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    pub(crate) options: Options,
+    registry: Arc<dyn ToolRegistry>,
+    services: Mutex<BTreeMap<String, Arc<Service>>>,
+    /// The keys of the servers that were called last, the latest first. Held while tools are registered, too, so that
+    /// two changes at a time cannot exceed the maximum.
+    recent: Mutex<Vec<String>>,
+    changes: watch::Sender<u64>,
+}
+
+/// A server, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) server: McpServer,
+    pub(crate) state: watch::Sender<ServiceState>,
+    /// Wakes the supervisor before its back-off is over.
+    pub(crate) wake: Notify,
+    /// Ends the supervisor: the server is no longer configured, or the host ends.
+    pub(crate) stop: CancellationToken,
+    owner: Owner,
+}
+
+/// What is known of a server. Its tools stay while it is connected again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServiceState {
+    pub(crate) link: Link,
+    pub(crate) tools: Arc<[ListedTool]>,
+    pub(crate) instructions: Option<Arc<str>>,
+}
+
+/// The state of a connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Link {
+    /// The first attempt, or one after a loss, is under way.
+    #[default]
+    Connecting,
+    /// Calls can be made.
+    Up(Arc<Live>),
+    /// The last attempt failed, for this reason. It is repeated after a back-off.
+    Down(Arc<str>),
+}
+
+/// The usable side of a connection.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) progress: ProgressRoutes,
+}
+
+impl Bridge {
+    pub(crate) fn new(registry: Arc<dyn ToolRegistry>, options: Options) -> Self {
+        Self {
+            options,
+            registry,
+            services: Mutex::default(),
+            recent: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// Adds a server. Returns `None` if one has its name.
+    pub(crate) fn add(&self, server: McpServer, stop: CancellationToken) -> Option<Arc<Service>> {
+        let mut services = self.services();
+        if services.contains_key(&server.key()) {
+            return None;
+        }
+        let service = Arc::new(Service {
+            owner: Owner::new(&format!("mcp:{}", server.name)),
+            state: watch::Sender::default(),
+            wake: Notify::new(),
+            stop,
+            server,
+        });
+        services.insert(service.server.key(), service.clone());
+        Some(service)
+    }
+
+    /// Returns the server of this name; its case does not matter.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Service>> {
+        self.services().get(&name.to_lowercase()).cloned()
+    }
+
+    /// Returns all servers, sorted by name.
+    pub(crate) fn all(&self) -> Vec<Arc<Service>> {
+        self.services().values().cloned().collect()
+    }
+
+    /// Returns a receiver that is notified of every change of a server or its tools.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Records a call, by which the tools of its server may be shown from now on.
+    pub(crate) fn record_call(self: &Arc<Self>, service: &Service) {
+        if self.options.exposure != McpExposure::Pinned {
+            return;
+        }
+        let key = service.server.key();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_pinned = recent.iter().take(PINNED).any(|pinned| *pinned == key);
+        recent.retain(|pinned| *pinned != key);
+        recent.insert(0, key);
+        recent.truncate(PINNED);
+        drop(recent);
+        if !was_pinned {
+            self.publish();
+        }
+    }
+
+    /// Registers the tools of all servers as they are now.
+    pub(crate) fn publish(self: &Arc<Self>) {
+        let services = self.all();
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.options.max_shown;
+        for service in &services {
+            let is_shown = match self.options.exposure {
+                McpExposure::Eager => true,
+                McpExposure::Pinned => recent.contains(&service.server.key()),
+                McpExposure::Off | McpExposure::Lazy => false,
+            };
+            let state = service.state.borrow().clone();
+            let tools = match self.options.exposure {
+                McpExposure::Off => Vec::new(),
+                _ => self.tools(service, &state, is_shown.then_some(&mut left)),
+            };
+            self.register(service, tools);
+        }
+        drop(recent);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Returns the tools of a server; of those that are shown, as many as are `left`.
+    fn tools(self: &Arc<Self>, service: &Arc<Service>, state: &ServiceState, left: Option<&mut usize>) -> Vec<Tool> {
+        let group = group_of(service, state);
+        let shown = left.map_or(0, |left| {
+            let shown = state.tools.len().min(*left);
+            *left -= shown;
+            shown
+        });
+        let tools = state.tools.iter().enumerate();
+        let tools = tools.map(|(index, listed)| {
+            let exposure = match index < shown {
+                true => ToolExposure::Always,
+                false => ToolExposure::OnDemand(group.clone()),
+            };
+            let executor = TypedTool::new(Arc::downgrade(self), service.clone(), listed);
+            Tool::new(registration(&service.server, listed, exposure), executor)
+        });
+        tools.collect()
+    }
+
+    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: none is shadowed.
+    fn register(&self, service: &Service, mut tools: Vec<Tool>) {
+        let snapshot = self.registry.snapshot();
+        let is_free = |tool: &Tool| {
+            let entry = snapshot.find(tool.registration.name.as_str());
+            let is_free = entry.is_none_or(|entry| entry.owner() == &service.owner);
+            if !is_free {
+                let (server, tool) = (service.server.name(), &tool.registration.name);
+                tracing::warn!(server, %tool, "a tool of an MCP server is left out: its name is taken");
+            }
+            is_free
+        };
+        tools.retain(is_free);
+        if service.stop.is_cancelled() {
+            tools.clear();
+        }
+        if let Err(error) = self.registry.replace_source(&service.owner, tools) {
+            let server = service.server.name();
+            tracing::warn!(server, %error, "the tools of an MCP server cannot be registered");
+        }
+    }
+
+    /// Removes the tools of a server that is no longer configured.
+    pub(crate) fn retire(&self, service: &Service) {
+        self.register(service, Vec::new());
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn services(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Service>>> {
+        // An insertion either happened or did not, so a poisoned map is consistent.
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service {
+    /// Returns the live connection, if there is one.
+    pub(crate) fn live(&self) -> Option<Arc<Live>> {
+        match &self.state.borrow().link {
+            Link::Up(live) => Some(live.clone()),
+            Link::Connecting | Link::Down(_) => None,
+        }
+    }
+}
+
+/// Returns the registration of a tool: its text is the server's, unless the operator vouches for it.
+fn registration(server: &McpServer, listed: &ListedTool, exposure: ToolExposure) -> ToolRegistration {
+    let name: ToolName = tool_name(server.name(), &listed.name);
+    let description = match listed.description.trim() {
+        "" => format!("[{}] {}", server.name(), listed.name),
+        text => format!("[{}] {text}", server.name()),
+    };
+    let effect = if server.is_trusted {
+        listed.claimed
+    } else {
+        Effect::Mutating
+    };
+    let hints = ToolHints::default()
+        .with_outside_text(!server.is_trusted)
+        // The call's own limit comes first, and its words are those of the server.
+        .with_time_limit(server.time_limit + MAX_WAIT + Duration::from_secs(2))
+        .with_exposure(exposure)
+        .with_activates(vec![group_name(server.name())]);
+    ToolRegistration::new(name, description, listed.schema.clone())
+        .with_source(format!("mcp:{}", server.name()))
+        .with_effect(server.effect(listed.claimed))
+        .with_hints(hints)
+}
+
+/// Returns the group of a server's tools, described by the server's own words or by the names of its tools.
+fn group_of(service: &Service, state: &ServiceState) -> ToolGroup {
+    let summary = match &state.instructions {
+        Some(text) => one_line(text).into_owned(),
+        None => {
+            let names: Vec<_> = state.tools.iter().take(8).map(|tool| one_line(&tool.name)).collect();
+            names.join(", ")
+        }
+    };
+    let end = summary.floor_char_boundary(MAX_SUMMARY);
+    let summary = match end < summary.len() {
+        true => format!("{}…", &summary[..end]),
+        false => summary,
+    };
+    let group = ToolGroup::new(group_name(service.server.name()), summary);
+    match &state.instructions {
+        Some(text) if text.len() > MAX_SUMMARY => group.with_guide(text.to_string()),
+        _ => group,
+    }
+}

@@ -1,0 +1,98 @@
+//! Parses a configuration file: its root, and the names of its servers.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::expand::Variables;
+use super::{McpConfigError, ServerList, entry};
+
+/// The keys under which files keep their servers, in the order of preference.
+const ROOTS: [&str; 2] = ["mcpServers", "servers"];
+
+/// Parses the text of a file.
+pub(super) fn parse(path: &Path, text: &[u8], variables: &Variables<'_>) -> Result<ServerList, McpConfigError> {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    // Only the position of the error is kept: its message may quote the file.
+    let root: Value = serde_json::from_slice(text).map_err(|error| McpConfigError::Syntax {
+        path: path.to_owned(),
+        line: error.line(),
+        column: error.column(),
+    })?;
+    let entries = servers_of(&root).ok_or_else(|| McpConfigError::NoServers { path: path.to_owned() })?;
+    let mut list = ServerList::default();
+    for (name, value) in entries {
+        match entry::parse(name, value, variables) {
+            Ok(Some(server)) => list.add(server),
+            Ok(None) => tracing::debug!(server = %name, "the MCP server is disabled"),
+            Err(problem) => list.refuse(name, problem),
+        }
+    }
+    Ok(list)
+}
+
+fn servers_of(root: &Value) -> Option<&Map<String, Value>> {
+    ROOTS.into_iter().find_map(|key| root.get(key)?.as_object())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<ServerList, McpConfigError> {
+        parse(Path::new("mcp.json"), text.as_bytes(), &|name| {
+            (name == "KEY").then(|| "sesame".to_owned())
+        })
+    }
+
+    #[test]
+    fn one_bad_entry_does_not_keep_the_others_from_being_used() {
+        let list = parsed(
+            r#"{"mcpServers": {
+                "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"K": "${KEY}"}, "unknown": 1},
+                "off": {"command": "x", "disabled": true},
+                "TIME": {"command": "x"},
+                "none": {},
+                "unset": {"command": "x", "env": {"K": "${NOT_SET}"}},
+                "typed": {"command": ["x"]}
+            }}"#,
+        )
+        .unwrap();
+        let names: Vec<_> = list.servers.iter().map(|server| server.name.as_str()).collect();
+        // Objects are sorted by their names: `TIME` comes first.
+        assert_eq!(names, ["TIME"]);
+        let problems: Vec<_> = list.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                "MCP server `none` is not used: it has neither `command` nor `url`: write how it is reached",
+                "MCP server `time` is not used: `TIME` has the same name, and case does not matter: rename one",
+                "MCP server `typed` is not used: `command` must be text",
+                "MCP server `unset` is not used: `env.K`: the variable `NOT_SET` is not set: set it, or write \
+                 `${NOT_SET:-default}`",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_form_of_editors_is_read_too() {
+        let list = parsed(
+            r#"{"servers": {"a": {"type": "stdio", "command": "x", "cwd": "/tmp", "timeout": 1500}}, "inputs": []}"#,
+        );
+        let list = list.unwrap();
+        assert_eq!(list.servers.len(), 1, "{:?}", list.problems);
+        assert_eq!(list.servers[0].time_limit.as_millis(), 1500);
+    }
+
+    #[test]
+    fn errors_name_the_place_and_never_the_text() {
+        let error = parsed("{\"mcpServers\": {\n  \"a\": sesame}}").unwrap_err();
+        assert_eq!(error.to_string(), "`mcp.json` is not JSON, at line 2 column 8");
+        assert!(
+            parsed("{}")
+                .unwrap_err()
+                .to_string()
+                .contains("has no object `mcpServers`")
+        );
+    }
+}

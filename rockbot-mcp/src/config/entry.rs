@@ -1,0 +1,119 @@
+//! Parses one server of a configuration file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rockbot_core::Secret;
+use serde_json::{Map, Value};
+
+use super::expand::{Variables, expand};
+use crate::server::{Endpoint, McpServer, Program};
+
+/// Maximum time limit of a call.
+const MAX_TIME_LIMIT: Duration = Duration::from_secs(900);
+
+/// Parses an entry. Returns `None` if it is disabled. Members that this version does not know are ignored.
+///
+/// # Errors
+///
+/// Returns the problem in words, without any value of the entry.
+pub(super) fn parse(name: &str, value: &Value, variables: &Variables<'_>) -> Result<Option<McpServer>, String> {
+    let members = value.as_object().ok_or("it must be an object")?;
+    let entry = Entry { members, variables };
+    if entry.flag("disabled")?.unwrap_or(false) {
+        return Ok(None);
+    }
+    check_name(name)?;
+    let mut server = McpServer::of(name.to_owned(), entry.endpoint()?);
+    server.allowed = entry.texts("allowedTools")?;
+    server.denied = entry.texts("deniedTools")?;
+    server.is_trusted = entry.flag("trusted")?.unwrap_or(false);
+    if let Some(limit) = entry.time_limit()? {
+        server.time_limit = limit;
+    }
+    Ok(Some(server))
+}
+
+/// Checks that a name can be shown and named by a model.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
+    match !name.trim().is_empty() && name.chars().count() <= 64 && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err("its name must be 1 to 64 letters, digits, spaces, `_`, `-` and `.`".to_owned()),
+    }
+}
+
+/// The members of an entry.
+struct Entry<'a> {
+    members: &'a Map<String, Value>,
+    variables: &'a Variables<'a>,
+}
+
+impl Entry<'_> {
+    fn endpoint(&self) -> Result<Endpoint, String> {
+        if let Some(command) = self.text("command")? {
+            return Ok(Endpoint::Process(Program {
+                command,
+                arguments: self.texts("args")?,
+                variables: self.secrets("env")?,
+                folder: self.text("cwd")?.map(Into::into),
+            }));
+        }
+        match self.members.contains_key("url") {
+            true => Err("servers that are reached by `url` are not supported yet: use `command`".to_owned()),
+            false => Err("it has neither `command` nor `url`: write how it is reached".to_owned()),
+        }
+    }
+
+    /// Returns the time limit of a call: milliseconds.
+    fn time_limit(&self) -> Result<Option<Duration>, String> {
+        for key in ["toolTimeoutMs", "timeout"] {
+            let Some(value) = self.members.get(key) else {
+                continue;
+            };
+            let limit = value.as_u64().filter(|limit| *limit > 0).map(Duration::from_millis);
+            let limit = limit.ok_or_else(|| format!("`{key}` must be a number of milliseconds above zero"))?;
+            return Ok(Some(limit.min(MAX_TIME_LIMIT)));
+        }
+        Ok(None)
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, String> {
+        let flag = |value: &Value| value.as_bool().ok_or_else(|| format!("`{key}` must be true or false"));
+        self.members.get(key).map(flag).transpose()
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, String> {
+        let text = |value: &Value| self.expanded(key, value);
+        self.members.get(key).map(text).transpose()
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>, String> {
+        let Some(value) = self.members.get(key) else {
+            return Ok(Vec::new());
+        };
+        let items = value
+            .as_array()
+            .ok_or_else(|| format!("`{key}` must be a list of texts"))?;
+        items.iter().map(|item| self.expanded(key, item)).collect()
+    }
+
+    fn secrets(&self, key: &str) -> Result<BTreeMap<String, Secret>, String> {
+        let Some(value) = self.members.get(key) else {
+            return Ok(BTreeMap::new());
+        };
+        let members = value
+            .as_object()
+            .ok_or_else(|| format!("`{key}` must be an object of texts"))?;
+        let secret = |(name, value): (&String, &Value)| {
+            let value = self.expanded(&format!("{key}.{name}"), value)?;
+            Ok((name.clone(), Secret::from(value)))
+        };
+        members.iter().map(secret).collect()
+    }
+
+    fn expanded(&self, key: &str, value: &Value) -> Result<String, String> {
+        let text = value.as_str().ok_or_else(|| format!("`{key}` must be text"))?;
+        expand(text, self.variables).map_err(|problem| format!("`{key}`: {problem}"))
+    }
+}

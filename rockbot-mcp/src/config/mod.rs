@@ -1,0 +1,109 @@
+//! The configuration of servers: files like `mcp.json`, in the forms of the original and of common desktop clients.
+//!
+//! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`].
+
+mod document;
+mod entry;
+mod expand;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub(crate) use entry::check_name;
+
+use crate::server::McpServer;
+
+/// Maximum size of a file, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Maximum number of servers of one configuration.
+pub(crate) const MAX_SERVERS: usize = 128;
+
+/// An error of a configuration file as a whole.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpConfigError {
+    /// The file cannot be read.
+    #[error("the MCP servers in `{path}` cannot be read: {cause}")]
+    Unreadable {
+        /// The path of the file.
+        path: PathBuf,
+        /// The error of the operating system.
+        cause: std::io::Error,
+    },
+    /// The file is not JSON.
+    #[error("`{path}` is not JSON, at line {line} column {column}")]
+    Syntax {
+        /// The path of the file.
+        path: PathBuf,
+        /// The line of the first error, counted from 1.
+        line: usize,
+        /// The column of the first error, counted from 1.
+        column: usize,
+    },
+    /// The file names no servers.
+    #[error("`{path}` has no object `mcpServers`: write {{\"mcpServers\": {{\"name\": {{\"command\": …}}}}}}")]
+    NoServers {
+        /// The path of the file.
+        path: PathBuf,
+    },
+}
+
+/// An entry of a configuration that is not used, with the reason. Values are never shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigProblem {
+    /// The name of the server.
+    pub server: String,
+    /// What is wrong, and what to write instead.
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MCP server `{}` is not used: {}", self.server, self.problem)
+    }
+}
+
+/// The servers of a configuration, and the entries that are not used.
+#[derive(Debug, Default)]
+pub(crate) struct ServerList {
+    pub(crate) servers: Vec<McpServer>,
+    pub(crate) problems: Vec<ConfigProblem>,
+}
+
+impl ServerList {
+    /// Adds a server, unless one has its name, which differs in more than case.
+    pub(crate) fn add(&mut self, server: McpServer) {
+        let problem = match self.servers.iter().find(|other| other.key() == server.key()) {
+            Some(other) => format!(
+                "`{}` has the same name, and case does not matter: rename one",
+                other.name
+            ),
+            None if self.servers.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
+            None => return self.servers.push(server),
+        };
+        self.refuse(&server.name, problem);
+    }
+
+    pub(crate) fn refuse(&mut self, server: &str, problem: String) {
+        self.problems.push(ConfigProblem {
+            server: server.to_owned(),
+            problem,
+        });
+    }
+}
+
+/// Reads the servers of a file, whose variables are those of this process.
+pub(crate) fn read(path: &Path) -> Result<ServerList, McpConfigError> {
+    let unreadable = |cause| McpConfigError::Unreadable {
+        path: path.to_owned(),
+        cause,
+    };
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    if size > MAX_FILE {
+        return Err(unreadable(std::io::Error::other("it is longer than 1 MiB")));
+    }
+    let text = std::fs::read(path).map_err(unreadable)?;
+    document::parse(path, &text, &|name| std::env::var(name).ok())
+}

@@ -1,0 +1,178 @@
+//! A connection to a server: the handshake of its era, its list of tools, its end.
+
+mod bounded;
+mod client;
+mod list;
+mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ProtocolVersion, ServerPeerInfo};
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RunningService, ServiceError,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{RoleClient, transport::Transport};
+use rockbot_core::support::loggable;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use bounded::Bounded;
+pub(crate) use bounded::Signals;
+use client::Client;
+pub(crate) use client::ProgressRoutes;
+pub(crate) use list::{ListedTool, list_tools};
+use process::ServerProcess;
+
+use crate::server::{Endpoint, McpServer};
+
+/// Maximum length of one message of a server, in bytes. A longer one is dropped.
+const MAX_MESSAGE: usize = 8 << 20;
+
+/// Time in which a connection is closed, before its process is ended.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// An established connection. Dropping it ends the process of the server, if it has one.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    service: RunningService<RoleClient, Client>,
+    process: Option<ServerProcess>,
+    pub(crate) signals: Signals,
+}
+
+/// The reason why there is no connection, in words for the operator and for models.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("the program cannot be started: {0}")]
+    NotStarted(std::io::Error),
+    #[error("no answer within {0:?}{1}")]
+    TimedOut(Duration, String),
+    #[error("{cause}{errors}")]
+    Refused { cause: String, errors: String },
+    #[error("its tools cannot be listed: {0}")]
+    NoTools(String),
+}
+
+impl Connection {
+    /// Connects within `limit`. A server of any version of the protocol is understood.
+    pub(crate) async fn open(server: &McpServer, limit: Duration) -> Result<Self, ConnectError> {
+        let signals = Signals::default();
+        let bounded = |signals: &Signals| (Arc::<str>::from(server.name()), signals.clone());
+        let (process, service) = match &server.endpoint {
+            Endpoint::Process(program) => {
+                let (process, stdout, stdin) = ServerProcess::start(program).map_err(ConnectError::NotStarted)?;
+                let service = handshake(Bounded::new(pipes(stdout, stdin), bounded(&signals)), limit).await;
+                let service = service.map_err(|error| error.with_errors(&process))?;
+                (Some(process), service)
+            }
+            #[cfg(test)]
+            Endpoint::Pipe(open) => {
+                let (read, write) = tokio::io::split(open());
+                (
+                    None,
+                    handshake(Bounded::new(pipes(read, write), bounded(&signals)), limit).await?,
+                )
+            }
+        };
+        Ok(Self {
+            service,
+            process,
+            signals,
+        })
+    }
+
+    pub(crate) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    pub(crate) fn progress(&self) -> &ProgressRoutes {
+        self.service.service().progress()
+    }
+
+    /// Returns what the server told of itself.
+    pub(crate) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.service.peer_info()
+    }
+
+    /// Returns what the process of the server wrote to its standard error at last.
+    pub(crate) fn last_errors(&self) -> String {
+        let errors = self.process.as_ref().map(|process| process.errors().last_lines());
+        errors.unwrap_or_default()
+    }
+
+    /// Closes the connection, and waits a few seconds at most until its process has ended.
+    pub(crate) async fn close(mut self) {
+        // The pipes are dropped with the service: a server ends when its input does.
+        let _ = self.service.close_with_timeout(CLOSING).await;
+        drop(self.service);
+        if let Some(process) = self.process {
+            process.end().await;
+        }
+    }
+}
+
+/// Returns the transport over two pipes, whose messages are bounded.
+fn pipes<R, W>(read: R, write: W) -> AsyncRwTransport<RoleClient, R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_MESSAGE)
+}
+
+/// Speaks the handshake: of the present protocol, and with a server that does not know it, of an older one.
+async fn handshake<T>(transport: T, limit: Duration) -> Result<RunningService<RoleClient, Client>, ConnectError>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let opening = Client::default().serve_with_lifecycle(transport, lifecycle);
+    let service = match timeout(limit, opening).await {
+        Ok(opened) => opened.map_err(|error| ConnectError::refused(&error))?,
+        Err(_) => return Err(ConnectError::TimedOut(limit, String::new())),
+    };
+    // Lists are kept by the bridge itself, and never older than a server's word that they changed.
+    service
+        .peer()
+        .set_response_cache_config(ClientCacheConfig::disabled())
+        .await;
+    Ok(service)
+}
+
+impl ConnectError {
+    fn refused(error: &ClientInitializeError) -> Self {
+        let cause = match error {
+            ClientInitializeError::ConnectionClosed(_) => "the server ended during the handshake".to_owned(),
+            error => loggable(&error.to_string()).to_string(),
+        };
+        Self::Refused {
+            cause,
+            errors: String::new(),
+        }
+    }
+
+    /// Adds the last lines of the process, which mostly say what is wrong.
+    fn with_errors(self, process: &ServerProcess) -> Self {
+        let last = match process.errors().last_lines() {
+            lines if lines.is_empty() => return self,
+            lines => format!("; it wrote: {lines}"),
+        };
+        match self {
+            Self::TimedOut(limit, _) => Self::TimedOut(limit, last),
+            Self::Refused { cause, .. } => Self::Refused { cause, errors: last },
+            error => error,
+        }
+    }
+}
+
+/// Returns the text of an error of the protocol or the transport, safe to show.
+pub(crate) fn text_of(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => loggable(&error.message).to_string(),
+        error => loggable(&error.to_string()).to_string(),
+    }
+}

@@ -1,0 +1,118 @@
+//! The result of a call as content: texts, images and files, all of them untrusted.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rockbot_core::content::{Content, ContentPart, MediaPart};
+use rockbot_core::support::one_line;
+
+/// Maximum number of blocks of a result. The others are left out, and the text says so.
+const MAX_BLOCKS: usize = 256;
+
+/// Returns the content of a result. A result that has structured content only is shown as JSON.
+pub(crate) fn content_of(result: &CallToolResult) -> Content {
+    let mut content = Content::EMPTY;
+    for block in result.content.iter().take(MAX_BLOCKS) {
+        add(&mut content, block);
+    }
+    if let Some(more) = result.content.len().checked_sub(MAX_BLOCKS + 1) {
+        text(&mut content, &format!("… and {} more parts", more + 1));
+    }
+    if content.is_empty()
+        && let Some(structured) = &result.structured_content
+    {
+        text(&mut content, &structured.to_string());
+    }
+    content
+}
+
+fn add(content: &mut Content, block: &ContentBlock) {
+    match block {
+        ContentBlock::Text(block) => text(content, &block.text),
+        ContentBlock::Image(image) => media(content, &image.mime_type, &image.data, None),
+        ContentBlock::Audio(audio) => media(content, &audio.mime_type, &audio.data, None),
+        ContentBlock::Resource(embedded) => resource(content, &embedded.resource),
+        ContentBlock::ResourceLink(link) => {
+            text(
+                content,
+                &format!("[resource {}: {}]", one_line(&link.uri), one_line(&link.name)),
+            );
+        }
+        _ => text(content, "[a part of a kind that is not known here]"),
+    }
+}
+
+/// Adds the content of a resource.
+pub(crate) fn resource(content: &mut Content, resource: &ResourceContents) {
+    match resource {
+        ResourceContents::TextResourceContents { text: words, .. } => text(content, words),
+        ResourceContents::BlobResourceContents {
+            uri, mime_type, blob, ..
+        } => {
+            let media_type = mime_type.as_deref().unwrap_or("application/octet-stream");
+            media(content, media_type, blob, uri.rsplit('/').next());
+        }
+        _ => text(content, "[a resource of a kind that is not known here]"),
+    }
+}
+
+/// Adds a text on a line of its own.
+pub(crate) fn text(content: &mut Content, words: &str) {
+    if !content.is_empty() {
+        content.push_str("\n");
+    }
+    content.push_str(words);
+}
+
+fn media(content: &mut Content, media_type: &str, data: &str, name: Option<&str>) {
+    let Ok(bytes) = STANDARD.decode(data) else {
+        return text(content, "[an image or file that cannot be decoded]");
+    };
+    let media = MediaPart::bytes(media_type, bytes);
+    let media = match name.filter(|name| !name.is_empty()) {
+        Some(name) => media.with_name(one_line(name)),
+        None => media,
+    };
+    content.push(match media.is_image() {
+        true => ContentPart::image(media),
+        false => ContentPart::file(media),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(result: serde_json::Value) -> String {
+        content_of(&serde_json::from_value(result).unwrap()).to_string()
+    }
+
+    #[test]
+    fn each_kind_of_block_is_shown() {
+        let result = json!({"content": [
+            {"type": "text", "text": "one"}, {"type": "text", "text": "two"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "audio", "data": "%", "mimeType": "audio/wav"},
+            {"type": "resource", "resource": {"uri": "file:///a/b.bin", "blob": "AAAA"}},
+            {"type": "resource", "resource": {"uri": "file:///c", "text": "three"}},
+            {"type": "resource_link", "uri": "x:y", "name": "n"},
+        ], "structuredContent": {"a": 1}});
+        assert_eq!(
+            shown(result),
+            "one\ntwo\n[image image/png, 3 bytes]\n\n[an image or file that cannot be decoded]\n\
+             [file \"b.bin\", application/octet-stream, 3 bytes]\n\nthree\n[resource x:y: n]"
+        );
+    }
+
+    #[test]
+    fn structured_content_stands_in_for_none_and_many_parts_are_counted() {
+        assert_eq!(
+            shown(json!({"content": [], "structuredContent": [1, null]})),
+            "[1,null]"
+        );
+        let many = vec![json!({"type": "text", "text": "x"}); MAX_BLOCKS + 3];
+        assert!(shown(json!({"content": many})).ends_with("x\n… and 3 more parts"));
+    }
+}

@@ -1,0 +1,37 @@
+//! The setting which of the servers' tools a model is shown.
+
+use rockbot_core::config::{FromSetting, Value};
+
+/// The servers whose tools stand in the requests to a model.
+///
+/// Each definition costs tokens in every request, and model providers refuse more than 128 tools. Tools that are not
+/// shown can be called: a model finds them by the groups of `activate_tools`, one for each server, or by
+/// `mcp_find_tools`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum McpExposure {
+    /// No tool of a server is registered. The model calls them by `mcp_invoke_tool`.
+    Off,
+    /// The tools of all servers are shown, up to the maximum number, and the others on demand.
+    Eager,
+    /// All tools are shown on demand.
+    Lazy,
+    /// The tools of the three servers that were called last are shown, up to the maximum number, and the others on
+    /// demand.
+    #[default]
+    Pinned,
+}
+
+impl FromSetting for McpExposure {
+    const EXPECTED: &'static str = "`off`, `eager`, `lazy` or `pinned`";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match &*value.as_text()?.to_ascii_lowercase() {
+            "off" => Some(Self::Off),
+            "eager" => Some(Self::Eager),
+            "lazy" => Some(Self::Lazy),
+            "pinned" => Some(Self::Pinned),
+            _ => None,
+        }
+    }
+}

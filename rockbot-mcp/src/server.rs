@@ -1,0 +1,226 @@
+//! The description of a server: how it is reached, and which of its tools an agent has.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rockbot_core::tool::Effect;
+use rockbot_core::{Digest, ExposeSecret, Secret};
+
+/// Default time limit of a call.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// A server whose tools an agent gets: how it is reached, and which of its tools are used.
+///
+/// ```
+/// use std::time::Duration;
+/// use rockbot_mcp::McpServer;
+///
+/// let files = McpServer::process("files", "npx")
+///     .args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/shared"])
+///     .deny_tools(["write_file"])
+///     .time_limit(Duration::from_secs(20));
+/// assert_eq!(files.name(), "files");
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct McpServer {
+    pub(crate) name: String,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) allowed: Vec<String>,
+    pub(crate) denied: Vec<String>,
+    pub(crate) time_limit: Duration,
+    pub(crate) is_trusted: bool,
+}
+
+/// The way to a server.
+#[derive(Clone)]
+pub(crate) enum Endpoint {
+    /// A child process that speaks over its standard input and output.
+    Process(Program),
+    /// A server in this process.
+    #[cfg(test)]
+    Pipe(std::sync::Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
+}
+
+/// A program to start.
+#[derive(Clone)]
+pub(crate) struct Program {
+    pub(crate) command: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) variables: BTreeMap<String, Secret>,
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl McpServer {
+    /// Creates a server that is a child process: `command` is found in `PATH`, and no shell reads it.
+    ///
+    /// The process gets a few harmless variables of the host's environment (`PATH`, `HOME`, `LANG`, `TZ`, …) and those
+    /// of [`variable`](Self::variable). Its process group is killed when the host ends.
+    pub fn process(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self::of(
+            name.into(),
+            Endpoint::Process(Program {
+                command: command.into(),
+                arguments: Vec::new(),
+                variables: BTreeMap::new(),
+                folder: None,
+            }),
+        )
+    }
+
+    pub(crate) fn of(name: String, endpoint: Endpoint) -> Self {
+        Self {
+            name,
+            endpoint,
+            allowed: Vec::new(),
+            denied: Vec::new(),
+            time_limit: CALL_LIMIT,
+            is_trusted: false,
+        }
+    }
+
+    /// Sets the arguments of the program. Only a server that is a process has some.
+    pub fn args<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        if let Endpoint::Process(program) = &mut self.endpoint {
+            program.arguments = arguments.into_iter().map(Into::into).collect();
+        }
+        self
+    }
+
+    /// Sets a variable in the environment of the program, such as its key. Only a server that is a process has some.
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        if let Endpoint::Process(program) = &mut self.endpoint {
+            program.variables.insert(name.into(), value.into());
+        }
+        self
+    }
+
+    /// Uses the tools of these names only. Empty by default: all. The case of the names does not matter.
+    pub fn allow_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.allowed = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Leaves out the tools of these names, unless [`allow_tools`](Self::allow_tools) names some. A tool that is left
+    /// out cannot be called by any name.
+    pub fn deny_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.denied = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the time limit of a call. Default 60 seconds.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
+    /// Sets whether the operator vouches for the server. Default `false`.
+    ///
+    /// The descriptions of a trusted server do not make a turn untrusted, and its word on the effect of its tools
+    /// (`readOnlyHint`, `idempotentHint`) is taken. The output of its tools stays untrusted.
+    pub fn trusted(mut self, is_trusted: bool) -> Self {
+        self.is_trusted = is_trusted;
+        self
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the name by which servers are told apart: their names differ in more than case.
+    pub(crate) fn key(&self) -> String {
+        self.name.to_lowercase()
+    }
+
+    /// Returns `true` if the agent may have the tool of this name.
+    pub(crate) fn admits(&self, tool: &str) -> bool {
+        let names = |list: &[String]| list.iter().any(|name| name.eq_ignore_ascii_case(tool));
+        match self.allowed.is_empty() {
+            true => !names(&self.denied),
+            false => names(&self.allowed),
+        }
+    }
+
+    /// Returns the effect of a call of which the server claims `claimed`: only an operator's word makes it count.
+    pub(crate) fn effect(&self, claimed: Effect) -> Effect {
+        match self.is_trusted {
+            true => claimed,
+            false => Effect::Mutating,
+        }
+    }
+
+    /// Returns the digest of everything that makes a difference for the connection, secrets included.
+    pub(crate) fn digest(&self) -> Digest {
+        let Endpoint::Process(program) = &self.endpoint;
+        let mut parts = vec![self.name.clone(), "process".to_owned(), program.command.clone()];
+        parts.push(format!("{:?}", program.arguments));
+        for (name, value) in &program.variables {
+            parts.push(format!("{name}={}", value.expose_secret()));
+        }
+        parts.push(format!("{:?}", program.folder));
+        parts.push(format!(
+            "{:?}",
+            (&self.allowed, &self.denied, self.time_limit, self.is_trusted)
+        ));
+        Digest::of(parts)
+    }
+}
+
+impl Endpoint {
+    /// Returns everything that makes a difference, secrets included.
+    fn identity(&self) -> Vec<String> {
+        match self {
+            Self::Process(program) => {
+                let secret = |(name, value): (&String, &Secret)| format!("{name}={}", value.expose_secret());
+                let variables: Vec<_> = program.variables.iter().map(secret).collect();
+                let rest = format!("{:?}", (&program.arguments, &program.folder, variables));
+                vec!["process".to_owned(), program.command.clone(), rest]
+            }
+            #[cfg(test)]
+            Self::Pipe(_) => vec!["pipe".to_owned()],
+        }
+    }
+
+    /// Returns the way to the server in words, without its secrets.
+    fn shown(&self) -> String {
+        match self {
+            Self::Process(program) => format!("`{}` with {} arguments", program.command, program.arguments.len()),
+            #[cfg(test)]
+            Self::Pipe(_) => "a pipe".to_owned(),
+        }
+    }
+}
+
+/// Shows the way to the server without its secrets.
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer")
+            .field("name", &self.name)
+            .field("endpoint", &self.endpoint.shown())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allow_list_takes_precedence_and_case_does_not_matter() {
+        let server = McpServer::process("s", "x").deny_tools(["Drop"]);
+        assert_eq!((server.admits("drop"), server.admits("get")), (false, true));
+        let server = server.allow_tools(["get", "DROP"]);
+        assert_eq!((server.admits("drop"), server.admits("put")), (true, false));
+    }
+
+    #[test]
+    fn a_changed_secret_is_another_server_and_no_secret_is_printed() {
+        let server = |key: &str| McpServer::process("s", "x").variable("KEY", key);
+        assert_eq!(server("a").digest(), server("a").digest());
+        assert_ne!(server("a").digest(), server("b").digest());
+        assert!(!format!("{:?}", server("sesame")).contains("sesame"));
+    }
+}

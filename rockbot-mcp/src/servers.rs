@@ -1,0 +1,113 @@
+//! The part by which a program sees the servers of its host.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::watch;
+
+use crate::bridge::{Bridge, Link, Service};
+use crate::naming::tool_name;
+
+/// The servers of a host: their state and their tools. Cheap to clone.
+///
+/// A host with [`McpTools`](crate::McpTools) provides it as a part. It is empty until the host has started.
+#[derive(Clone, Default)]
+pub struct McpServers {
+    bridge: Arc<OnceLock<Arc<Bridge>>>,
+}
+
+/// A server as it is at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpServerStatus {
+    /// The name.
+    pub name: String,
+    /// The state of the connection.
+    pub state: McpServerState,
+    /// The tools, by their original names. They stay known while the server is connected again.
+    pub tools: Vec<String>,
+}
+
+/// The state of the connection to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpServerState {
+    /// A connection is being made.
+    Connecting,
+    /// Calls can be made.
+    Connected,
+    /// The last attempt failed, for this reason. It is repeated in the background.
+    Failed(String),
+}
+
+/// An error of naming a server that a host does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no MCP server `{0}`")]
+pub struct UnknownServer(pub String);
+
+impl McpServers {
+    /// Returns all servers, sorted by name.
+    pub fn list(&self) -> Vec<McpServerStatus> {
+        let services = self.bridge.get().map(|bridge| bridge.all());
+        services
+            .unwrap_or_default()
+            .iter()
+            .map(|service| status(service))
+            .collect()
+    }
+
+    /// Returns the name under which models call a server's tool.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such server.
+    pub fn tool_name(&self, server: &str, tool: &str) -> Result<rockbot_core::ToolName, UnknownServer> {
+        let service = self.bridge.get().and_then(|bridge| bridge.find(server));
+        let service = service.ok_or_else(|| UnknownServer(server.to_owned()))?;
+        Ok(tool_name(service.server.name(), tool))
+    }
+
+    /// Waits until no server is being connected for the first time: each is connected or has failed.
+    pub async fn settled(&self) {
+        let Some(bridge) = self.bridge.get() else {
+            return;
+        };
+        let mut changes = bridge.watch();
+        loop {
+            changes.borrow_and_update();
+            let is_settled = |service: &Arc<Service>| !matches!(service.state.borrow().link, Link::Connecting);
+            if bridge.all().iter().all(is_settled) || changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns a receiver that is notified of each change of a server or its tools, or `None` before the host starts.
+    pub fn watch(&self) -> Option<watch::Receiver<u64>> {
+        self.bridge.get().map(|bridge| bridge.watch())
+    }
+
+    pub(crate) fn fill(&self, bridge: Arc<Bridge>) {
+        // A host starts once.
+        let _ = self.bridge.set(bridge);
+    }
+}
+
+fn status(service: &Service) -> McpServerStatus {
+    let state = service.state.borrow().clone();
+    McpServerStatus {
+        name: service.server.name().to_owned(),
+        state: match state.link {
+            Link::Connecting => McpServerState::Connecting,
+            Link::Up(_) => McpServerState::Connected,
+            Link::Down(reason) => McpServerState::Failed(reason.to_string()),
+        },
+        tools: state.tools.iter().map(|tool| tool.name.clone()).collect(),
+    }
+}
+
+impl fmt::Debug for McpServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.list()).finish()
+    }
+}

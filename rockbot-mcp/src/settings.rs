@@ -1,0 +1,101 @@
+//! The configuration section `Mcp`, which [`McpTools`](crate::McpTools) reads while the host is built; options set in
+//! code take precedence.
+//!
+//! ```
+//! use rockbot_core::config::Config;
+//! use rockbot_mcp::settings::McpSettings;
+//!
+//! let config = Config::new().with_text("agent.json", r#"{ "Mcp": {
+//!     "Servers": [{ "Name": "time", "Command": "uvx", "Arguments": ["mcp-server-time"] }]
+//! } }"#)?;
+//! let settings = McpSettings::from_config(&config)?;
+//! assert_eq!(settings.servers[0].name(), "time");
+//! # Ok::<_, rockbot_core::config::ConfigError>(())
+//! ```
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rockbot_core::Secret;
+use rockbot_core::config::{Config, ConfigError, Section};
+
+use crate::McpExposure;
+use crate::config::check_name;
+use crate::server::McpServer;
+
+/// Default of `ConnectTimeout`.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Default of `MaxTools`: providers accept 128, and the host has tools of its own.
+pub(crate) const MAX_TOOLS: usize = 80;
+
+/// The section `Mcp`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct McpSettings {
+    /// `ConfigPath`: a file of servers such as `mcp.json`; a relative path is below the host's data folder. Default: none.
+    pub config_path: Option<PathBuf>,
+    /// `Servers`: a list of servers with `Name`, `Command`, `Arguments` and `EnvironmentVariables`. Default: empty.
+    pub servers: Vec<McpServer>,
+    /// `Exposure`: the tools that models are shown. Default `pinned`.
+    pub exposure: McpExposure,
+    /// `MaxTools`: the maximum number of servers' tools that are always shown. Default 80.
+    pub max_tools: usize,
+    /// `ConnectTimeout`: the time limit of a connection, and of a list of tools. Default one minute.
+    pub connect_timeout: Duration,
+}
+
+impl McpSettings {
+    /// Reads the settings from `config`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for the first invalid setting.
+    pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        let section = config.section("Mcp")?;
+        Ok(Self {
+            config_path: section.get("ConfigPath")?,
+            servers: servers(&section)?,
+            exposure: section.get_or("Exposure", McpExposure::default())?,
+            max_tools: section.get_or("MaxTools", MAX_TOOLS)?,
+            connect_timeout: section.interval("ConnectTimeout", CONNECT_TIMEOUT)?,
+        })
+    }
+}
+
+/// Reads the list of servers: its elements are sections that are named by their positions.
+fn servers(section: &Section<'_>) -> Result<Vec<McpServer>, ConfigError> {
+    let list = section.section("Servers")?;
+    let mut positions = list.names();
+    positions.sort_by_key(|position| (position.len(), position.clone()));
+    positions
+        .iter()
+        .map(|position| server(&list.section(position)?))
+        .collect()
+}
+
+fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
+    let missing = |name: &str| ConfigError::Invalid {
+        setting: section.path(name),
+        expected: "text".into(),
+        found: "nothing",
+    };
+    let name: String = section.get("Name")?.ok_or_else(|| missing("Name"))?;
+    if check_name(&name).is_err()
+        && let Some(setting) = section.setting("Name")
+    {
+        return Err(setting.invalid("1 to 64 letters, digits, spaces, `_`, `-` and `.`"));
+    }
+    let command: String = section.get("Command")?.ok_or_else(|| missing("Command"))?;
+    let arguments: Vec<String> = section.get_or("Arguments", Vec::new())?;
+    let mut server = McpServer::process(name, command)
+        .args(arguments)
+        .trusted(section.get_or("Trusted", false)?);
+    let variables = section.section("EnvironmentVariables")?;
+    for variable in variables.names() {
+        if let Some(setting) = variables.setting(&variable) {
+            server = server.variable(setting.name(), setting.read::<Secret>()?);
+        }
+    }
+    Ok(server)
+}

@@ -1,0 +1,169 @@
+//! The task that keeps a server connected: it connects, lists the tools, waits for a change or a loss, and connects again
+//! after a back-off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::SubscriptionFilter;
+use rmcp::service::Subscription;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::bridge::{Bridge, Link, Live, Service};
+use crate::connection::{ConnectError, Connection, list_tools};
+
+/// Shortest back-off.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+
+/// Longest back-off.
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+/// Duration of a connection after which its loss counts as the first.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// Shortest interval between two lists, whatever a server announces.
+const MIN_REFRESH: Duration = Duration::from_millis(500);
+
+/// Time in which a server of the present protocol accepts a subscription.
+const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Keeps the server connected until it is removed or the host ends.
+pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
+    let mut backoff = MIN_BACKOFF;
+    while !service.stop.is_cancelled() {
+        let began = Instant::now();
+        let opening = connect(&bridge, &service);
+        let Some(connected) = service.stop.run_until_cancelled(opening).await else {
+            break;
+        };
+        let reason = match connected {
+            Ok(connection) => {
+                attend(&bridge, &service, &connection).await;
+                let last = connection.last_errors();
+                // The host waits for the end of the process: nothing of it is left behind.
+                connection.close().await;
+                match last.is_empty() {
+                    true => "the connection was lost".to_owned(),
+                    false => format!("the connection was lost; it wrote: {last}"),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        if service.stop.is_cancelled() {
+            break;
+        }
+        if began.elapsed() > STABLE {
+            backoff = MIN_BACKOFF;
+        }
+        let server = service.server.name();
+        tracing::warn!(
+            server,
+            reason,
+            ?backoff,
+            "MCP server not connected; connecting again after a back-off"
+        );
+        service
+            .state
+            .send_modify(|state| state.link = Link::Down(reason.into()));
+        bridge.publish();
+        wait(&service, backoff).await;
+        backoff = (backoff * 2).min(MAX_BACKOFF);
+        service.state.send_modify(|state| state.link = Link::Connecting);
+    }
+    service
+        .state
+        .send_modify(|state| state.link = Link::Down("it was removed".into()));
+    bridge.retire(&service);
+}
+
+/// Waits for the end of the back-off; a call that needs the server shortens it to a second.
+async fn wait(service: &Service, backoff: Duration) {
+    let woken = async {
+        sleep(MIN_BACKOFF.min(backoff)).await;
+        service.wake.notified().await;
+    };
+    tokio::select! {
+        () = sleep(backoff) => {}
+        () = woken => {}
+        () = service.stop.cancelled() => {}
+    }
+}
+
+/// Connects and lists the tools, and only then shows the server as connected.
+async fn connect(bridge: &Bridge, service: &Service) -> Result<Connection, ConnectError> {
+    let limit = bridge.options.connect_limit;
+    let connection = Connection::open(&service.server, limit).await?;
+    match refresh(bridge, service, &connection, limit).await {
+        Ok(()) => Ok(connection),
+        Err(error) => {
+            connection.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// Lists the tools and registers them.
+async fn refresh(
+    bridge: &Bridge,
+    service: &Service,
+    connection: &Connection,
+    limit: Duration,
+) -> Result<(), ConnectError> {
+    let info = connection.info();
+    let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
+    let tools = match has_tools {
+        true => list_tools(connection.peer(), &service.server, limit).await?,
+        false => Vec::new(),
+    };
+    let live = Arc::new(Live {
+        peer: connection.peer().clone(),
+        progress: connection.progress().clone(),
+    });
+    service.state.send_modify(|state| {
+        state.tools = tools.into();
+        state.instructions = info.and_then(|info| Some(info.instructions.as_deref()?.into()));
+        state.link = Link::Up(live);
+    });
+    bridge.publish();
+    Ok(())
+}
+
+/// Refreshes the tools when they change, until the connection is over.
+async fn attend(bridge: &Bridge, service: &Service, connection: &Connection) {
+    let signals = connection.signals.clone();
+    let mut subscription = subscribe(connection).await;
+    loop {
+        tokio::select! {
+            () = signals.closed.cancelled() => return,
+            () = service.stop.cancelled() => return,
+            () = ended(&mut subscription) => subscription = None,
+            () = signals.tools_changed.notified() => {
+                if let Err(error) = refresh(bridge, service, connection, bridge.options.connect_limit).await {
+                    let server = service.server.name();
+                    tracing::warn!(server, %error, "MCP server announced a change; its tools stay as they were");
+                }
+                // A server that announces changes all the time is asked twice a second at most.
+                sleep(MIN_REFRESH).await;
+            }
+        }
+    }
+}
+
+/// Subscribes to changes of the tools, which servers of the present protocol announce to subscribers alone.
+async fn subscribe(connection: &Connection) -> Option<Subscription> {
+    let info = connection.info()?;
+    let tools = info.capabilities.tools.as_ref()?;
+    if info.protocol_version.has_initialize() || tools.list_changed != Some(true) {
+        return None;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let subscribed = timeout(SUBSCRIBE_LIMIT, connection.peer().listen(filter)).await;
+    subscribed.ok()?.ok()
+}
+
+/// Resolves when the subscription ends; stays pending without one. The changes themselves are signals.
+async fn ended(subscription: &mut Option<Subscription>) {
+    match subscription {
+        Some(subscription) => while let Ok(Some(_)) = subscription.next().await {},
+        None => std::future::pending().await,
+    }
+}

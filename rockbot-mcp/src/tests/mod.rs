@@ -1,0 +1,88 @@
+//! Tests of the bridge against servers in this process, which keep to the protocol or do not.
+
+mod faults;
+mod peer;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use peer::Peer;
+use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
+use rockbot_core::tool::{InMemoryToolRegistry, ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::{AgentIdentity, CallContext, SystemClock};
+use serde_json::Value;
+
+use crate::{McpServers, McpTools};
+
+/// A host with nothing but the subsystem.
+struct Host {
+    registry: Arc<InMemoryToolRegistry>,
+    servers: McpServers,
+    running: Box<dyn Running>,
+}
+
+impl Host {
+    /// Starts the subsystem, and waits until each server is connected or has failed.
+    async fn start(tools: McpTools) -> Self {
+        let host = Self::begin(tools).await;
+        host.servers.settled().await;
+        host
+    }
+
+    async fn begin(mut tools: McpTools) -> Self {
+        let registry = Arc::new(InMemoryToolRegistry::new());
+        let mut parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
+        parts.provide::<dyn ToolRegistry>(registry.clone());
+        let mut declarations = Declarations::new(parts);
+        tools.declare(&mut declarations).unwrap();
+        let parts = declarations.merge().parts;
+        let servers = McpServers::clone(&parts.get().unwrap());
+        let running = Subsystem::start(Box::new(tools), &parts).await.unwrap();
+        Self {
+            registry,
+            servers,
+            running,
+        }
+    }
+
+    /// Returns the names of the registered tools.
+    fn tools(&self) -> Vec<String> {
+        let snapshot = self.registry.snapshot();
+        let names = snapshot
+            .entries()
+            .iter()
+            .map(|entry| entry.registration().name.to_string());
+        names.collect()
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<ToolInvokeResponse, ToolError> {
+        let snapshot = self.registry.snapshot();
+        let executor = snapshot
+            .find(tool)
+            .unwrap_or_else(|| panic!("no tool {tool}"))
+            .executor()
+            .clone();
+        let request = ToolInvokeRequest::new("call 1", tool, arguments.to_string());
+        executor.execute(request, &CallContext::new("s")).await
+    }
+
+    /// Waits until the registered tools are these.
+    async fn until_tools(&self, wanted: &[&str]) {
+        let mut changes = self.registry.watch();
+        let reached = async {
+            while self.tools() != wanted {
+                changes.changed().await.unwrap();
+            }
+        };
+        let patience = Duration::from_secs(600);
+        let reached = tokio::time::timeout(patience, reached).await;
+        assert!(reached.is_ok(), "{:?}", self.tools());
+    }
+}
+
+fn tools_of(peers: &[&Peer]) -> McpTools {
+    peers
+        .iter()
+        .fold(McpTools::default(), |tools, peer| tools.server(peer.server()))
+}

@@ -26,7 +26,9 @@ fn of_npm(folder: &Path, name: &str) -> McpServer {
 
 fn of_python<const N: usize>(folder: &Path, name: &str, arguments: [&str; N]) -> McpServer {
     let packages = folder.join("python").display().to_string();
-    McpServer::process(name, "python3").args(arguments).variable("PYTHONPATH", packages)
+    McpServer::process(name, "python3")
+        .args(arguments)
+        .variable("PYTHONPATH", packages)
 }
 
 /// A host with the servers, connected, whose model makes one call and then answers.
@@ -64,7 +66,12 @@ async fn the_reference_servers_of_npm_answer() {
     let root = files.path().display().to_string();
     let server = McpServer::process("files", "node").args([script.display().to_string(), root.clone()]);
     let path = files.path().canonicalize().unwrap().join("a.txt").display().to_string();
-    let read = called(McpTools::default().server(server.clone()), "files__read_text_file", json!({"path": path})).await;
+    let read = called(
+        McpTools::default().server(server.clone()),
+        "files__read_text_file",
+        json!({"path": path}),
+    )
+    .await;
     assert_eq!(read, "the text");
     let tools = McpTools::default().server(server);
     let refused = called(tools, "files__read_text_file", json!({"path": "/etc/passwd"})).await;
@@ -110,17 +117,32 @@ async fn a_file_of_servers_is_one_line() {
     let file = data.path().join("mcp.json");
     std::fs::write(&file, r#"{"mcpServers": {"gone": {"command": "/nowhere/at/all"}}}"#).unwrap();
     let tools = McpTools::from_file(&file);
-    let host = AgentHost::in_memory().chat(ScriptedModel::new()).add(tools).build().unwrap();
+    let host = AgentHost::in_memory()
+        .chat(ScriptedModel::new())
+        .add(tools)
+        .build()
+        .unwrap();
     host.start().await.unwrap();
     let servers = host.parts().get::<McpServers>().unwrap();
     servers.settled().await;
     let McpServerState::Failed(reason) = &servers.list()[0].state else {
         panic!("{servers:?}");
     };
-    assert!(reason.starts_with("the program cannot be started: No such file"), "{reason}");
+    assert!(
+        reason.starts_with("the program cannot be started: No such file"),
+        "{reason}"
+    );
     host.shutdown(std::time::Duration::from_secs(10)).await;
 
     std::fs::write(&file, "{").unwrap();
-    let broken = AgentHost::in_memory().chat(ScriptedModel::new()).add(McpTools::from_file(&file)).build();
-    assert!(broken.unwrap_err().to_string().contains("is not JSON, at line 1 column 1"));
+    let broken = AgentHost::in_memory()
+        .chat(ScriptedModel::new())
+        .add(McpTools::from_file(&file))
+        .build();
+    assert!(
+        broken
+            .unwrap_err()
+            .to_string()
+            .contains("is not JSON, at line 1 column 1")
+    );
 }

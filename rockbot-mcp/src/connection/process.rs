@@ -197,7 +197,10 @@ mod tests {
         }
         assert!(seen.contains(&"KEY=sesame".to_owned()), "{seen:?}");
         // Cargo sets it for this test.
-        assert!(!seen.iter().any(|line| line.starts_with("CARGO_MANIFEST_DIR=")), "{seen:?}");
+        assert!(
+            !seen.iter().any(|line| line.starts_with("CARGO_MANIFEST_DIR=")),
+            "{seen:?}"
+        );
         drop(stdin);
         process.end().await;
     }

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::RoleClient;
-use rmcp::service::Peer;
 use rockbot_core::ToolName;
-use rockbot_core::context::CancellationToken;
 use rockbot_core::support::one_line;
-use rockbot_core::tool::{Owner, Tool, ToolExposure, ToolGroup, ToolHints, ToolRegistration, ToolRegistry};
-use tokio::sync::{Notify, watch};
+use rockbot_core::tool::{Tool, ToolExposure, ToolGroup, ToolHints, ToolRegistration, ToolRegistry};
+use tokio::sync::watch;
 
-use crate::connection::{ListedTool, ProgressRoutes};
+use crate::connection::ListedTool;
 use crate::exposure::McpExposure;
 use crate::naming::{group_name, tool_name};
 use crate::server::McpServer;
+use crate::service::{Service, ServiceState};
 use crate::tool_call::{MAX_WAIT, TypedTool};
 
 /// Number of servers whose tools are shown because they were called last.
@@ -44,45 +42,6 @@ pub(crate) struct Bridge {
     changes: watch::Sender<u64>,
 }
 
-/// A server, and what is known of it.
-#[derive(Debug)]
-pub(crate) struct Service {
-    pub(crate) server: McpServer,
-    pub(crate) state: watch::Sender<ServiceState>,
-    /// Wakes the supervisor before its back-off is over.
-    pub(crate) wake: Notify,
-    /// Ends the supervisor: the server is no longer configured, or the host ends.
-    pub(crate) stop: CancellationToken,
-    owner: Owner,
-}
-
-/// What is known of a server. Its tools stay while it is connected again.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ServiceState {
-    pub(crate) link: Link,
-    pub(crate) tools: Arc<[ListedTool]>,
-    pub(crate) instructions: Option<Arc<str>>,
-}
-
-/// The state of a connection.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum Link {
-    /// The first attempt, or one after a loss, is under way.
-    #[default]
-    Connecting,
-    /// Calls can be made.
-    Up(Arc<Live>),
-    /// The last attempt failed, for this reason. It is repeated after a back-off.
-    Down(Arc<str>),
-}
-
-/// The usable side of a connection.
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) peer: Peer<RoleClient>,
-    pub(crate) progress: ProgressRoutes,
-}
-
 impl Bridge {
     pub(crate) fn new(registry: Arc<dyn ToolRegistry>, options: Options) -> Self {
         Self {
@@ -95,25 +54,33 @@ impl Bridge {
     }
 
     /// Adds a server. Returns `None` if one has its name.
-    pub(crate) fn add(&self, server: McpServer, stop: CancellationToken) -> Option<Arc<Service>> {
+    pub(crate) fn add(&self, service: Service) -> Option<Arc<Service>> {
         let mut services = self.services();
-        if services.contains_key(&server.key()) {
+        if services.contains_key(&service.server.key()) {
             return None;
         }
-        let service = Arc::new(Service {
-            owner: Owner::new(&format!("mcp:{}", server.name)),
-            state: watch::Sender::default(),
-            wake: Notify::new(),
-            stop,
-            server,
-        });
+        let service = Arc::new(service);
         services.insert(service.server.key(), service.clone());
+        Some(service)
+    }
+
+    /// Removes a server, ends its connection, and removes its tools.
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<Service>> {
+        let service = self.services().remove(&name.to_lowercase())?;
+        service.stop.cancel();
+        // At once: a server that takes its place may have the same tools.
+        self.retire(&service);
         Some(service)
     }
 
     /// Returns the server of this name; its case does not matter.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Service>> {
         self.services().get(&name.to_lowercase()).cloned()
+    }
+
+    /// Returns a number that changes with every change of a server or its tools.
+    pub(crate) fn generation(&self) -> u64 {
+        *self.changes.borrow()
     }
 
     /// Returns all servers, sorted by name.
@@ -127,7 +94,7 @@ impl Bridge {
     }
 
     /// Records a call, by which the tools of its server may be shown from now on.
-    pub(crate) fn record_call(self: &Arc<Self>, service: &Service) {
+    pub(crate) fn record_call(&self, service: &Service) {
         if self.options.exposure != McpExposure::Pinned {
             return;
         }
@@ -144,7 +111,7 @@ impl Bridge {
     }
 
     /// Registers the tools of all servers as they are now.
-    pub(crate) fn publish(self: &Arc<Self>) {
+    pub(crate) fn publish(&self) {
         let services = self.all();
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = self.options.max_shown;
@@ -166,7 +133,7 @@ impl Bridge {
     }
 
     /// Returns the tools of a server; of those that are shown, as many as are `left`.
-    fn tools(self: &Arc<Self>, service: &Arc<Service>, state: &ServiceState, left: Option<&mut usize>) -> Vec<Tool> {
+    fn tools(&self, service: &Arc<Service>, state: &ServiceState, left: Option<&mut usize>) -> Vec<Tool> {
         let group = group_of(service, state);
         let shown = left.map_or(0, |left| {
             let shown = state.tools.len().min(*left);
@@ -179,7 +146,7 @@ impl Bridge {
                 true => ToolExposure::Always,
                 false => ToolExposure::OnDemand(group.clone()),
             };
-            let executor = TypedTool::new(Arc::downgrade(self), service.clone(), listed);
+            let executor = TypedTool::new(service.clone(), listed);
             Tool::new(registration(&service.server, listed, exposure), executor)
         });
         tools.collect()
@@ -219,27 +186,12 @@ impl Bridge {
     }
 }
 
-impl Service {
-    /// Returns the live connection, if there is one.
-    pub(crate) fn live(&self) -> Option<Arc<Live>> {
-        match &self.state.borrow().link {
-            Link::Up(live) => Some(live.clone()),
-            Link::Connecting | Link::Down(_) => None,
-        }
-    }
-}
-
 /// Returns the registration of a tool: its text is the server's, unless the operator vouches for it.
 fn registration(server: &McpServer, listed: &ListedTool, exposure: ToolExposure) -> ToolRegistration {
     let name: ToolName = tool_name(server.name(), &listed.name);
     let description = match listed.description.trim() {
         "" => format!("[{}] {}", server.name(), listed.name),
         text => format!("[{}] {text}", server.name()),
-    };
-    let effect = if server.is_trusted {
-        listed.claimed
-    } else {
-        Effect::Mutating
     };
     let hints = ToolHints::default()
         .with_outside_text(!server.is_trusted)

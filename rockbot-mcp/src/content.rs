@@ -26,7 +26,7 @@ pub(crate) fn content_of(result: &CallToolResult) -> Content {
     content
 }
 
-fn add(content: &mut Content, block: &ContentBlock) {
+pub(crate) fn add(content: &mut Content, block: &ContentBlock) {
     match block {
         ContentBlock::Text(block) => text(content, &block.text),
         ContentBlock::Image(image) => media(content, &image.mime_type, &image.data, None),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use reqwest::Url;
 use rockbot_core::tool::Effect;
 use rockbot_core::{Digest, ExposeSecret, Secret};
 
@@ -39,9 +40,20 @@ pub struct McpServer {
 pub(crate) enum Endpoint {
     /// A child process that speaks over its standard input and output.
     Process(Program),
+    /// A server that is reached over HTTP.
+    Web(Web),
     /// A server in this process.
     #[cfg(test)]
     Pipe(std::sync::Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
+}
+
+/// The address of a server.
+#[derive(Clone)]
+pub(crate) struct Web {
+    pub(crate) url: Url,
+    pub(crate) headers: BTreeMap<String, Secret>,
+    /// `true` if the transport of 2024 is tried first, `GET` of a stream of events.
+    pub(crate) is_event_stream: bool,
 }
 
 /// A program to start.
@@ -68,6 +80,39 @@ impl McpServer {
                 folder: None,
             }),
         )
+    }
+
+    /// Creates a server that is reached over HTTP at `url`: streamable HTTP, or the older HTTP with server-sent events.
+    ///
+    /// Redirects are not followed, and no proxy of the environment is used, so that headers with keys reach this server
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem in words if the URL is none, or of another scheme than `http` and `https`.
+    ///
+    /// ```
+    /// use rockbot_mcp::McpServer;
+    ///
+    /// let docs = McpServer::http("docs", "https://example.com/mcp")?.header("Authorization", "Bearer …");
+    /// assert!(McpServer::http("docs", "javascript:alert(1)").is_err());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn http(name: impl Into<String>, url: &str) -> Result<Self, String> {
+        let web = Web {
+            url: parse_url(url)?,
+            headers: BTreeMap::new(),
+            is_event_stream: false,
+        };
+        Ok(Self::of(name.into(), Endpoint::Web(web)))
+    }
+
+    /// Sets a header of all requests, such as the key of the server. Only a server that is reached over HTTP has some.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        if let Endpoint::Web(web) = &mut self.endpoint {
+            web.headers.insert(name.into(), value.into());
+        }
+        self
     }
 
     pub(crate) fn of(name: String, endpoint: Endpoint) -> Self {
@@ -154,18 +199,21 @@ impl McpServer {
 
     /// Returns the digest of everything that makes a difference for the connection, secrets included.
     pub(crate) fn digest(&self) -> Digest {
-        let Endpoint::Process(program) = &self.endpoint;
-        let mut parts = vec![self.name.clone(), "process".to_owned(), program.command.clone()];
-        parts.push(format!("{:?}", program.arguments));
-        for (name, value) in &program.variables {
-            parts.push(format!("{name}={}", value.expose_secret()));
-        }
-        parts.push(format!("{:?}", program.folder));
+        let mut parts = self.endpoint.identity();
+        parts.push(self.name.clone());
         parts.push(format!(
             "{:?}",
             (&self.allowed, &self.denied, self.time_limit, self.is_trusted)
         ));
         Digest::of(parts)
+    }
+}
+
+/// Parses the URL of a server.
+pub(crate) fn parse_url(url: &str) -> Result<Url, String> {
+    match Url::parse(url.trim()) {
+        Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Ok(url),
+        _ => Err("the URL must begin with http:// or https:// and name a host".to_owned()),
     }
 }
 
@@ -179,6 +227,15 @@ impl Endpoint {
                 let rest = format!("{:?}", (&program.arguments, &program.folder, variables));
                 vec!["process".to_owned(), program.command.clone(), rest]
             }
+            Self::Web(web) => {
+                let secret = |(name, value): (&String, &Secret)| format!("{name}={}", value.expose_secret());
+                let headers: Vec<_> = web.headers.iter().map(secret).collect();
+                vec![
+                    "web".to_owned(),
+                    web.url.to_string(),
+                    format!("{headers:?}{}", web.is_event_stream),
+                ]
+            }
             #[cfg(test)]
             Self::Pipe(_) => vec!["pipe".to_owned()],
         }
@@ -188,6 +245,8 @@ impl Endpoint {
     fn shown(&self) -> String {
         match self {
             Self::Process(program) => format!("`{}` with {} arguments", program.command, program.arguments.len()),
+            // Neither path nor query: either may hold a key.
+            Self::Web(web) => web.url.origin().ascii_serialization(),
             #[cfg(test)]
             Self::Pipe(_) => "a pipe".to_owned(),
         }

@@ -1,19 +1,20 @@
 //! The part by which a program sees the servers of its host.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::watch;
 
-use crate::bridge::{Bridge, Link, Service};
 use crate::naming::tool_name;
+use crate::runtime::Runtime;
+use crate::service::{Link, Service};
 
 /// The servers of a host: their state and their tools. Cheap to clone.
 ///
 /// A host with [`McpTools`](crate::McpTools) provides it as a part. It is empty until the host has started.
 #[derive(Clone, Default)]
 pub struct McpServers {
-    bridge: Arc<OnceLock<Arc<Bridge>>>,
+    runtime: Arc<OnceLock<Weak<Runtime>>>,
 }
 
 /// A server as it is at one moment.
@@ -48,7 +49,7 @@ pub struct UnknownServer(pub String);
 impl McpServers {
     /// Returns all servers, sorted by name.
     pub fn list(&self) -> Vec<McpServerStatus> {
-        let services = self.bridge.get().map(|bridge| bridge.all());
+        let services = self.runtime().map(|runtime| runtime.bridge.all());
         services
             .unwrap_or_default()
             .iter()
@@ -62,14 +63,14 @@ impl McpServers {
     ///
     /// Returns an error if there is no such server.
     pub fn tool_name(&self, server: &str, tool: &str) -> Result<rockbot_core::ToolName, UnknownServer> {
-        let service = self.bridge.get().and_then(|bridge| bridge.find(server));
+        let service = self.runtime().and_then(|runtime| runtime.bridge.find(server));
         let service = service.ok_or_else(|| UnknownServer(server.to_owned()))?;
         Ok(tool_name(service.server.name(), tool))
     }
 
     /// Waits until no server is being connected for the first time: each is connected or has failed.
     pub async fn settled(&self) {
-        let Some(bridge) = self.bridge.get() else {
+        let Some(bridge) = self.runtime().map(|runtime| runtime.bridge.clone()) else {
             return;
         };
         let mut changes = bridge.watch();
@@ -84,12 +85,17 @@ impl McpServers {
 
     /// Returns a receiver that is notified of each change of a server or its tools, or `None` before the host starts.
     pub fn watch(&self) -> Option<watch::Receiver<u64>> {
-        self.bridge.get().map(|bridge| bridge.watch())
+        self.runtime().map(|runtime| runtime.bridge.watch())
     }
 
-    pub(crate) fn fill(&self, bridge: Arc<Bridge>) {
-        // A host starts once.
-        let _ = self.bridge.set(bridge);
+    pub(crate) fn fill(&self, runtime: &Arc<Runtime>) {
+        // A host starts once. The part does not keep the servers alive.
+        let _ = self.runtime.set(Arc::downgrade(runtime));
+    }
+
+    /// Returns the running servers, or `None` before the host has started and after it has ended.
+    pub(crate) fn runtime(&self) -> Option<Arc<Runtime>> {
+        self.runtime.get()?.upgrade()
     }
 }
 

@@ -43,6 +43,8 @@ pub struct McpSettings {
     pub max_tools: usize,
     /// `ConnectTimeout`: the time limit of a connection, and of a list of tools. Default one minute.
     pub connect_timeout: Duration,
+    /// `AllowRegistration`: `true` if the model may connect servers by their URL, with an approval. Default `false`.
+    pub allow_registration: bool,
 }
 
 impl McpSettings {
@@ -59,6 +61,7 @@ impl McpSettings {
             exposure: section.get_or("Exposure", McpExposure::default())?,
             max_tools: section.get_or("MaxTools", MAX_TOOLS)?,
             connect_timeout: section.interval("ConnectTimeout", CONNECT_TIMEOUT)?,
+            allow_registration: section.get_or("AllowRegistration", false)?,
         })
     }
 }

@@ -7,28 +7,30 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
-use rockbot_core::context::CancellationToken;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
-use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
 
 use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
 use crate::exposure::McpExposure;
+use crate::management;
+use crate::reload;
+use crate::runtime::Runtime;
 use crate::server::McpServer;
 use crate::servers::McpServers;
+use crate::service::Origin;
 use crate::settings::McpSettings;
-use crate::supervisor::supervise;
-
-/// Time in which the connections are closed and their processes ended, when the host stops.
-const CLOSING: Duration = Duration::from_secs(6);
 
 /// The tools of MCP servers as tools of an agent.
 ///
 /// Each server is connected in the background once the host starts, and again when it is lost. Its tools are named
 /// `{server}__{tool}`; [`McpExposure`] says which of them models are shown. The part [`McpServers`] tells how the
 /// servers are.
+///
+/// The model has tools about the servers themselves, in the group `mcp`, with the guide `mcp-tool-guide`:
+/// `mcp_list_services`, `mcp_get_service_details`, `mcp_invoke_tool`, `mcp_find_tools`, `mcp_list_resources`,
+/// `mcp_read_resource` and `mcp_get_prompt`; and where [registration](Self::allow_registration) is allowed,
+/// `mcp_register_server` and `mcp_unregister_server`.
 ///
 /// Servers come from code, from a file like `mcp.json`, and from the section [`Mcp`](crate::settings) of the
 /// configuration. Of two with one name, the first in this order is used.
@@ -56,13 +58,15 @@ pub struct McpTools {
     exposure: Option<McpExposure>,
     max_tools: Option<usize>,
     connect_timeout: Option<Duration>,
+    may_register: Option<bool>,
     declared: Option<Declared>,
 }
 
 /// What is known once the subsystem has declared.
 #[derive(Debug)]
 struct Declared {
-    servers: Vec<McpServer>,
+    servers: Vec<(McpServer, Origin)>,
+    file: Option<PathBuf>,
     options: Options,
     part: McpServers,
 }
@@ -73,7 +77,7 @@ impl McpTools {
     ///
     /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients, an entry may
     /// have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled` and `trusted`. An entry that cannot be used is
-    /// logged; a file that cannot be read keeps the host from being built.
+    /// logged; a file that cannot be read keeps the host from being built. A change of the file is applied within seconds.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -106,19 +110,39 @@ impl McpTools {
         self
     }
 
-    /// Returns the servers of all sources, with those that cannot be used.
-    fn servers(&self, settings: &McpSettings, data_dir: Option<&Path>) -> Result<ServerList, BoxError> {
+    /// Sets whether the model may connect servers at run time, by their URL, and disconnect those again. Default: the
+    /// setting `Mcp.AllowRegistration`, which is off. Each registration waits for an approval; a model can neither start a
+    /// program nor change a server of the operator.
+    pub fn allow_registration(mut self, is_allowed: bool) -> Self {
+        self.may_register = Some(is_allowed);
+        self
+    }
+
+    /// Returns the servers of all sources; of two with one name, the first.
+    fn servers(&self, settings: &McpSettings, file: Option<&Path>) -> Result<Vec<(McpServer, Origin)>, BoxError> {
         let mut list = ServerList::default();
         self.given.iter().cloned().for_each(|server| list.add(server));
-        let below = |path: &PathBuf| data_dir.map_or_else(|| path.clone(), |folder| folder.join(path));
-        let file = self.file.clone().or_else(|| settings.config_path.as_ref().map(below));
+        let given = list.servers.len();
         if let Some(file) = file {
-            let read = config::read(&file)?;
+            let read = config::read(file)?;
             list.problems.extend(read.problems);
             read.servers.into_iter().for_each(|server| list.add(server));
         }
+        let of_file = given..list.servers.len();
         settings.servers.iter().cloned().for_each(|server| list.add(server));
-        Ok(list)
+        for problem in &list.problems {
+            tracing::warn!("{problem}");
+        }
+        let origin = |position| match of_file.contains(&position) {
+            true => Origin::File,
+            false => Origin::Program,
+        };
+        Ok(list
+            .servers
+            .into_iter()
+            .enumerate()
+            .map(|(at, server)| (server, origin(at)))
+            .collect())
     }
 }
 
@@ -135,16 +159,28 @@ impl Subsystem for McpTools {
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         let config = declarations.parts().get::<Config>().unwrap_or_default();
         let settings = McpSettings::from_config(&config)?;
-        let list = self.servers(&settings, declarations.parts().data_dir())?;
-        for problem in &list.problems {
-            tracing::warn!("{problem}");
-        }
-        let cost = PartCost::on("MCP servers").with_switch("the section `Mcp`");
-        declarations.cost(cost);
+        let data_dir = declarations.parts().data_dir().map(Path::to_owned);
+        let below = |path: &PathBuf| {
+            data_dir
+                .as_ref()
+                .map_or_else(|| path.clone(), |folder| folder.join(path))
+        };
+        let file = self.file.clone().or_else(|| settings.config_path.as_ref().map(below));
+        let servers = self.servers(&settings, file.as_deref())?;
         let part = McpServers::default();
+        let tools = management::tools(&part, self.may_register.unwrap_or(settings.allow_registration));
+        let names = tools.iter().map(|tool| tool.registration.name.clone());
+        declarations.cost(
+            PartCost::on("MCP servers")
+                .with_switch("the section `Mcp`")
+                .with_tools(names),
+        );
+        tools.into_iter().for_each(|tool| declarations.tool(tool));
+        declarations.guide(management::guide());
         declarations.provide(Arc::new(part.clone()));
         self.declared = Some(Declared {
-            servers: list.servers,
+            servers,
+            file,
             options: Options {
                 exposure: self.exposure.unwrap_or(settings.exposure),
                 max_shown: self.max_tools.unwrap_or(settings.max_tools),
@@ -157,50 +193,26 @@ impl Subsystem for McpTools {
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let declared = self.declared.ok_or("the MCP servers are not declared")?;
-        let bridge = Arc::new(Bridge::new(parts.require::<dyn ToolRegistry>()?, declared.options));
-        let connected = Connected {
-            bridge: bridge.clone(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
-        for server in declared.servers {
-            connected.connect(server);
+        let bridge = Bridge::new(parts.require::<dyn ToolRegistry>()?, declared.options);
+        let runtime = Arc::new(Runtime::new(bridge));
+        for (server, origin) in declared.servers {
+            runtime.connect(server, origin);
         }
-        declared.part.fill(bridge);
-        Ok(Box::new(connected))
+        if let Some(file) = declared.file {
+            runtime.spawn(reload::watch(Arc::downgrade(&runtime), file));
+        }
+        declared.part.fill(&runtime);
+        Ok(Box::new(Connected(runtime)))
     }
 }
 
-/// The tasks of a host that has started.
+/// The handle of the host.
 #[derive(Debug)]
-struct Connected {
-    bridge: Arc<Bridge>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
-}
-
-impl Connected {
-    fn connect(&self, server: McpServer) {
-        if let Some(service) = self.bridge.add(server, self.stop.child_token()) {
-            self.tasks.spawn(supervise(self.bridge.clone(), service));
-        }
-    }
-}
+struct Connected(Arc<Runtime>);
 
 #[async_trait]
 impl Running for Connected {
     async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        if timeout(CLOSING, self.tasks.wait()).await.is_err() {
-            tracing::warn!("not all MCP servers ended in time; their processes are killed");
-        }
-    }
-}
-
-impl Drop for Connected {
-    fn drop(&mut self) {
-        // A host that is dropped without a stop: the supervisors end, and with them the processes.
-        self.stop.cancel();
+        self.0.stop().await;
     }
 }

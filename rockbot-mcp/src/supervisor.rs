@@ -8,8 +8,9 @@ use rmcp::model::SubscriptionFilter;
 use rmcp::service::Subscription;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::bridge::{Bridge, Link, Live, Service};
+use crate::bridge::Bridge;
 use crate::connection::{ConnectError, Connection, list_tools};
+use crate::service::{Link, Live, Service};
 
 /// Shortest back-off.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
@@ -117,6 +118,7 @@ async fn refresh(
     let live = Arc::new(Live {
         peer: connection.peer().clone(),
         progress: connection.progress().clone(),
+        closed: connection.signals.closed.clone(),
     });
     service.state.send_modify(|state| {
         state.tools = tools.into();
@@ -135,6 +137,7 @@ async fn attend(bridge: &Bridge, service: &Service, connection: &Connection) {
         tokio::select! {
             () = signals.closed.cancelled() => return,
             () = service.stop.cancelled() => return,
+            () = service.called.notified() => bridge.record_call(service),
             () = ended(&mut subscription) => subscription = None,
             () = signals.tools_changed.notified() => {
                 if let Err(error) = refresh(bridge, service, connection, bridge.options.connect_limit).await {

@@ -1,6 +1,6 @@
 //! The calls of a server's tools.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,9 +14,9 @@ use rockbot_core::CallContext;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse};
 use tokio::time::timeout;
 
-use crate::bridge::{Bridge, Link, Live, Service};
 use crate::connection::{ListedTool, text_of};
 use crate::content::content_of;
+use crate::service::{Link, Live, Service};
 
 /// Time that a call waits for a connection that is being made.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -27,17 +27,14 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 /// The executor of one tool of a server.
 #[derive(Debug)]
 pub(crate) struct TypedTool {
-    /// The bridge holds the registry, and with it this tool.
-    bridge: Weak<Bridge>,
     service: Arc<Service>,
     tool: String,
     effect: Effect,
 }
 
 impl TypedTool {
-    pub(crate) fn new(bridge: Weak<Bridge>, service: Arc<Service>, listed: &ListedTool) -> Self {
+    pub(crate) fn new(service: Arc<Service>, listed: &ListedTool) -> Self {
         Self {
-            bridge,
             tool: listed.name.clone(),
             effect: service.server.effect(listed.claimed),
             service,
@@ -50,9 +47,6 @@ impl ToolExecutor for TypedTool {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let arguments: JsonObject = serde_json::from_str(&request.arguments)
             .map_err(|error| ToolError::invalid_arguments(format!("the arguments are no JSON object: {error}")))?;
-        if let Some(bridge) = self.bridge.upgrade() {
-            bridge.record_call(&self.service);
-        }
         let result = call(&self.service, &self.tool, arguments, self.effect, cx).await?;
         Ok(answer(request, &result))
     }
@@ -77,6 +71,7 @@ pub(crate) async fn call(
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let may_repeat = effect != Effect::Mutating;
     let live = connected(service).await?;
+    service.called.notify_one();
     match call_once(&live, params.clone(), service.server.time_limit, cx).await {
         Err(error) if may_repeat && is_lost(&error) => {
             let live = connected(service).await?;
@@ -136,6 +131,9 @@ async fn call_once(
     let answered = timeout(limit, handle.await_response()).await;
     let result = answered.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
     abandoned.disarm_unless_timed_out(&result);
+    if result.as_ref().is_err_and(is_lost) {
+        live.closed.cancel();
+    }
     match result? {
         ServerResult::CallToolResult(result) => Ok(result),
         // A reply without any member of a result: some servers answer so when a tool returns nothing.

@@ -46,6 +46,10 @@ pub struct ToolInvokeResponse {
     /// the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
     #[serde(skip)]
     retry_helps: Option<bool>,
+    /// The groups and tools that the model is shown from now on, besides those that the tool activates with each call. It
+    /// never crosses a bus.
+    #[serde(skip)]
+    pub activates: Vec<ToolName>,
 }
 
 impl ToolInvokeRequest {
@@ -80,6 +84,7 @@ impl ToolInvokeRequest {
             is_error: false,
             code: None,
             retry_helps: None,
+            activates: Vec::new(),
         }
     }
 
@@ -99,6 +104,7 @@ impl ToolInvokeResponse {
             is_error: false,
             code: None,
             retry_helps: None,
+            activates: Vec::new(),
         }
     }
 
@@ -112,6 +118,7 @@ impl ToolInvokeResponse {
             is_error: true,
             code: Some(code),
             retry_helps: (error.retry_helps() != code.retry_helps()).then_some(error.retry_helps()),
+            activates: Vec::new(),
         }
     }
 
@@ -125,6 +132,14 @@ impl ToolInvokeResponse {
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
+        self
+    }
+
+    /// Sets the groups and tools that the model is shown from now on, if they are shown on demand: the result names them.
+    /// Default: none.
+    #[must_use]
+    pub fn with_activates(mut self, names: Vec<ToolName>) -> Self {
+        self.activates = names;
         self
     }
 

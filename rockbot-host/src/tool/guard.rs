@@ -218,7 +218,10 @@ impl Guard {
         let groups = match (ended.is_error, is_own) {
             (true, _) => Vec::new(),
             (false, true) => group_of(arguments).into_iter().collect(),
-            (false, false) => tool.entry.registration().hints.activates.clone(),
+            (false, false) => {
+                let of_tool = &tool.entry.registration().hints.activates;
+                of_tool.iter().chain(&ended.activates).cloned().collect()
+            }
         };
         Activated { is_own, groups }
     }

@@ -7,10 +7,13 @@ use rockbot_core::Secret;
 use serde_json::{Map, Value};
 
 use super::expand::{Variables, expand};
-use crate::server::{Endpoint, McpServer, Program};
+use crate::server::{Endpoint, McpServer, Program, Web, parse_url};
 
 /// Maximum time limit of a call.
 const MAX_TIME_LIMIT: Duration = Duration::from_secs(900);
+
+/// The members with the address of a server that is reached over HTTP.
+const URLS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 
 /// Parses an entry. Returns `None` if it is disabled. Members that this version does not know are ignored.
 ///
@@ -59,10 +62,26 @@ impl Entry<'_> {
                 folder: self.text("cwd")?.map(Into::into),
             }));
         }
-        match self.members.contains_key("url") {
-            true => Err("servers that are reached by `url` are not supported yet: use `command`".to_owned()),
-            false => Err("it has neither `command` nor `url`: write how it is reached".to_owned()),
+        for key in URLS {
+            if let Some(url) = self.text(key)? {
+                return Ok(Endpoint::Web(Web {
+                    url: parse_url(&url)?,
+                    headers: self.secrets("headers")?,
+                    is_event_stream: self.is_event_stream()?,
+                }));
+            }
         }
+        Err("it has neither `command` nor `url`: write how it is reached".to_owned())
+    }
+
+    /// Returns `true` if the entry names the transport of 2024.
+    fn is_event_stream(&self) -> Result<bool, String> {
+        for key in ["transportMode", "type", "transport", "transportType"] {
+            if let Some(kind) = self.text(key)? {
+                return Ok(kind.eq_ignore_ascii_case("sse"));
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the time limit of a call: milliseconds.

@@ -14,7 +14,7 @@ pub(crate) use entry::check_name;
 use crate::server::McpServer;
 
 /// Maximum size of a file, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 
 /// Maximum number of servers of one configuration.
 pub(crate) const MAX_SERVERS: usize = 128;

@@ -40,19 +40,28 @@ pub(crate) struct Bounded<T> {
     dropped: u64,
 }
 
-impl<T> Bounded<T> {
-    /// Creates a transport around `inner` for the server of this name, which fires these signals.
-    pub(crate) fn new(inner: T, (server, signals): (Arc<str>, Signals)) -> Self {
-        Self {
+/// The name of a server and the signals of a connection to it.
+#[derive(Debug, Clone)]
+pub(super) struct Bounds {
+    pub(super) server: Arc<str>,
+    pub(super) signals: Signals,
+}
+
+impl Bounds {
+    /// Creates a transport around another one.
+    pub(super) fn around<T>(&self, inner: T) -> Bounded<T> {
+        Bounded {
             inner,
-            server,
-            signals,
+            server: self.server.clone(),
+            signals: self.signals.clone(),
             left: BURST,
             refilled: Instant::now(),
             dropped: 0,
         }
     }
+}
 
+impl<T> Bounded<T> {
     /// Returns the message if the client library is to see it.
     fn admit(&mut self, message: RxJsonRpcMessage<RoleClient>) -> Option<RxJsonRpcMessage<RoleClient>> {
         match &message {

@@ -2,6 +2,9 @@
 
 mod bounded;
 mod client;
+mod event_stream;
+mod events;
+mod http;
 mod list;
 mod process;
 
@@ -18,7 +21,7 @@ use rockbot_core::support::loggable;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use bounded::Bounded;
+use bounded::Bounds;
 pub(crate) use bounded::Signals;
 use client::Client;
 pub(crate) use client::ProgressRoutes;
@@ -50,6 +53,8 @@ pub(crate) enum ConnectError {
     TimedOut(Duration, String),
     #[error("{cause}{errors}")]
     Refused { cause: String, errors: String },
+    #[error("{0}")]
+    Address(&'static str),
     #[error("its tools cannot be listed: {0}")]
     NoTools(String),
 }
@@ -58,21 +63,29 @@ impl Connection {
     /// Connects within `limit`. A server of any version of the protocol is understood.
     pub(crate) async fn open(server: &McpServer, limit: Duration) -> Result<Self, ConnectError> {
         let signals = Signals::default();
-        let bounded = |signals: &Signals| (Arc::<str>::from(server.name()), signals.clone());
+        let bounds = Bounds {
+            server: server.name().into(),
+            signals: signals.clone(),
+        };
         let (process, service) = match &server.endpoint {
             Endpoint::Process(program) => {
                 let (process, stdout, stdin) = ServerProcess::start(program).map_err(ConnectError::NotStarted)?;
-                let service = handshake(Bounded::new(pipes(stdout, stdin), bounded(&signals)), limit).await;
+                let service = handshake(bounds.around(pipes(stdout, stdin)), limit).await;
                 let service = service.map_err(|error| error.with_errors(&process))?;
                 (Some(process), service)
+            }
+            Endpoint::Web(web) => {
+                let (service, signals) = http::open(web, limit, server.name()).await?;
+                return Ok(Self {
+                    service,
+                    process: None,
+                    signals,
+                });
             }
             #[cfg(test)]
             Endpoint::Pipe(open) => {
                 let (read, write) = tokio::io::split(open());
-                (
-                    None,
-                    handshake(Bounded::new(pipes(read, write), bounded(&signals)), limit).await?,
-                )
+                (None, handshake(bounds.around(pipes(read, write)), limit).await?)
             }
         };
         Ok(Self {
@@ -146,6 +159,9 @@ where
 impl ConnectError {
     fn refused(error: &ClientInitializeError) -> Self {
         let cause = match error {
+            error if error.is_authorization_required() => {
+                "the server asks for authorization: set its header `Authorization`".to_owned()
+            }
             ClientInitializeError::ConnectionClosed(_) => "the server ended during the handshake".to_owned(),
             error => loggable(&error.to_string()).to_string(),
         };

@@ -1,7 +1,9 @@
 //! Tests of the bridge against servers in this process, which keep to the protocol or do not.
 
 mod faults;
+mod management;
 mod peer;
+mod reload;
 mod tools;
 
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::time::Duration;
 
 use peer::Peer;
 use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
-use rockbot_core::tool::{InMemoryToolRegistry, ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::tool::{InMemoryToolRegistry, Tool, ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::{AgentIdentity, CallContext, SystemClock};
 use serde_json::Value;
 
@@ -20,6 +22,8 @@ struct Host {
     registry: Arc<InMemoryToolRegistry>,
     servers: McpServers,
     running: Box<dyn Running>,
+    /// The tools about the servers themselves.
+    managing: Vec<Tool>,
 }
 
 impl Host {
@@ -36,13 +40,15 @@ impl Host {
         parts.provide::<dyn ToolRegistry>(registry.clone());
         let mut declarations = Declarations::new(parts);
         tools.declare(&mut declarations).unwrap();
-        let parts = declarations.merge().parts;
+        let declared = declarations.merge();
+        let parts = declared.parts;
         let servers = McpServers::clone(&parts.get().unwrap());
         let running = Subsystem::start(Box::new(tools), &parts).await.unwrap();
         Self {
             registry,
             servers,
             running,
+            managing: declared.tools,
         }
     }
 
@@ -54,6 +60,15 @@ impl Host {
             .iter()
             .map(|entry| entry.registration().name.to_string());
         names.collect()
+    }
+
+    fn manages(&self, tool: &str) -> bool {
+        self.managing.iter().any(|own| own.registration.name == *tool)
+    }
+
+    fn managing(&self, tool: &str) -> Tool {
+        let own = self.managing.iter().find(|own| own.registration.name == *tool);
+        own.unwrap_or_else(|| panic!("no tool {tool}")).clone()
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<ToolInvokeResponse, ToolError> {

@@ -118,7 +118,10 @@ async fn the_exposure_decides_which_tools_a_model_is_shown() {
         .collect();
     assert_eq!(groups, ["mcp-a", "mcp-b"]);
     pinned.call("b__x", json!({})).await.unwrap();
-    assert_eq!(shown(&pinned), ["b__x", "b__y"]);
+    let mut changes = pinned.registry.watch();
+    while shown(&pinned) != ["b__x", "b__y"] {
+        changes.changed().await.unwrap();
+    }
     let snapshot = pinned.registry.snapshot();
     let ToolExposure::OnDemand(group) = snapshot.find("a__x").unwrap().exposure() else {
         panic!("tools of a server that was not called are shown on demand");

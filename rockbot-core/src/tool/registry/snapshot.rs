@@ -58,11 +58,13 @@ impl ToolSnapshot {
         always.chain(self.of_groups(active))
     }
 
-    /// Returns the tools of these groups, in their order.
+    /// Returns the tools of these groups, in their order. The name of a tool that is shown on demand counts as a group of
+    /// this tool alone.
     pub fn of_groups<'a>(&'a self, groups: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         groups.iter().flat_map(|group| {
             let is_in = move |entry: &&Arc<ToolEntry>| entry.exposure().group() == Some(group);
-            self.entries.iter().filter(is_in)
+            let itself = self.find(group.as_str()).filter(|entry| !entry.exposure().is_always());
+            itself.into_iter().chain(self.entries.iter().filter(is_in))
         })
     }
 

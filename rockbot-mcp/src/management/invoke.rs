@@ -1,0 +1,86 @@
+//! `mcp_invoke_tool`: a call of any server's tool by its name.
+
+use async_trait::async_trait;
+use rockbot_core::CallContext;
+use rockbot_core::tool::{
+    ArgumentSchema, Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::errors::{listed, service};
+use crate::naming::{group_name, tool_name};
+use crate::servers::McpServers;
+use crate::tool_call::{answer, call};
+
+const NAME: &str = "mcp_invoke_tool";
+
+/// Calls a tool of a service. If you have the tool by its own name, call that instead.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct InvokeTool {
+    /// The name of the service, as mcp_list_services has it.
+    server_name: String,
+    /// The name of the tool, as mcp_get_service_details has it.
+    tool_name: String,
+    /// The arguments, as the schema of the tool says.
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+pub(super) fn tool(servers: &McpServers) -> Tool {
+    Tool::new(ToolRegistration::of::<InvokeTool>(NAME), Invoke(servers.clone()))
+}
+
+/// The executor.
+#[derive(Debug)]
+struct Invoke(McpServers);
+
+#[async_trait]
+impl ToolExecutor for Invoke {
+    async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        let args = parse(&request.arguments)?;
+        let service = service(&self.0, &args.server_name)?;
+        let tool = listed(&service, &args.tool_name)?;
+        let text = Value::Object(args.arguments.clone()).to_string();
+        let schema = ArgumentSchema::compile(&tool.schema);
+        let checked = schema
+            .map_err(|error| ToolError::execution_failed(error.to_string()))?
+            .check(&text);
+        checked.map_err(|error| error.into_tool_error(&tool_name(service.server.name(), &tool.name)))?;
+        let effect = service.server.effect(tool.claimed);
+        let result = call(&service, &tool.name, args.arguments, effect, cx).await?;
+        let group = group_name(service.server.name());
+        Ok(answer(request, &result).with_activates(vec![group]))
+    }
+
+    /// The effect is that of the called tool.
+    fn effect_of(&self, request: &ToolInvokeRequest) -> Option<Effect> {
+        let args = parse(&request.arguments).ok()?;
+        let service = service(&self.0, &args.server_name).ok()?;
+        Some(service.server.effect(listed(&service, &args.tool_name).ok()?.claimed))
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+}
+
+/// Parses the arguments. The inner ones may be the text of an object, as some models write them.
+fn parse(arguments: &str) -> Result<InvokeTool, ToolError> {
+    let refused = |error: serde_json::Error| {
+        ToolError::invalid_arguments(format!(
+            "{error}. Send {{\"server_name\": …, \"tool_name\": …, \"arguments\": {{…}}}}"
+        ))
+    };
+    let mut value: Value = serde_json::from_str(arguments).map_err(refused)?;
+    if let Some(inner) = value.get_mut("arguments") {
+        if let Some(text) = inner.as_str() {
+            *inner = serde_json::from_str(text).map_err(refused)?;
+        }
+        if inner.is_null() {
+            *inner = Value::Object(Map::new());
+        }
+    }
+    serde_json::from_value(value).map_err(refused)
+}

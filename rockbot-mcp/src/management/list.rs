@@ -1,0 +1,60 @@
+//! `mcp_list_services`: the servers of the local index.
+
+use rockbot_core::tool::{Json, State, Tool, ToolError, stateful_tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::errors::running;
+use crate::servers::McpServers;
+use crate::service::{Link, Service};
+
+/// Maximum number of tools that are named of a server.
+const MAX_NAMES: usize = 30;
+
+/// Lists the connected services (MCP servers) with their state and the names of their tools.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListServices {}
+
+/// A server as the model reads it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    server_name: String,
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    tool_count: usize,
+    tool_names: Vec<String>,
+}
+
+pub(super) fn tool(servers: &McpServers) -> Tool {
+    stateful_tool("mcp_list_services", servers.clone(), list).pure()
+}
+
+async fn list(servers: State<McpServers>, _: ListServices) -> Result<Json<Vec<Summary>>, ToolError> {
+    let services = running(&servers)?.bridge.all();
+    Ok(Json(services.iter().map(|service| summary(service)).collect()))
+}
+
+fn summary(service: &Service) -> Summary {
+    let state = service.state.borrow().clone();
+    Summary {
+        server_name: service.server.name().to_owned(),
+        state: match &state.link {
+            Link::Connecting => "connecting".to_owned(),
+            Link::Up(_) => "connected".to_owned(),
+            Link::Down(reason) => format!("not connected: {reason}"),
+        },
+        summary: state
+            .instructions
+            .as_deref()
+            .map(|text| text.chars().take(300).collect()),
+        tool_count: state.tools.len(),
+        tool_names: state
+            .tools
+            .iter()
+            .take(MAX_NAMES)
+            .map(|tool| tool.name.clone())
+            .collect(),
+    }
+}

@@ -1,0 +1,72 @@
+//! The reload of a changed file of servers, by difference: servers that stay the same stay connected.
+
+use std::path::PathBuf;
+use std::sync::Weak;
+use std::time::Duration;
+
+use rockbot_core::Digest;
+use tokio::time::sleep;
+
+use crate::config::{self, ServerList};
+use crate::runtime::Runtime;
+use crate::service::Origin;
+
+/// Interval between two looks at the file. Notifications of the file system are lost on network volumes.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Applies the changes of a file until the host stops. A change counts once it is the same at two looks, so that a file
+/// is not read while it is written; while the file cannot be used, the servers stay as they are.
+pub(crate) async fn watch(runtime: Weak<Runtime>, file: PathBuf) {
+    let mut applied = digest(&file).await;
+    let mut seen = applied;
+    loop {
+        sleep(INTERVAL).await;
+        let now = digest(&file).await;
+        let is_settled = now == seen;
+        seen = now;
+        if !is_settled || now == applied {
+            continue;
+        }
+        applied = now;
+        let Some(runtime) = runtime.upgrade() else {
+            return;
+        };
+        let path = file.clone();
+        match tokio::task::spawn_blocking(move || config::read(&path)).await {
+            Ok(Ok(list)) => apply(&runtime, list),
+            Ok(Err(error)) => tracing::warn!(%error, "changed MCP servers not used; they stay as they were"),
+            Err(error) => tracing::warn!(%error, "changed MCP servers cannot be read"),
+        }
+    }
+}
+
+/// Returns the digest of the file, or `None` while it cannot be read.
+async fn digest(file: &PathBuf) -> Option<Digest> {
+    let size = tokio::fs::metadata(file).await.ok()?.len();
+    if size > config::MAX_FILE {
+        return None;
+    }
+    tokio::fs::read(file).await.ok().map(|text| Digest::of([text]))
+}
+
+/// Removes the servers of the file that are gone or have changed, and connects those that are new.
+pub(crate) fn apply(runtime: &Runtime, list: ServerList) {
+    for problem in &list.problems {
+        tracing::warn!("{problem}");
+    }
+    let stays = |digest: Digest| list.servers.iter().any(|server| server.digest() == digest);
+    let of_file = runtime
+        .bridge
+        .all()
+        .into_iter()
+        .filter(|service| service.origin == Origin::File);
+    for service in of_file.filter(|service| !stays(service.server.digest())) {
+        let server = service.server.name();
+        tracing::info!(server, "an MCP server was removed or changed in its file");
+        runtime.bridge.remove(server);
+    }
+    for server in list.servers {
+        // One that is connected already keeps its connection.
+        runtime.connect(server, Origin::File);
+    }
+}

@@ -1,0 +1,72 @@
+//! The running side of the subsystem: the servers of a host, and the tasks that keep them connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::context::CancellationToken;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use crate::bridge::Bridge;
+use crate::config::MAX_SERVERS;
+use crate::server::McpServer;
+use crate::service::{Origin, Service};
+use crate::supervisor::supervise;
+
+/// Time in which the connections are closed and their processes ended, when the host stops.
+const CLOSING: Duration = Duration::from_secs(6);
+
+/// The servers and their tasks. Its drop ends all of them.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    pub(crate) bridge: Arc<Bridge>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Runtime {
+    pub(crate) fn new(bridge: Bridge) -> Self {
+        Self {
+            bridge: Arc::new(bridge),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Connects a server in the background. Returns `false` if one has its name, or there are too many.
+    pub(crate) fn connect(&self, server: McpServer, origin: Origin) -> bool {
+        if self.bridge.all().len() >= MAX_SERVERS || self.stop.is_cancelled() {
+            return false;
+        }
+        let service = Service::new(server, origin, self.stop.child_token());
+        let added = self.bridge.add(service);
+        let is_added = added.is_some();
+        if let Some(service) = added {
+            self.tasks.spawn(supervise(self.bridge.clone(), service));
+        }
+        is_added
+    }
+
+    /// Runs further work until the host stops.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(work).await;
+        });
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if timeout(CLOSING, self.tasks.wait()).await.is_err() {
+            tracing::warn!("not all MCP servers ended in time; their processes are killed");
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // A host that is dropped without a stop: the supervisors end, and with them the processes.
+        self.stop.cancel();
+    }
+}

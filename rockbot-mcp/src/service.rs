@@ -1,0 +1,89 @@
+//! A server of a host: its description, and what is known of it now.
+
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::service::Peer;
+use rockbot_core::context::CancellationToken;
+use rockbot_core::tool::Owner;
+use tokio::sync::{Notify, watch};
+
+use crate::connection::{ListedTool, ProgressRoutes};
+use crate::server::McpServer;
+
+/// A server, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) server: McpServer,
+    pub(crate) origin: Origin,
+    pub(crate) state: watch::Sender<ServiceState>,
+    /// Wakes the supervisor before its back-off is over.
+    pub(crate) wake: Notify,
+    /// Ends the supervisor: the server is no longer configured, or the host ends.
+    pub(crate) stop: CancellationToken,
+    /// A tool of the server was called.
+    pub(crate) called: Notify,
+    pub(crate) owner: Owner,
+}
+
+/// The author of a server's description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The program, or the section of its configuration.
+    Program,
+    /// A file, which may change while the host runs.
+    File,
+    /// A model. It may remove the server again, and no other.
+    Model,
+}
+
+/// What is known of a server. Its tools stay while it is connected again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServiceState {
+    pub(crate) link: Link,
+    pub(crate) tools: Arc<[ListedTool]>,
+    pub(crate) instructions: Option<Arc<str>>,
+}
+
+/// The state of a connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Link {
+    /// The first attempt, or one after a loss, is under way.
+    #[default]
+    Connecting,
+    /// Calls can be made.
+    Up(Arc<Live>),
+    /// The last attempt failed, for this reason. It is repeated after a back-off.
+    Down(Arc<str>),
+}
+
+/// The usable side of a connection.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) peer: Peer<RoleClient>,
+    /// Ends the connection, once a call has found it broken.
+    pub(crate) closed: CancellationToken,
+    pub(crate) progress: ProgressRoutes,
+}
+
+impl Service {
+    pub(crate) fn new(server: McpServer, origin: Origin, stop: CancellationToken) -> Self {
+        Self {
+            owner: Owner::new(&format!("mcp:{}", server.name)),
+            origin,
+            state: watch::Sender::default(),
+            wake: Notify::new(),
+            called: Notify::new(),
+            stop,
+            server,
+        }
+    }
+
+    /// Returns the live connection, if there is one.
+    pub(crate) fn live(&self) -> Option<Arc<Live>> {
+        match &self.state.borrow().link {
+            Link::Up(live) => Some(live.clone()),
+            Link::Connecting | Link::Down(_) => None,
+        }
+    }
+}

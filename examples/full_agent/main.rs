@@ -89,7 +89,8 @@ fn build(
     profile::seed(&folder)?;
     let [take_note, read_notes] = notes::tools(&arguments.data);
     // What the settings describe: models behind the gateway, prices, long-term and working memory, skills, rules, the
-    // conversation log, feedback, evaluation of sessions, behaviors of models, and links that are safe to show.
+    // conversation log, feedback, evaluation of sessions, behaviors of models, tools of MCP servers, and links that are
+    // safe to show.
     let host = AgentHost::configured(config, &arguments.data)?
         .data_dir(&arguments.data)
         .profile(AgentProfileOptions::new(&folder), DefaultSystemPromptBuilder)

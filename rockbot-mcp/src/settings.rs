@@ -35,7 +35,8 @@ pub(crate) const MAX_TOOLS: usize = 80;
 pub struct McpSettings {
     /// `ConfigPath`: a file of servers such as `mcp.json`; a relative path is below the host's data folder. Default: none.
     pub config_path: Option<PathBuf>,
-    /// `Servers`: a list of servers with `Name`, `Command`, `Arguments` and `EnvironmentVariables`. Default: empty.
+    /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and `EnvironmentVariables` or `Url` and
+    /// `Headers`; `Trusted` vouches for one. Default: empty.
     pub servers: Vec<McpServer>,
     /// `Exposure`: the tools that models are shown. Default `pinned`.
     pub exposure: McpExposure,
@@ -89,11 +90,21 @@ fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
     {
         return Err(setting.invalid("1 to 64 letters, digits, spaces, `_`, `-` and `.`"));
     }
+    let is_trusted = section.get_or("Trusted", false)?;
+    if let Some(setting) = section.setting("Url") {
+        let server = McpServer::http(name, &setting.read::<String>()?);
+        let mut server = server.map_err(|_| setting.invalid("a URL with http:// or https://"))?;
+        let headers = section.section("Headers")?;
+        for header in headers.names() {
+            if let Some(value) = headers.get::<Secret>(&header)? {
+                server = server.header(header, value);
+            }
+        }
+        return Ok(server.trusted(is_trusted));
+    }
     let command: String = section.get("Command")?.ok_or_else(|| missing("Command"))?;
     let arguments: Vec<String> = section.get_or("Arguments", Vec::new())?;
-    let mut server = McpServer::process(name, command)
-        .args(arguments)
-        .trusted(section.get_or("Trusted", false)?);
+    let mut server = McpServer::process(name, command).args(arguments).trusted(is_trusted);
     let variables = section.section("EnvironmentVariables")?;
     for variable in variables.names() {
         if let Some(setting) = variables.setting(&variable) {
@@ -101,4 +112,43 @@ fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
         }
     }
     Ok(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_read_from_files_and_the_environment() {
+        let text = r#"{"Mcp": {"Exposure": "lazy", "Servers": [
+            {"Name": "time", "Command": "uvx", "Arguments": ["mcp-server-time"], "EnvironmentVariables": {"Key": "x"}},
+            {"Name": "docs", "Url": "https://example.com/mcp", "Headers": {"Authorization": "y"}}
+        ]}}"#;
+        let variables = [("ROCKBOT_MCP__SERVERS__0__ENVIRONMENTVARIABLES__TOKEN", "sesame")];
+        let config = Config::new()
+            .with_text("a.json", text)
+            .unwrap()
+            .with_variables(variables);
+        let settings = McpSettings::from_config(&config).unwrap();
+        assert_eq!(settings.exposure, McpExposure::Lazy);
+        let names: Vec<_> = settings.servers.iter().map(McpServer::name).collect();
+        assert_eq!(names, ["time", "docs"]);
+        let crate::server::Endpoint::Process(program) = &settings.servers[0].endpoint else {
+            panic!("a process");
+        };
+        assert_eq!(program.variables.keys().collect::<Vec<_>>(), ["Key", "TOKEN"]);
+        assert!(config.check_unknown().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let read = |text| McpSettings::from_config(&Config::new().with_text("a.json", text).unwrap()).unwrap_err();
+        let error = read(r#"{"Mcp": {"Servers": [{"Name": "x"}]}}"#);
+        assert_eq!(error.to_string(), "Mcp.Servers.0.Command: expected text, found nothing");
+        let error = read(r#"{"Mcp": {"Servers": [{"Name": "x", "Url": "ftp://x"}]}}"#);
+        assert_eq!(
+            error.to_string(),
+            "`Mcp.Servers.0.Url` in `a.json`: expected a URL with http:// or https://, found text"
+        );
+    }
 }

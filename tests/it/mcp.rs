@@ -1,6 +1,8 @@
 //! Agents that use real MCP servers: those of npm and PyPI that `.ci/mcp-servers` installs.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use rockbot::agent::AgentHost;
 use rockbot::mcp::{McpServer, McpServerState, McpServers, McpTools};
@@ -49,7 +51,7 @@ async fn called(tools: McpTools, tool: &str, arguments: Value) -> String {
     let (host, model) = host(tools, tool, arguments).await;
     host.agent().ask("s", "Do it.").await.unwrap();
     let result = model.requests()[1].messages.last().unwrap().text().into_owned();
-    host.shutdown(std::time::Duration::from_secs(10)).await;
+    host.shutdown(Duration::from_secs(10)).await;
     result
 }
 
@@ -102,6 +104,65 @@ async fn servers_of_python_answer_in_today_s_protocol() {
     assert_eq!(sum, "42");
 }
 
+/// Runs the server `everything` with one of its transports over HTTP, and calls it.
+async fn over_http(folder: &Path, transport: &str, path: &str) -> String {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .unwrap()
+        .port();
+    let script = folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let mut program = tokio::process::Command::new("node");
+    program
+        .arg(script)
+        .arg(transport)
+        .env("PORT", port.to_string())
+        .kill_on_drop(true);
+    let _running = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let server = McpServer::http("web", &format!("http://127.0.0.1:{port}{path}")).unwrap();
+    called(
+        McpTools::default().server(server),
+        "web__echo",
+        json!({"message": transport}),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn both_transports_over_http_answer() {
+    let Some(folder) = folder() else { return };
+    assert_eq!(
+        over_http(&folder, "streamableHttp", "/mcp").await,
+        "Echo: streamableHttp"
+    );
+    assert_eq!(over_http(&folder, "sse", "/sse").await, "Echo: sse");
+}
+
+/// The model knows no server: it searches, and calls what it found.
+#[tokio::test]
+async fn a_model_finds_a_tool_and_calls_it_by_its_own_name() {
+    let Some(folder) = folder() else { return };
+    let model = ScriptedModel::new()
+        .calls("activate_tools", json!({"group": "mcp"}))
+        .calls("mcp_find_tools", json!({"query": "echo a message"}))
+        .calls("everything__echo", json!({"message": "found"}))
+        .says("Done.");
+    let tools = McpTools::default().server(of_npm(&folder, "everything"));
+    let host = AgentHost::in_memory().chat(model.clone()).add(tools).build().unwrap();
+    host.start().await.unwrap();
+    host.parts().get::<McpServers>().unwrap().settled().await;
+    host.agent().ask("s", "Echo something.").await.unwrap();
+    let shown = |at: usize| {
+        let tools = model.requests()[at].tools.clone();
+        tools.names().any(|name| name == "everything__echo")
+    };
+    assert_eq!([1, 2].map(shown), [false, true]);
+    assert_eq!(model.requests()[3].messages.last().unwrap().text(), "Echo: found");
+    host.shutdown(Duration::from_secs(10)).await;
+}
+
 #[tokio::test]
 async fn arguments_that_do_not_fit_never_reach_the_server() {
     let Some(folder) = folder() else { return };
@@ -132,7 +193,7 @@ async fn a_file_of_servers_is_one_line() {
         reason.starts_with("the program cannot be started: No such file"),
         "{reason}"
     );
-    host.shutdown(std::time::Duration::from_secs(10)).await;
+    host.shutdown(Duration::from_secs(10)).await;
 
     std::fs::write(&file, "{").unwrap();
     let broken = AgentHost::in_memory()

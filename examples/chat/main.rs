@@ -242,6 +242,7 @@ impl Chat {
                 Ok(session) => self.session = session,
                 Err(problem) => eprintln!("{problem}"),
             },
+            ("/accept", name) => mcp::accept(&self.host, name.trim()),
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),
         }

@@ -6,6 +6,9 @@ use rockbot::agent::AgentHost;
 use rockbot::config::Config;
 use rockbot::prelude::*;
 
+#[cfg(feature = "mcp")]
+use crate::terminal;
+
 /// Adds the servers of `file` to the settings.
 #[cfg(feature = "mcp")]
 pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, BoxError> {
@@ -41,9 +44,32 @@ pub(crate) async fn connected(host: &AgentHost) {
             McpServerState::Failed(reason) => eprintln!("MCP server `{}` is not connected: {reason}", server.name),
             _ => eprintln!("MCP server `{}`: {} tools", server.name, server.tools.len()),
         }
+        if !server.held.is_empty() {
+            let held = terminal::clean(&server.held.join(", "));
+            eprintln!(
+                "tools of `{}` have changed: {held}; `/accept {}` accepts them",
+                server.name, server.name
+            );
+        }
     }
 }
 
 /// Does nothing: the program was built without MCP.
 #[cfg(not(feature = "mcp"))]
 pub(crate) async fn connected(_: &AgentHost) {}
+
+/// Accepts the changed tools of a server.
+#[cfg(feature = "mcp")]
+pub(crate) fn accept(host: &AgentHost, server: &str) {
+    let servers = host.parts().get::<rockbot::mcp::McpServers>().unwrap_or_default();
+    match servers.accept(server) {
+        Ok(()) => eprintln!("accepted"),
+        Err(error) => eprintln!("{error}"),
+    }
+}
+
+/// Reports that there is no server: the program was built without MCP.
+#[cfg(not(feature = "mcp"))]
+pub(crate) fn accept(_: &AgentHost, _: &str) {
+    eprintln!("MCP servers need a build with `--features mcp`");
+}

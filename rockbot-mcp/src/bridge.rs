@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::connection::ListedTool;
 use crate::exposure::McpExposure;
 use crate::naming::{group_name, tool_name};
+use crate::pins::Pins;
 use crate::server::McpServer;
 use crate::service::{Service, ServiceState};
 use crate::tool_call::{MAX_WAIT, TypedTool};
@@ -34,6 +35,7 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct Bridge {
     pub(crate) options: Options,
+    pub(crate) pins: Arc<Pins>,
     registry: Arc<dyn ToolRegistry>,
     services: Mutex<BTreeMap<String, Arc<Service>>>,
     /// The keys of the servers that were called last, the latest first. Held while tools are registered, too, so that
@@ -43,9 +45,10 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
-    pub(crate) fn new(registry: Arc<dyn ToolRegistry>, options: Options) -> Self {
+    pub(crate) fn new(registry: Arc<dyn ToolRegistry>, options: Options, pins: Pins) -> Self {
         Self {
             options,
+            pins: Arc::new(pins),
             registry,
             services: Mutex::default(),
             recent: Mutex::default(),

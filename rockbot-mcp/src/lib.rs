@@ -27,6 +27,7 @@ mod content;
 mod exposure;
 mod management;
 mod naming;
+mod pins;
 mod reload;
 mod runtime;
 mod server;

@@ -197,6 +197,19 @@ impl McpServer {
         }
     }
 
+    /// Returns the digest of how the server is reached, without its keys.
+    pub(crate) fn endpoint_digest(&self) -> Digest {
+        match &self.endpoint {
+            Endpoint::Process(program) => {
+                let arguments = format!("{:?}", (&program.arguments, &program.folder));
+                Digest::of(["process", &program.command, &arguments])
+            }
+            Endpoint::Web(web) => Digest::of(["web", web.url.as_str()]),
+            #[cfg(test)]
+            Endpoint::Pipe(_) => Digest::of(["pipe"]),
+        }
+    }
+
     /// Returns the digest of everything that makes a difference for the connection, secrets included.
     pub(crate) fn digest(&self) -> Digest {
         let mut parts = self.endpoint.identity();

@@ -27,6 +27,8 @@ pub struct McpServerStatus {
     pub state: McpServerState,
     /// The tools, by their original names. They stay known while the server is connected again.
     pub tools: Vec<String>,
+    /// The tools that are held back because their definition has changed since it was first seen.
+    pub held: Vec<String>,
 }
 
 /// The state of the connection to a server.
@@ -66,6 +68,23 @@ impl McpServers {
         let service = self.runtime().and_then(|runtime| runtime.bridge.find(server));
         let service = service.ok_or_else(|| UnknownServer(server.to_owned()))?;
         Ok(tool_name(service.server.name(), tool))
+    }
+
+    /// Accepts the present definitions of a server's tools: those that are held back come into use.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such server.
+    pub fn accept(&self, server: &str) -> Result<(), UnknownServer> {
+        let found = self
+            .runtime()
+            .and_then(|runtime| Some((runtime.bridge.find(server)?, runtime)));
+        let (service, runtime) = found.ok_or_else(|| UnknownServer(server.to_owned()))?;
+        runtime.bridge.pins.forget(&service.server);
+        if let Some(live) = service.live() {
+            live.tools_changed.notify_one();
+        }
+        Ok(())
     }
 
     /// Waits until no server is being connected for the first time: each is connected or has failed.
@@ -108,6 +127,7 @@ fn status(service: &Service) -> McpServerStatus {
             Link::Up(_) => McpServerState::Connected,
             Link::Down(reason) => McpServerState::Failed(reason.to_string()),
         },
+        held: state.held.to_vec(),
         tools: state.tools.iter().map(|tool| tool.name.clone()).collect(),
     }
 }

@@ -42,6 +42,8 @@ pub(crate) enum Origin {
 pub(crate) struct ServiceState {
     pub(crate) link: Link,
     pub(crate) tools: Arc<[ListedTool]>,
+    /// The names of the tools whose definition has changed.
+    pub(crate) held: Arc<[String]>,
     pub(crate) instructions: Option<Arc<str>>,
 }
 
@@ -61,6 +63,8 @@ pub(crate) enum Link {
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) peer: Peer<RoleClient>,
+    /// Lists the tools again.
+    pub(crate) tools_changed: Arc<Notify>,
     /// Ends the connection, once a call has found it broken.
     pub(crate) closed: CancellationToken,
     pub(crate) progress: ProgressRoutes,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
+use rockbot_core::files::DataFolder;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
 
@@ -14,6 +15,7 @@ use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
 use crate::exposure::McpExposure;
 use crate::management;
+use crate::pins::Pins;
 use crate::reload;
 use crate::runtime::Runtime;
 use crate::server::McpServer;
@@ -68,6 +70,7 @@ struct Declared {
     servers: Vec<(McpServer, Origin)>,
     file: Option<PathBuf>,
     options: Options,
+    pins: Pins,
     part: McpServers,
 }
 
@@ -167,6 +170,10 @@ impl Subsystem for McpTools {
         };
         let file = self.file.clone().or_else(|| settings.config_path.as_ref().map(below));
         let servers = self.servers(&settings, file.as_deref())?;
+        let pins = match &data_dir {
+            Some(folder) => Pins::open(DataFolder::open(folder.join("mcp"))?)?,
+            None => Pins::default(),
+        };
         let part = McpServers::default();
         let tools = management::tools(&part, self.may_register.unwrap_or(settings.allow_registration));
         let names = tools.iter().map(|tool| tool.registration.name.clone());
@@ -181,6 +188,7 @@ impl Subsystem for McpTools {
         self.declared = Some(Declared {
             servers,
             file,
+            pins,
             options: Options {
                 exposure: self.exposure.unwrap_or(settings.exposure),
                 max_shown: self.max_tools.unwrap_or(settings.max_tools),
@@ -193,7 +201,7 @@ impl Subsystem for McpTools {
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let declared = self.declared.ok_or("the MCP servers are not declared")?;
-        let bridge = Bridge::new(parts.require::<dyn ToolRegistry>()?, declared.options);
+        let bridge = Bridge::new(parts.require::<dyn ToolRegistry>()?, declared.options, declared.pins);
         let runtime = Arc::new(Runtime::new(bridge));
         for (server, origin) in declared.servers {
             runtime.connect(server, origin);

@@ -115,13 +115,16 @@ async fn refresh(
         true => list_tools(connection.peer(), &service.server, limit).await?,
         false => Vec::new(),
     };
+    let compared = bridge.pins.compare(&service.server, tools).await;
     let live = Arc::new(Live {
         peer: connection.peer().clone(),
         progress: connection.progress().clone(),
+        tools_changed: connection.signals.tools_changed.clone(),
         closed: connection.signals.closed.clone(),
     });
     service.state.send_modify(|state| {
-        state.tools = tools.into();
+        state.tools = compared.admitted.into();
+        state.held = compared.held.into();
         state.instructions = info.and_then(|info| Some(info.instructions.as_deref()?.into()));
         state.link = Link::Up(live);
     });

@@ -122,3 +122,17 @@ fn claimed_effect(tool: &Tool) -> Effect {
         _ => Effect::Mutating,
     }
 }
+
+#[cfg(test)]
+impl ListedTool {
+    /// Returns a tool with this description.
+    pub(crate) fn for_test(name: &str, description: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: serde_json::json!({"type": "object"}),
+            claimed: Effect::Mutating,
+            fingerprint: Digest::of([name, description]),
+        }
+    }
+}

@@ -25,6 +25,9 @@ struct Summary {
     summary: Option<String>,
     tool_count: usize,
     tool_names: Vec<String>,
+    /// Tools that have changed and wait for the operator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held_tools: Vec<String>,
 }
 
 pub(super) fn tool(servers: &McpServers) -> Tool {

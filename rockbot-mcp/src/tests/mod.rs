@@ -3,8 +3,10 @@
 mod faults;
 mod management;
 mod peer;
+mod pins;
 mod reload;
 mod tools;
+mod web;
 
 use std::sync::Arc;
 use std::time::Duration;

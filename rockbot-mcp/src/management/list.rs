@@ -53,6 +53,7 @@ fn summary(service: &Service) -> Summary {
             .as_deref()
             .map(|text| text.chars().take(300).collect()),
         tool_count: state.tools.len(),
+        held_tools: state.held.iter().take(MAX_NAMES).cloned().collect(),
         tool_names: state
             .tools
             .iter()

@@ -20,6 +20,10 @@ use crate::tool_call::{MAX_WAIT, TypedTool};
 /// Number of servers whose tools are shown because they were called last.
 const PINNED: usize = 3;
 
+/// Maximum number of tools that a model activates as one group. Those of a larger server are found one by one: providers
+/// refuse requests with more than 128 tools.
+const MAX_GROUP: usize = 40;
+
 /// Maximum length of the line about a server, in bytes.
 const MAX_SUMMARY: usize = 160;
 
@@ -137,7 +141,7 @@ impl Bridge {
 
     /// Returns the tools of a server; of those that are shown, as many as are `left`.
     fn tools(&self, service: &Arc<Service>, state: &ServiceState, left: Option<&mut usize>) -> Vec<Tool> {
-        let group = group_of(service, state);
+        let group = (state.tools.len() <= MAX_GROUP).then(|| group_of(service, state));
         let shown = left.map_or(0, |left| {
             let shown = state.tools.len().min(*left);
             *left -= shown;
@@ -145,9 +149,10 @@ impl Bridge {
         });
         let tools = state.tools.iter().enumerate();
         let tools = tools.map(|(index, listed)| {
-            let exposure = match index < shown {
-                true => ToolExposure::Always,
-                false => ToolExposure::OnDemand(group.clone()),
+            let exposure = match (index < shown, &group) {
+                (true, _) => ToolExposure::Always,
+                (false, Some(group)) => ToolExposure::OnDemand(group.clone()),
+                (false, None) => ToolExposure::WhenNeeded(tool_name(service.server.name(), &listed.name)),
             };
             let executor = TypedTool::new(service.clone(), listed);
             Tool::new(registration(&service.server, listed, exposure), executor)
@@ -196,12 +201,14 @@ fn registration(server: &McpServer, listed: &ListedTool, exposure: ToolExposure)
         "" => format!("[{}] {}", server.name(), listed.name),
         text => format!("[{}] {text}", server.name()),
     };
+    // A call of a tool that is not shown shows it from then on, and the others of its group.
+    let activates = exposure.group().cloned().into_iter().collect();
     let hints = ToolHints::default()
         .with_outside_text(!server.is_trusted)
         // The call's own limit comes first, and its words are those of the server.
         .with_time_limit(server.time_limit + MAX_WAIT + Duration::from_secs(2))
         .with_exposure(exposure)
-        .with_activates(vec![group_name(server.name())]);
+        .with_activates(activates);
     ToolRegistration::new(name, description, listed.schema.clone())
         .with_source(format!("mcp:{}", server.name()))
         .with_effect(server.effect(listed.claimed))

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::errors::{listed, service};
-use crate::naming::{group_name, tool_name};
+use crate::naming::tool_name;
 use crate::servers::McpServers;
 use crate::tool_call::{answer, call};
 
@@ -50,8 +50,8 @@ impl ToolExecutor for Invoke {
         checked.map_err(|error| error.into_tool_error(&tool_name(service.server.name(), &tool.name)))?;
         let effect = service.server.effect(tool.claimed);
         let result = call(&service, &tool.name, args.arguments, effect, cx).await?;
-        let group = group_name(service.server.name());
-        Ok(answer(request, &result).with_activates(vec![group]))
+        let names = vec![tool_name(service.server.name(), &tool.name)];
+        Ok(answer(request, &result).with_activates(names))
     }
 
     /// The effect is that of the called tool.

@@ -130,6 +130,22 @@ async fn the_exposure_decides_which_tools_a_model_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_tools_of_a_large_server_are_found_one_by_one() {
+    let peer = Peer::new("big", &[]);
+    peer.set_tools((0..900).map(|n| described(&format!("tool_{n}"))).collect());
+    let host = Host::start(tools_of(&[&peer])).await;
+    let snapshot = host.registry.snapshot();
+    assert_eq!(snapshot.entries().len(), 900);
+    assert!(snapshot.groups().is_empty(), "no model can activate all of them");
+    let found = ["big__tool_7".into(), "big__tool_899".into()];
+    let shown: Vec<_> = snapshot
+        .of_groups(&found)
+        .map(|entry| entry.registration().name.to_string())
+        .collect();
+    assert_eq!(shown, ["big__tool_7", "big__tool_899"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_state_of_each_server_is_known() {
     let (good, bad) = (Peer::new("good", &["echo"]), Peer::silent("bad"));
     let host = Host::start(tools_of(&[&good, &bad])).await;

@@ -63,7 +63,8 @@ impl ToolSnapshot {
     pub fn of_groups<'a>(&'a self, groups: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         groups.iter().flat_map(|group| {
             let is_in = move |entry: &&Arc<ToolEntry>| entry.exposure().group() == Some(group);
-            let itself = self.find(group.as_str()).filter(|entry| !entry.exposure().is_always());
+            let is_single = |entry: &&Arc<ToolEntry>| !entry.exposure().is_always() && !is_in(entry);
+            let itself = self.find(group.as_str()).filter(is_single);
             itself.into_iter().chain(self.entries.iter().filter(is_in))
         })
     }

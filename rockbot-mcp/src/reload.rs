@@ -16,8 +16,9 @@ const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Applies the changes of a file until the host stops. A change counts once it is the same at two looks, so that a file
 /// is not read while it is written; while the file cannot be used, the servers stay as they are.
-pub(crate) async fn watch(runtime: Weak<Runtime>, file: PathBuf) {
-    let mut applied = digest(&file).await;
+///
+/// `applied` is the digest of the file as the servers were read from it.
+pub(crate) async fn watch(runtime: Weak<Runtime>, file: PathBuf, mut applied: Option<Digest>) {
     let mut seen = applied;
     loop {
         sleep(INTERVAL).await;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::config::Config;
 use rockbot_core::files::DataFolder;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
+use rockbot_core::{BoxError, Digest};
 
 use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
@@ -68,7 +68,8 @@ pub struct McpTools {
 #[derive(Debug)]
 struct Declared {
     servers: Vec<(McpServer, Origin)>,
-    file: Option<PathBuf>,
+    /// The file, with the digest of its text.
+    file: Option<(PathBuf, Option<Digest>)>,
     options: Options,
     pins: Pins,
     part: McpServers,
@@ -121,13 +122,14 @@ impl McpTools {
         self
     }
 
-    /// Returns the servers of all sources; of two with one name, the first.
-    fn servers(&self, settings: &McpSettings, file: Option<&Path>) -> Result<Vec<(McpServer, Origin)>, BoxError> {
+    /// Returns the servers of all sources, of two with one name the first, with the digest of the file.
+    fn servers(&self, settings: &McpSettings, file: Option<&Path>) -> Result<GatheredServers, BoxError> {
         let mut list = ServerList::default();
         self.given.iter().cloned().for_each(|server| list.add(server));
         let given = list.servers.len();
         if let Some(file) = file {
             let read = config::read(file)?;
+            list.digest = read.digest;
             list.problems.extend(read.problems);
             read.servers.into_iter().for_each(|server| list.add(server));
         }
@@ -136,18 +138,17 @@ impl McpTools {
         for problem in &list.problems {
             tracing::warn!("{problem}");
         }
-        let origin = |position| match of_file.contains(&position) {
-            true => Origin::File,
-            false => Origin::Program,
+        let with_origin = |(position, server)| match of_file.contains(&position) {
+            true => (server, Origin::File),
+            false => (server, Origin::Program),
         };
-        Ok(list
-            .servers
-            .into_iter()
-            .enumerate()
-            .map(|(at, server)| (server, origin(at)))
-            .collect())
+        let servers = list.servers.into_iter().enumerate().map(with_origin).collect();
+        Ok((servers, list.digest))
     }
 }
+
+/// The servers with their origins, and the digest of the file that some of them are from.
+type GatheredServers = (Vec<(McpServer, Origin)>, Option<Digest>);
 
 #[async_trait]
 impl Subsystem for McpTools {
@@ -169,7 +170,7 @@ impl Subsystem for McpTools {
                 .map_or_else(|| path.clone(), |folder| folder.join(path))
         };
         let file = self.file.clone().or_else(|| settings.config_path.as_ref().map(below));
-        let servers = self.servers(&settings, file.as_deref())?;
+        let (servers, digest) = self.servers(&settings, file.as_deref())?;
         let pins = match &data_dir {
             Some(folder) => Pins::open(DataFolder::open(folder.join("mcp"))?)?,
             None => Pins::default(),
@@ -187,7 +188,7 @@ impl Subsystem for McpTools {
         declarations.provide(Arc::new(part.clone()));
         self.declared = Some(Declared {
             servers,
-            file,
+            file: file.map(|file| (file, digest)),
             pins,
             options: Options {
                 exposure: self.exposure.unwrap_or(settings.exposure),
@@ -206,8 +207,8 @@ impl Subsystem for McpTools {
         for (server, origin) in declared.servers {
             runtime.connect(server, origin);
         }
-        if let Some(file) = declared.file {
-            runtime.spawn(reload::watch(Arc::downgrade(&runtime), file));
+        if let Some((file, digest)) = declared.file {
+            runtime.spawn(reload::watch(Arc::downgrade(&runtime), file, digest));
         }
         declared.part.fill(&runtime);
         Ok(Box::new(Connected(runtime)))

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use entry::check_name;
 
+use rockbot_core::Digest;
+
 use crate::server::McpServer;
 
 /// Maximum size of a file, in bytes.
@@ -70,6 +72,8 @@ impl fmt::Display for ConfigProblem {
 pub(crate) struct ServerList {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) problems: Vec<ConfigProblem>,
+    /// The digest of the file that was read.
+    pub(crate) digest: Option<Digest>,
 }
 
 impl ServerList {
@@ -105,5 +109,7 @@ pub(crate) fn read(path: &Path) -> Result<ServerList, McpConfigError> {
         return Err(unreadable(std::io::Error::other("it is longer than 1 MiB")));
     }
     let text = std::fs::read(path).map_err(unreadable)?;
-    document::parse(path, &text, &|name| std::env::var(name).ok())
+    let mut list = document::parse(path, &text, &|name| std::env::var(name).ok())?;
+    list.digest = Some(Digest::of([text]));
+    Ok(list)
 }

@@ -162,6 +162,9 @@ impl ConnectError {
             error if error.is_authorization_required() => {
                 "the server asks for authorization: set its header `Authorization`".to_owned()
             }
+            // The older handshake is the last that was tried.
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return Self::refused(fallback),
+            ClientInitializeError::TransportError { error, .. } => loggable(&error.error.to_string()).to_string(),
             ClientInitializeError::ConnectionClosed(_) => "the server ended during the handshake".to_owned(),
             error => loggable(&error.to_string()).to_string(),
         };

@@ -123,7 +123,8 @@ async fn send(write: &mut Writer, message: &Value) {
 async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()> {
     let id = &message["id"];
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
-    let reply = match message["method"].as_str()? {
+    // An answer to a message of this server has no method.
+    let reply = match message["method"].as_str().unwrap_or_default() {
         "server/discover" => {
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "method not found"}})
         }

@@ -27,7 +27,7 @@ async fn a_changed_definition_is_held_until_it_is_accepted() {
     assert_eq!(host.servers.list()[0].held, ["echo"]);
 
     host.servers.accept("S").unwrap();
-    host.until_tools(&["s__change", "s__echo", "s__added"]).await;
+    host.until_tools(&["s__change", "s__added", "s__echo"]).await;
     assert!(host.servers.list()[0].held.is_empty());
     assert!(host.servers.accept("none").is_err());
 }

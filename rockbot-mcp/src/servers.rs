@@ -46,6 +46,7 @@ pub enum McpServerState {
 /// An error of naming a server that a host does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no MCP server `{0}`")]
+#[non_exhaustive]
 pub struct UnknownServer(pub String);
 
 impl McpServers {

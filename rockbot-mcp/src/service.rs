@@ -37,7 +37,7 @@ pub(crate) enum Origin {
     Model,
 }
 
-/// What is known of a server. Its tools stay while it is connected again.
+/// The known state of a server. Its tools stay while it is connected again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServiceState {
     pub(crate) link: Link,

@@ -64,7 +64,7 @@ pub struct McpTools {
     declared: Option<Declared>,
 }
 
-/// What is known once the subsystem has declared.
+/// The parts of the subsystem once it has declared.
 #[derive(Debug)]
 struct Declared {
     servers: Vec<(McpServer, Origin)>,

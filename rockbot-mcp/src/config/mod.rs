@@ -57,7 +57,7 @@ pub enum McpConfigError {
 pub struct ConfigProblem {
     /// The name of the server.
     pub server: String,
-    /// What is wrong, and what to write instead.
+    /// The problem, and what to write instead.
     pub problem: String,
 }
 

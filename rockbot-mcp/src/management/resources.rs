@@ -90,9 +90,9 @@ async fn list(servers: State<McpServers>, args: ListResources) -> Result<Json<Of
             .into_iter()
             .take(MAX_LISTED)
             .map(|resource| Offer {
-                uri: Some(resource.uri.clone()),
-                name: resource.name.clone(),
-                description: resource.description.clone(),
+                uri: Some(resource.uri),
+                name: resource.name,
+                description: resource.description,
             })
             .collect();
     }
@@ -105,8 +105,8 @@ async fn list(servers: State<McpServers>, args: ListResources) -> Result<Json<Of
             .take(MAX_LISTED)
             .map(|prompt| Offer {
                 uri: None,
-                name: prompt.name.clone(),
-                description: prompt.description.clone(),
+                name: prompt.name,
+                description: prompt.description,
             })
             .collect();
     }

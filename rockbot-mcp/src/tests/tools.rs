@@ -93,12 +93,13 @@ async fn a_change_is_seen_and_a_name_that_is_taken_stays_its_owner_s() {
 
 #[tokio::test(start_paused = true)]
 async fn the_exposure_decides_which_tools_a_model_is_shown() {
+    // Servers are registered as they connect.
     let shown = |host: &Host| {
         let snapshot = host.registry.snapshot();
         let always = snapshot.entries().iter().filter(|entry| entry.exposure().is_always());
-        always
-            .map(|entry| entry.registration().name.to_string())
-            .collect::<Vec<_>>()
+        let mut names: Vec<_> = always.map(|entry| entry.registration().name.to_string()).collect();
+        names.sort();
+        names
     };
     let peers = [Peer::new("a", &["x", "y"]), Peer::new("b", &["x", "y"])];
     let tools = || tools_of(&[&peers[0], &peers[1]]);
@@ -112,13 +113,14 @@ async fn the_exposure_decides_which_tools_a_model_is_shown() {
 
     let pinned = Host::start(tools()).await;
     assert!(shown(&pinned).is_empty());
-    let groups: Vec<_> = pinned
+    let mut groups: Vec<_> = pinned
         .registry
         .snapshot()
         .groups()
         .iter()
         .map(|group| group.name.to_string())
         .collect();
+    groups.sort();
     assert_eq!(groups, ["mcp-a", "mcp-b"]);
     pinned.call("b__x", json!({})).await.unwrap();
     let mut changes = pinned.registry.watch();

@@ -132,7 +132,9 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 26] = [
+const NEVER: [(&str, &str); 28] = [
+    ("rockbot_mcp::McpConfigError", "a wrong file"),
+    ("rockbot_mcp::UnknownServer", "a wrong name"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
     ("ConfigError", "the configuration is wrong"),

@@ -133,8 +133,6 @@ fn sets(line: &str, field: &str) -> bool {
 
 /// Errors against which a repetition never helps, each with the reason.
 const NEVER: [(&str, &str); 28] = [
-    ("rockbot_mcp::McpConfigError", "a wrong file"),
-    ("rockbot_mcp::UnknownServer", "a wrong name"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
     ("ConfigError", "the configuration is wrong"),
@@ -145,6 +143,7 @@ const NEVER: [(&str, &str); 28] = [
     ("HistoryError", "the messages are wrong"),
     ("IdTooLong", "the id is wrong"),
     ("LlmConfigError", "the configuration is wrong"),
+    ("McpConfigError", "the file is wrong"),
     ("MissingPart", "the program is wrong"),
     ("ModelSettingsError", "the settings are wrong"),
     ("NotStrict", "the schema has no such form"),
@@ -160,6 +159,7 @@ const NEVER: [(&str, &str); 28] = [
     ("SqliteError", "the database is up to a person"),
     ("TierRulesError", "the file is wrong"),
     ("TopicError", "the topic is wrong"),
+    ("UnknownServer", "the name is wrong"),
     ("UnknownVersion", "another version wrote it"),
 ];
 

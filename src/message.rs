@@ -37,5 +37,5 @@ pub use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 #[cfg_attr(docsrs, doc(cfg(feature = "rabbitmq")))]
 pub mod rabbitmq {
     #[doc(inline)]
-    pub use rockbot_bus::rabbitmq::{RabbitMqBus, RabbitMqSettings};
+    pub use rockbot_bus::rabbitmq::{ExchangeLayout, RabbitMqBus, RabbitMqSettings};
 }

@@ -53,6 +53,8 @@ pub(super) struct Session {
     publishers: ConfirmChannels,
     /// The delays, in milliseconds, whose retry queue exists.
     delays: Mutex<HashSet<u64>>,
+    /// The topics whose fanout exchange exists.
+    exchanges: Mutex<HashSet<String>>,
     lost: CancellationToken,
 }
 
@@ -165,6 +167,7 @@ impl Session {
             connection,
             publishers: ConfirmChannels::new(),
             delays: Mutex::default(),
+            exchanges: Mutex::default(),
             lost: CancellationToken::new(),
         };
         let doing = "cannot declare the exchanges on";
@@ -218,6 +221,24 @@ impl Session {
     pub(super) fn know_delay(&self, delay: u64) {
         let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
         delays.insert(delay);
+    }
+
+    /// Returns `true` if the fanout exchange of this topic is known to exist.
+    pub(super) fn knows_exchange(&self, topic: &str) -> bool {
+        let exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        exchanges.contains(topic)
+    }
+
+    /// Records that the fanout exchange of this topic exists.
+    pub(super) fn know_exchange(&self, topic: &str) {
+        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        exchanges.insert(topic.to_owned());
+    }
+
+    /// Returns the topics whose fanout exchange is known to exist, and forgets them.
+    pub(super) fn take_exchanges(&self) -> Vec<String> {
+        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        exchanges.drain().collect()
     }
 
     /// Waits until the connection is lost, and returns the reason.

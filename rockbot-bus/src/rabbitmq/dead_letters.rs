@@ -145,8 +145,8 @@ fn read(queue: &str, received: Received, settings: &RabbitMqSettings) -> DeadLet
     let at = at.and_then(|at| u64::try_from(at).ok()).unwrap_or_default();
     let topic = mapping::header_text(properties, TOPIC).or_else(|| death(properties, "routing-keys", first_text));
     let topic = topic.unwrap_or_else(|| received.routing_key.as_str().to_owned());
-    let delivery =
-        Delivery::new(topic, mapping::envelope(properties, received.data)).with_attempt(attempts.unwrap_or(1));
+    let envelope = settings.exchange_layout.envelope(properties, received.data);
+    let delivery = Delivery::new(topic, envelope).with_attempt(attempts.unwrap_or(1));
     DeadLetter::new(subscription, delivery, reason, Timestamp::from_millis(at)).with_last_error(last_error)
 }
 

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::channels::Published;
 use super::dead_letters;
+use super::layout::ExchangeLayout;
 use super::mapping::{self, ATTEMPTS, TOPIC};
 use super::settled::SettledKey;
 use super::worker::Worker;
@@ -49,14 +50,16 @@ impl Job {
         // Only what came through the default exchange was readdressed by a bus; a publisher's claim counts for nothing.
         let is_readdressed = delivery.exchange.as_str().is_empty();
         let topic = mapping::header_text(&properties, TOPIC).filter(|_| is_readdressed);
-        let topic = topic.unwrap_or_else(|| delivery.routing_key.as_str().to_owned());
+        let layout = worker.link().settings.exchange_layout;
+        let topic = topic.unwrap_or_else(|| match layout {
+            ExchangeLayout::Topic => delivery.routing_key.as_str().to_owned(),
+            ExchangeLayout::Fanout => worker.spec.pattern.as_str().to_owned(),
+        });
         let earlier = mapping::header_number(&properties, ATTEMPTS).filter(|_| is_readdressed);
         let lost = mapping::header_number(&properties, "x-delivery-count").unwrap_or(1);
         let clamp = |number: i64| u32::try_from(number.clamp(0, 1 << 20)).unwrap_or_default();
-        let (envelope, earlier) = (
-            mapping::envelope(&properties, delivery.data),
-            clamp(earlier.unwrap_or_default()),
-        );
+        let envelope = layout.envelope(&properties, delivery.data);
+        let earlier = clamp(earlier.unwrap_or_default());
         Self {
             worker: Arc::clone(worker),
             acker: delivery.acker,

@@ -177,6 +177,11 @@ fn is_field(name: &str) -> bool {
     matches!(name, "source" | "destination")
 }
 
+/// Returns the name of a header as the protocol has it.
+pub(super) fn header_name(name: &str) -> Result<ShortString, BusError> {
+    short("name of a header", name)
+}
+
 fn short(property: &str, text: &str) -> Result<ShortString, BusError> {
     ShortString::try_new(text).map_err(|_| too_long(property, text.len(), MAX_SHORT))
 }

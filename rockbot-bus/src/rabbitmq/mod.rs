@@ -6,7 +6,7 @@
 //! (`feed`) that declares the topology (`topology`) again on every connection; each message that it takes is a `job`,
 //! which calls the handler and then acknowledges the message, sends it to a retry queue, or makes it a dead letter
 //! (`dead_letters`). Partitions are in `partitions`, and `lanes` keeps their order; `settled` recognizes messages
-//! whose acknowledgement was lost.
+//! whose acknowledgement was lost. `layout` is another layout of exchanges, for brokers shared with other frameworks.
 //!
 //! # Guarantees
 //!
@@ -31,6 +31,7 @@ mod error;
 mod feed;
 mod job;
 mod lanes;
+mod layout;
 mod mapping;
 mod partitions;
 mod publisher;
@@ -67,6 +68,7 @@ use subscriptions::{ConsumerControl, Subscriptions};
 use topology::SubscriptionSpec;
 use worker::Worker;
 
+pub use layout::ExchangeLayout;
 pub use settings::RabbitMqSettings;
 
 /// Maximum length of a queue's name, in bytes.
@@ -148,6 +150,7 @@ impl RabbitMqBus {
             self.delete_subscription(&name).await?;
         }
         let (session, settings) = (self.link().session(self.deadline()).await?, &self.link().settings);
+        let _ = layout::delete_exchanges(session.connection(), session.take_exchanges()).await;
         let deleted = topology::delete_unused(session.connection(), settings).await;
         deleted.map_err(|error| provider("cannot delete the exchanges on", settings, error))
     }
@@ -236,6 +239,9 @@ impl MessageSubscriber for RabbitMqBus {
             pattern: pattern.clone(),
             options,
         };
+        if self.link().settings.exchange_layout == ExchangeLayout::Fanout {
+            layout::check(&spec)?;
+        }
         self.shared.subscriptions.check(&spec)?;
         let worker = Arc::new(Worker::new(Arc::clone(self.link()), spec, handler));
         // Dropping the control ends what was begun if this fails or is cancelled.

@@ -12,6 +12,7 @@ use tokio::time::{self, Instant};
 use super::channels::{Published, Route};
 use super::connection::{Link, Session};
 use super::error::{provider, refusal};
+use super::layout::{self, ExchangeLayout};
 use super::mapping;
 use super::topology::{self, RETRY_DELAY, RETRY_LEVELS};
 
@@ -35,10 +36,19 @@ impl Publisher {
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }
-        let properties = mapping::properties(envelope, settings.durable)?;
-        let route = Route {
-            exchange: &settings.exchange_name,
-            key: topic,
+        let (properties, route) = match settings.exchange_layout {
+            ExchangeLayout::Topic => {
+                let (exchange, key) = (settings.exchange_name.as_str(), topic);
+                (
+                    mapping::properties(envelope, settings.durable)?,
+                    Route { exchange, key },
+                )
+            }
+            ExchangeLayout::Fanout => {
+                self.declare_exchange(topic).await?;
+                let (exchange, key) = (topic, "");
+                (layout::properties(envelope)?, Route { exchange, key })
+            }
         };
         match self.send(route, &envelope.body, &properties).await? {
             Published::Routed => Ok(Reach::Subscribers),
@@ -84,6 +94,23 @@ impl Publisher {
         };
         self.declare_retry(level).await?;
         self.send(route, body, &properties).await
+    }
+
+    /// Declares the fanout exchange of a topic, once a connection.
+    async fn declare_exchange(&self, topic: &str) -> Result<(), BusError> {
+        let session = self.link.session(self.deadline()).await?;
+        if session.knows_exchange(topic) {
+            return Ok(());
+        }
+        let declared = async {
+            let channel = session.channel().await?;
+            layout::declare_exchange(&channel, topic).await?;
+            channel.close(200, "done".into()).await
+        };
+        let declared = declared.await;
+        declared.map_err(|error| provider("cannot declare an exchange on", &self.link.settings, error))?;
+        session.know_exchange(topic);
+        Ok(())
     }
 
     async fn declare_retry(&self, level: u64) -> Result<(), BusError> {

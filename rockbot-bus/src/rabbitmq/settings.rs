@@ -9,6 +9,8 @@ use rockbot_core::context::Trust;
 use rockbot_core::messaging::BusError;
 use rockbot_core::{ExposeSecret as _, Secret};
 
+use super::layout::ExchangeLayout;
+
 /// Seconds of silence after which a peer is asked for a sign of life; after twice that the connection is lost.
 const HEARTBEAT_SECONDS: u16 = 10;
 
@@ -43,6 +45,8 @@ pub struct RabbitMqSettings {
     pub exchange_name: String,
     /// Name of the topic exchange for dead letters. Default `rockbot.dlx`.
     pub dead_letter_exchange_name: String,
+    /// Layout of the exchanges. Default [`ExchangeLayout::Topic`], the original's.
+    pub exchange_layout: ExchangeLayout,
     /// Prefix of the names of queues, followed by a dot. Default `rockbot`, as in the original.
     pub queue_prefix: String,
     /// `true` if exchanges, queues and messages survive a restart of the broker. Default `true`.
@@ -86,6 +90,7 @@ impl Default for RabbitMqSettings {
             password: Secret::from("guest"),
             exchange_name: "rockbot".to_owned(),
             dead_letter_exchange_name: "rockbot.dlx".to_owned(),
+            exchange_layout: ExchangeLayout::Topic,
             queue_prefix: "rockbot".to_owned(),
             durable: true,
             prefetch_count: 10,
@@ -137,6 +142,13 @@ impl RabbitMqSettings {
         Ok(self)
     }
 
+    /// Sets the layout of the exchanges, such as [`ExchangeLayout::Fanout`] to share a broker with TrustGraph.
+    #[must_use]
+    pub fn with_exchange_layout(mut self, layout: ExchangeLayout) -> Self {
+        self.exchange_layout = layout;
+        self
+    }
+
     /// Reads the section `RabbitMq`. Returns `None` if nothing is set there: the host then has no broker. Relative
     /// paths are below `base`.
     ///
@@ -159,6 +171,14 @@ impl RabbitMqSettings {
                 _ => return Err(setting.invalid("`untrusted`, `user` or `host`")),
             },
         };
+        let exchange_layout = match section.setting("ExchangeLayout") {
+            None => default.exchange_layout,
+            Some(setting) => match setting.read::<String>()?.to_ascii_lowercase().as_str() {
+                "topic" => ExchangeLayout::Topic,
+                "fanout" => ExchangeLayout::Fanout,
+                _ => return Err(setting.invalid("`topic` or `fanout`")),
+            },
+        };
         Ok(Some(Self {
             host_name: section.get_or("HostName", default.host_name)?,
             port: section.get_or("Port", if tls { 5671 } else { default.port })?,
@@ -167,6 +187,7 @@ impl RabbitMqSettings {
             password: section.get_or("Password", default.password)?,
             exchange_name: section.get_or("ExchangeName", default.exchange_name)?,
             dead_letter_exchange_name: section.get_or("DeadLetterExchangeName", default.dead_letter_exchange_name)?,
+            exchange_layout,
             queue_prefix: section.get_or("QueuePrefix", default.queue_prefix)?,
             durable: section.get_or("Durable", default.durable)?,
             prefetch_count: section.get_or("PrefetchCount", default.prefetch_count)?,

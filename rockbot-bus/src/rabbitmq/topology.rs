@@ -22,6 +22,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ExchangeKind};
 use rockbot_core::messaging::{SubscribeOptions, TopicPattern};
 
+use super::layout::{self, ExchangeLayout};
 use super::mapping::number;
 use super::settings::RabbitMqSettings;
 
@@ -69,11 +70,17 @@ impl SubscriptionSpec {
 
 /// Returns the name of the queue of subscription `name`.
 pub(super) fn queue(name: &str, settings: &RabbitMqSettings) -> String {
-    format!("{}.{name}", settings.queue_prefix)
+    match settings.exchange_layout {
+        ExchangeLayout::Topic => format!("{}.{name}", settings.queue_prefix),
+        ExchangeLayout::Fanout => name.to_owned(),
+    }
 }
 
 /// Returns the name of the subscription of a queue.
 pub(super) fn subscription<'a>(queue: &'a str, settings: &RabbitMqSettings) -> &'a str {
+    if settings.exchange_layout == ExchangeLayout::Fanout {
+        return queue;
+    }
     let name = queue.strip_prefix(&*settings.queue_prefix);
     name.and_then(|name| name.strip_prefix('.')).unwrap_or(queue)
 }
@@ -116,6 +123,15 @@ pub(super) async fn declare(
 ) -> lapin::Result<()> {
     declare_dead_letters(channel, spec, settings).await?;
     let queue = spec.queue(settings);
+    if settings.exchange_layout == ExchangeLayout::Fanout {
+        let topic = spec.pattern.as_str();
+        layout::declare_exchange(channel, topic).await?;
+        match spec.options.ephemeral {
+            true => declare_ephemeral(channel, &queue, settings).await?,
+            false => layout::declare_queue(channel, &queue).await?,
+        }
+        return bind(channel, &queue, topic, &queue).await;
+    }
     if spec.options.ephemeral {
         declare_ephemeral(channel, &queue, settings).await?;
     } else {
@@ -195,6 +211,9 @@ async fn declare_dead_letters(
         arguments.insert("x-queue-type".into(), text("quorum"));
     }
     declare_kept(channel, &name, settings, arguments).await?;
+    if settings.exchange_layout == ExchangeLayout::Fanout {
+        return Ok(());
+    }
     let exchange = &settings.dead_letter_exchange_name;
     bind(channel, &name, exchange, spec.pattern.as_str()).await
 }

@@ -2,6 +2,7 @@
 
 mod broker;
 mod connection;
+mod fanout;
 mod faults;
 mod original;
 mod partitions;

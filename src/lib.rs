@@ -23,6 +23,9 @@ pub mod store;
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 pub mod tool;
+#[cfg(feature = "tool-services")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tool-services")))]
+pub mod tool_services;
 pub mod turn;
 
 pub use rockbot_core::{

@@ -24,6 +24,9 @@ Options:
     --bus URL        talk to the agent of another process over this RabbitMQ broker, such as amqp://127.0.0.1;
                      model, data and tools are that agent's
     --mcp FILE       use the tools of the MCP servers in this file, such as mcp.json; needs the feature mcp
+    --tool-services FOLDER
+                     watch this folder for descriptors of tools that other processes run; they are called over the
+                     broker in the section RabbitMq, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
@@ -67,6 +70,7 @@ pub(crate) struct Arguments {
     pub(crate) data: Option<PathBuf>,
     pub(crate) bus: Option<String>,
     pub(crate) mcp: Option<PathBuf>,
+    pub(crate) tool_services: Option<PathBuf>,
     pub(crate) images: Vec<PathBuf>,
     pub(crate) import: Option<PathBuf>,
     pub(crate) export: Option<PathBuf>,
@@ -96,6 +100,7 @@ impl Arguments {
             data: None,
             bus: None,
             mcp: None,
+            tool_services: None,
             images: Vec::new(),
             import: None,
             export: None,
@@ -122,6 +127,7 @@ impl Arguments {
                 "--data" => arguments.data = Some(value()?.into()),
                 "--bus" => arguments.bus = Some(value()?),
                 "--mcp" => arguments.mcp = Some(value()?.into()),
+                "--tool-services" => arguments.tool_services = Some(value()?.into()),
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),

@@ -12,6 +12,9 @@ mod doctor;
 mod mcp;
 mod media;
 mod remote;
+#[path = "../full_agent/service_bus.rs"]
+mod service_bus;
+mod services;
 mod terminal;
 mod tools;
 mod trace;
@@ -24,6 +27,7 @@ use arguments::{Arguments, HELP, Trace};
 use rockbot::agent::{AgentHostBuilder, Conversation};
 use rockbot::config::{Config, HostSettings};
 use rockbot::prelude::*;
+use rockbot::tool_services::ToolServices;
 use rockbot::turn::ApprovalRequest;
 use rockbot::{AgentIdentity, TurnId};
 use terminal::Terminal;
@@ -64,7 +68,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
             Config::load(file)
                 .map_err(Into::into)
                 .and_then(|config| mcp::configured(config, arguments.mcp.as_deref()))
-                .and_then(|config| compose(&arguments, &config)),
+                .and_then(|config| compose(&arguments, &config, services::unconnected(&arguments))),
         );
         terminal::print(&report.to_string());
         return Ok(!report.has_problem());
@@ -72,7 +76,9 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if let Some(url) = &arguments.bus {
         return remote::talk(&arguments, url).await;
     }
-    let host = build(&arguments)?;
+    let config = mcp::configured(Config::load(arguments.config.as_deref())?, arguments.mcp.as_deref())?;
+    let services = services::open(&arguments, &config).await?;
+    let host = build(&arguments, &config, services)?;
     if let Trace::Only(turn) = &arguments.trace {
         trace::print(&host, &TurnId::from(turn.as_str())).await?;
         return Ok(true);
@@ -119,9 +125,8 @@ fn pictures(arguments: &Arguments) -> PathBuf {
 /// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes in circles costs money.
 const MAX_TURN_TOKENS: u64 = 200_000;
 
-fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
-    let config = mcp::configured(Config::load(arguments.config.as_deref())?, arguments.mcp.as_deref())?;
-    let host = compose(arguments, &config)?.build()?;
+fn build(arguments: &Arguments, config: &Config, services: Option<ToolServices>) -> Result<AgentHost, BoxError> {
+    let host = compose(arguments, config, services)?.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
@@ -130,7 +135,11 @@ fn build(arguments: &Arguments) -> Result<AgentHost, BoxError> {
 }
 
 /// Returns the builder of the chat's agent.
-fn compose(arguments: &Arguments, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+fn compose(
+    arguments: &Arguments,
+    config: &Config,
+    services: Option<ToolServices>,
+) -> Result<AgentHostBuilder, BoxError> {
     let settings = HostSettings::read(config, Path::new(DATA_FOLDER))?;
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
     let tools = tools::all(std::env::current_dir()?);
@@ -142,7 +151,8 @@ fn compose(arguments: &Arguments, config: &Config) -> Result<AgentHostBuilder, B
         .instructions(INSTRUCTIONS)
         .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
         .data_dir(data);
-    Ok(tools.into_iter().fold(builder, AgentHostBuilder::tool))
+    let builder = tools.into_iter().fold(builder, AgentHostBuilder::tool);
+    Ok(services.into_iter().fold(builder, AgentHostBuilder::add))
 }
 
 /// Prints the end of a turn that was resumed.

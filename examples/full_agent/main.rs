@@ -16,6 +16,7 @@ mod notes;
 mod profile;
 mod reviewer;
 mod reviews;
+mod service_bus;
 mod status;
 mod telemetry;
 mod terminal;
@@ -34,6 +35,7 @@ use rockbot::config::Config;
 use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
+use rockbot::tool_services::ToolServices;
 use rockbot::turn::{Briefing, TurnPolicies};
 use status::StatusHandler;
 use terminal::Terminal;
@@ -67,12 +69,15 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
     telemetry::log_to_stderr()?;
     let config = settings(&arguments)?;
     let bus = bus::open(arguments.bus.as_deref(), &config).await?;
+    // Services of other frameworks share it; without a broker, services in this process take the agent's own bus.
+    let services = service_bus::open(arguments.bus.as_deref(), &config).await?;
+    let services = services.unwrap_or_else(|| bus.clone());
     // Its host has to live as long as its tool is to work.
     let reviewer = reviewer::host(&config)?;
     if let Some(text) = &arguments.review {
         return terminal::print(&reviewer::review(&reviewer, text).await?.to_string());
     }
-    let host = Arc::new(build(&arguments, &config, &bus, &reviewer)?);
+    let host = Arc::new(build(&arguments, &config, [&bus, &services], &reviewer)?);
     match &arguments.ask {
         Some(question) => ask(&host, question).await,
         None => serve(host, Terminal::new(&bus), arguments.port).await,
@@ -82,7 +87,7 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
 fn build(
     arguments: &Arguments,
     config: &Config,
-    bus: &Arc<dyn Bus>,
+    [bus, services]: [&Arc<dyn Bus>; 2],
     reviewer: &AgentHost,
 ) -> Result<AgentHost, BoxError> {
     let folder = arguments.data.join("agent");
@@ -117,6 +122,12 @@ fn build(
         .history_processor(hooks::short_past())
         .output_validator(hooks::no_secrets())
         .add(Heartbeat::new(Duration::from_secs(5)))
+        // Tools that other processes run: their descriptors are put into this folder while the agent runs.
+        .add(
+            ToolServices::new()
+                .bus(services.clone())
+                .folder(profile::tools(&folder)?),
+        )
         // Users write to the agent, and other programs call its tools, over the bus.
         .bus(bus.clone())
         .serve_users()

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rockbot::prelude::*;
 
@@ -11,6 +11,15 @@ const FILES: [(&str, &str); 3] = [
     ("directives.md", include_str!("agent/directives.md")),
     ("style.md", include_str!("agent/style.md")),
 ];
+
+/// Creates the folder of tool descriptors, and returns its path.
+pub(crate) fn tools(folder: &Path) -> Result<PathBuf, BoxError> {
+    let tools = folder.join("tool-services");
+    match std::fs::create_dir_all(&tools) {
+        Ok(()) => Ok(tools),
+        Err(error) => Err(format!("cannot create `{}`: {error}", tools.display()).into()),
+    }
+}
 
 /// Writes the files that are missing into `folder`. Existing files are never overwritten.
 pub(crate) fn seed(folder: &Path) -> Result<(), BoxError> {

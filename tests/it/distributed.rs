@@ -84,7 +84,7 @@ async fn ready(agent: &mut tokio::process::Child) {
 }
 
 /// Deletes the queues of the agent, which was killed.
-async fn clean_up(settings: RabbitMqSettings) {
+pub(crate) async fn clean_up(settings: RabbitMqSettings) {
     let bus = RabbitMqBus::connect(settings).await.unwrap();
     let identity = AgentIdentity::new("full-agent");
     let topics = [

@@ -17,12 +17,13 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 7] = [
+const EXAMPLES: [(&str, &[&str]); 8] = [
     ("quickstart", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
     ("distributed", &["--ask", "What is 6 * 7?"]),
+    ("joke_service", &["--demo"]),
     ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];

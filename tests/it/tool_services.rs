@@ -79,7 +79,8 @@ async fn idle_agent(bus: &InProcessBus, folder: &Path) -> AgentHost {
 async fn call(host: &AgentHost, arguments: &str) -> Result<String, (ToolErrorCode, String)> {
     let snapshot = host.tools().snapshot();
     let executor = snapshot.find("tell-joke").unwrap().executor();
-    let called = executor.execute(request("c", "tell-joke", arguments), &CallContext::new("s"));
+    let cx = CallContext::new("s");
+    let called = executor.execute(request("c", "tell-joke", arguments), &cx);
     match called.await {
         Ok(response) => Ok(response.content.into_words()),
         Err(error) => Err((error.code(), error.message().to_owned())),

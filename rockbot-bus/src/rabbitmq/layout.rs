@@ -14,10 +14,9 @@
 use lapin::options::{ExchangeDeclareOptions, ExchangeDeleteOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ExchangeKind};
-use rockbot_core::messaging::{BusError, MessageEnvelope, check_topic};
+use rockbot_core::messaging::{BusError, MessageEnvelope};
 
 use super::mapping::{self, as_number, as_text};
-use super::topology::SubscriptionSpec;
 
 /// The layout of the exchanges that carry messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -64,21 +63,6 @@ pub(super) async fn delete_exchanges(connection: &Connection, topics: Vec<String
 pub(super) async fn declare_queue(channel: &Channel, name: &str) -> lapin::Result<()> {
     let (options, none) = (QueueDeclareOptions::default(), FieldTable::default());
     channel.queue_declare(name.into(), options, none).await?;
-    Ok(())
-}
-
-/// Checks that a subscription can have fanout exchanges.
-pub(super) fn check(spec: &SubscriptionSpec) -> Result<(), BusError> {
-    check_topic(spec.pattern.as_str())?;
-    if spec.is_partitioned() {
-        return Err(BusError::Provider {
-            context: format!(
-                "subscription `{}` has partitions: use the layout of topic exchanges",
-                spec.name
-            ),
-            source: "fanout exchanges have no partitions".into(),
-        });
-    }
     Ok(())
 }
 

@@ -239,9 +239,7 @@ impl MessageSubscriber for RabbitMqBus {
             pattern: pattern.clone(),
             options,
         };
-        if self.link().settings.exchange_layout == ExchangeLayout::Fanout {
-            layout::check(&spec)?;
-        }
+        spec.check(&self.link().settings)?;
         self.shared.subscriptions.check(&spec)?;
         let worker = Arc::new(Worker::new(Arc::clone(self.link()), spec, handler));
         // Dropping the control ends what was begun if this fails or is cancelled.

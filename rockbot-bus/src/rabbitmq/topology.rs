@@ -20,7 +20,7 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ExchangeKind};
-use rockbot_core::messaging::{SubscribeOptions, TopicPattern};
+use rockbot_core::messaging::{BusError, SubscribeOptions, TopicPattern, check_topic};
 
 use super::layout::{self, ExchangeLayout};
 use super::mapping::number;
@@ -59,6 +59,24 @@ impl SubscriptionSpec {
         match self.options.ephemeral {
             true => ephemeral_dead_letters(settings),
             false => format!("{}.dlq", self.queue(settings)),
+        }
+    }
+
+    /// Checks that the layout of the exchanges can have this subscription.
+    pub(super) fn check(&self, settings: &RabbitMqSettings) -> Result<(), BusError> {
+        if settings.exchange_layout == ExchangeLayout::Topic {
+            return Ok(());
+        }
+        check_topic(self.pattern.as_str())?;
+        match self.is_partitioned() {
+            false => Ok(()),
+            true => Err(BusError::Provider {
+                context: format!(
+                    "subscription `{}` has partitions: use the layout of topic exchanges",
+                    self.name
+                ),
+                source: "fanout exchanges have no partitions".into(),
+            }),
         }
     }
 

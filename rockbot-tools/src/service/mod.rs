@@ -11,7 +11,7 @@
 //! Both speak over any [`Bus`](rockbot_core::messaging::Bus). Ids of queues and the messages are those of TrustGraph, so
 //! either side can be TrustGraph's on a broker that both share.
 //!
-//! In the code: `descriptor` reads one descriptor, `folder` finds them, `catalog` joins those of all origins; `executor`
+//! In the code: `descriptor` finds and reads descriptors, `catalog` joins those of all origins; `executor`
 //! and `client` call a service in the messages of `wire`; `server` is the other end of these; `announcement` is the
 //! message by which services announce themselves, and `subsystem` keeps a host's tools up to date.
 

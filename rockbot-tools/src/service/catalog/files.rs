@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Layer;
-use crate::service::descriptor::{Descriptor, DescriptorProblem};
-use crate::service::folder::DescriptorFile;
+use crate::service::descriptor::{Descriptor, DescriptorFile, DescriptorProblem};
 
 /// The descriptors in files as they were read last.
 #[derive(Debug, Default)]

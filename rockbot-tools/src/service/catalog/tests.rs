@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::service::announcement::Announcement;
-use crate::service::folder::DescriptorFile;
+use crate::service::descriptor::DescriptorFile;
 
 fn file(place: &str, text: &str) -> DescriptorFile {
     let name = place.rsplit('/').next().unwrap_or(place);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::service::announcement::Announcement;
 use crate::service::catalog::{self, Announcements, Derived, DescriptorFiles};
-use crate::service::folder::{DescriptorFile, read_folder};
+use crate::service::descriptor::{DescriptorFile, read_folder};
 
 /// The files of an agent's descriptors.
 #[derive(Debug, Clone, Default)]

@@ -38,8 +38,8 @@ impl DescriptorFolder {
         &self.0
     }
 
-    /// Writes the descriptor of a key, `tool-service/ID` or `tool/NAME`, in place of the one that is there. A descriptor
-    /// with a defect is not written. Agents that watch the folder have it at their next look.
+    /// Writes the descriptor of a key, `tool-service/ID` or `tool/NAME`, in place of the one that is there, and creates the
+    /// folder if it is missing. A descriptor with a defect is not written. Agents that watch the folder have it at their next look.
     ///
     /// # Errors
     ///
@@ -54,8 +54,13 @@ impl DescriptorFolder {
         }
         Descriptor::parse(key, Some(kind), json.as_bytes())?;
         let file = format!("{}/{name}.json", kind.prefix());
+        let refused = |error: &dyn std::fmt::Display| DescriptorProblem::new(key, error.to_string());
+        std::fs::create_dir_all(&self.0).map_err(|error| {
+            let folder = self.0.display();
+            refused(&format_args!("`{folder}` cannot be made: {error}"))
+        })?;
         let written = DataFolder::unheld(&self.0).replace(&file, json.as_bytes());
-        written.map_err(|error| DescriptorProblem::new(key, error.to_string()))
+        written.map_err(|error| refused(&error))
     }
 
     /// Reads all descriptors and returns their defects and hints.

@@ -80,8 +80,9 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().as_chunks::<2>().0) {
+        let [high, low] = pair.map(|digit| (digit & 15) + 9 * (digit >> 6));
+        *byte = high << 4 | low;
     }
     Some(bytes)
 }

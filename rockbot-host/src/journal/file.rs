@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::error::{cannot_open, conflict, failed};
 use super::group_commit::GroupCommit;
-use super::index::RunIndex;
+use super::index::{RunIndex, RunStatus};
 use super::line::JournalLineRef;
 use super::load::load;
 use super::options::{Durability, JournalOptions};
@@ -205,18 +205,18 @@ impl TurnJournal for FileTurnJournal {
                 let mut state = self.lock();
                 // A copy of a message is acknowledged because of the record of the first: that must be on the disk, too.
                 self.confirm(&mut state)?;
-                match state.index.digest(&accepted.run) {
+                match state.index.status(&accepted.run) {
                     None => break self.begin(&mut state, accepted, owner, lease)?,
-                    Some(digest) if digest != accepted.digest => return Err(conflict(accepted)),
-                    Some(_) if state.index.open(&accepted.run).is_some() => {
-                        return Ok(Acceptance::Known(RunState::Unfinished));
-                    }
-                    Some(_) => {}
+                    Some(RunStatus::Open(digest)) if digest != accepted.digest => return Err(conflict(accepted)),
+                    Some(RunStatus::Open(_)) => return Ok(Acceptance::Known(RunState::Unfinished)),
+                    Some(RunStatus::Ended) => {}
                 }
             }
             // The run has finished. If its outcome expires before it is read, the loop accepts the message as a new run.
-            if let Some(outcome) = self.outcome_of(&accepted.run)? {
-                return Ok(Acceptance::Known(RunState::Finished(outcome)));
+            match self.outcome_of(&accepted.run)? {
+                None => {}
+                Some((digest, _)) if digest != accepted.digest => return Err(conflict(accepted)),
+                Some((_, outcome)) => return Ok(Acceptance::Known(RunState::Finished(outcome))),
             }
         };
         let unsettled = UnsettledClaim {
@@ -242,10 +242,14 @@ impl TurnJournal for FileTurnJournal {
                 })
             })?;
             // The lines of one write are adjacent, so their locations follow from their lengths.
-            for len in lens {
-                state.index.record(run, location);
-                location.offset += len;
-            }
+            let locations = lens.into_iter().map(|len| {
+                let next = location.offset + len;
+                RecordLocation {
+                    offset: std::mem::replace(&mut location.offset, next),
+                    ..location
+                }
+            });
+            state.index.record(run, locations);
         }
         self.settle(records.iter().any(|record| record.critical)).await
     }
@@ -268,7 +272,7 @@ impl TurnJournal for FileTurnJournal {
             .write_to(buffer)
         })?;
         // Not synced: a finish that is lost in a power failure is repeated by the resume, under the same message id.
-        state.index.finish(run, digest, at, location);
+        state.index.finish(run, at, location);
         state.claims.forget(run);
         Ok(())
     }

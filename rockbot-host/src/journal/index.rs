@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use rockbot_core::support::FoldMap;
 use rockbot_core::{Digest, Timestamp, TurnId};
 
-use super::line::JournalLine;
+use super::ended_run::EndedRun;
+use super::head::LineHead;
+use super::run_hash::RunHash;
 use super::segment::RecordLocation;
 
 /// Retention period of the outcomes that answer redelivered messages, in milliseconds: one day, which is longer than a
@@ -21,8 +23,8 @@ const USUAL_LINES: usize = 8;
 /// last: there may be many of them, and mostly only their outcome is read.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
-    open: FoldMap<TurnId, OpenRun>,
-    ended: FoldMap<TurnId, EndedRun>,
+    open: FoldMap<RunHash, OpenRun>,
+    ended: FoldMap<RunHash, EndedRun>,
     /// The unfinished runs in the order of their acceptance, in which they are resumed.
     order: BTreeMap<u64, TurnId>,
     /// Number of acceptances so far, the next key of `order`.
@@ -38,13 +40,13 @@ pub(super) struct OpenRun {
     order: u64,
 }
 
-/// A finished run.
+/// The state of a known run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EndedRun {
-    pub(super) digest: Digest,
-    pub(super) accepted: RecordLocation,
-    pub(super) finished: RecordLocation,
-    pub(super) at: Timestamp,
+pub(super) enum RunStatus {
+    /// The run has not finished; the digest is that of its message.
+    Open(Digest),
+    /// The run has finished. Its last line has the digest.
+    Ended,
 }
 
 /// The locations of a run's lines.
@@ -59,13 +61,13 @@ pub(super) enum RunLines {
 impl RunIndex {
     /// Applies a line that was read from a segment. Lines of runs without an acceptance are ignored: it was
     /// unreadable, or its segment has been removed.
-    pub(super) fn apply(&mut self, location: RecordLocation, line: &JournalLine) {
-        match line {
+    pub(super) fn apply(&mut self, location: RecordLocation, head: LineHead) {
+        match head {
             // A repeated acceptance must not reset a run: it would lose its records and repeat their acts.
-            JournalLine::Accepted(accepted) if self.open.contains_key(&accepted.run) => {}
-            JournalLine::Accepted(accepted) => self.accept(&accepted.run, accepted.digest, location),
-            JournalLine::Record { run, .. } => self.record(run, location),
-            JournalLine::Finished { run, digest, at, .. } => self.finish(run, *digest, *at, location),
+            LineHead::Accepted { run, .. } if self.open.contains_key(&RunHash::from(&run)) => {}
+            LineHead::Accepted { run, digest } => self.accept(&run, digest, location),
+            LineHead::Record { run } => self.append(run, [location]),
+            LineHead::Finished { run, at } => self.end(run, at, location),
         }
     }
 
@@ -76,56 +78,55 @@ impl RunIndex {
         let mut lines = Vec::with_capacity(USUAL_LINES);
         lines.push(location);
         let open = OpenRun { digest, lines, order };
-        self.open.insert(run.clone(), open);
+        self.open.insert(run.into(), open);
         self.order.insert(order, run.clone());
     }
 
-    /// Adds the location of a record to an unfinished run.
-    pub(super) fn record(&mut self, run: &TurnId, location: RecordLocation) {
-        if let Some(open) = self.open.get_mut(run) {
-            open.lines.push(location);
+    /// Adds the locations of records to an unfinished run.
+    pub(super) fn record(&mut self, run: &TurnId, locations: impl IntoIterator<Item = RecordLocation>) {
+        self.append(run.into(), locations);
+    }
+
+    fn append(&mut self, run: RunHash, locations: impl IntoIterator<Item = RecordLocation>) {
+        if let Some(open) = self.open.get_mut(&run) {
+            open.lines.extend(locations);
         }
     }
 
     /// Turns an unfinished run into a finished one.
-    pub(super) fn finish(&mut self, run: &TurnId, digest: Digest, at: Timestamp, location: RecordLocation) {
-        let open = self.open.remove(run);
-        let accepted = open
-            .as_ref()
-            .and_then(|open| open.lines.first().copied())
-            .unwrap_or(location);
+    pub(super) fn finish(&mut self, run: &TurnId, at: Timestamp, location: RecordLocation) {
+        self.end(run.into(), at, location);
+    }
+
+    fn end(&mut self, run: RunHash, at: Timestamp, finished: RecordLocation) {
+        let open = self.open.remove(&run);
+        let first = open.as_ref().and_then(|open| open.lines.first().copied());
         if let Some(open) = open {
             self.order.remove(&open.order);
         }
-        self.ended.insert(
-            run.clone(),
-            EndedRun {
-                digest,
-                accepted,
-                finished: location,
-                at,
-            },
-        );
+        self.ended
+            .insert(run, EndedRun::new(first.unwrap_or(finished), finished, at));
     }
 
     /// Returns the locations of a run's lines.
     pub(super) fn lines(&self, run: &TurnId) -> Option<RunLines> {
-        let open = self.open.get(run).map(|open| RunLines::Open(open.lines.clone()));
+        let open = self.open(run).map(|open| RunLines::Open(open.lines.clone()));
         open.or_else(|| self.ended(run).map(RunLines::Ended))
     }
 
-    /// Returns the digest of the message that a run was accepted for.
-    pub(super) fn digest(&self, run: &TurnId) -> Option<Digest> {
-        let open = self.open.get(run).map(|open| open.digest);
-        open.or_else(|| self.ended.get(run).map(|ended| ended.digest))
+    /// Returns the state of a run; `None` if it is unknown.
+    pub(super) fn status(&self, run: &TurnId) -> Option<RunStatus> {
+        let run = RunHash::from(run);
+        let open = self.open.get(&run).map(|open| RunStatus::Open(open.digest));
+        open.or_else(|| self.ended.contains_key(&run).then_some(RunStatus::Ended))
     }
 
     pub(super) fn open(&self, run: &TurnId) -> Option<&OpenRun> {
-        self.open.get(run)
+        self.open.get(&run.into())
     }
 
     pub(super) fn ended(&self, run: &TurnId) -> Option<EndedRun> {
-        self.ended.get(run).copied()
+        self.ended.get(&run.into()).copied()
     }
 
     /// Returns the unfinished runs, oldest first.
@@ -136,8 +137,8 @@ impl RunIndex {
     /// Drops the outcomes older than the retention period. Returns the first segment that a remaining one needs.
     pub(super) fn expire(&mut self, now: Timestamp) -> Option<u32> {
         self.ended
-            .retain(|_, ended| now.as_millis().saturating_sub(ended.at.as_millis()) < OUTCOME_RETENTION_MILLIS);
-        self.ended.values().map(|ended| ended.accepted.segment).min()
+            .retain(|_, ended| now.as_millis().saturating_sub(ended.at().as_millis()) < OUTCOME_RETENTION_MILLIS);
+        self.ended.values().map(EndedRun::first_segment).min()
     }
 
     /// Returns the locations of unfinished runs in `segment`, in their order there.

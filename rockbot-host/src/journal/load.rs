@@ -1,12 +1,25 @@
 //! Loading: the index is rebuilt from all segments when a journal is opened.
 
 use std::io;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
 
 use rockbot_core::files::DataFolder;
 
+use super::head::{self, LineHead};
 use super::index::RunIndex;
-use super::line;
-use super::segment::{self, SegmentWriter};
+use super::segment::{self, RecordLocation, SegmentWriter};
+
+/// Maximum number of segments that are read at once. Of each, the heads of all lines are in memory meanwhile.
+const MAX_READERS: usize = 8;
+
+/// The heads of the lines of one segment, in order.
+#[derive(Debug, Default)]
+struct SegmentHeads {
+    heads: Vec<(RecordLocation, LineHead)>,
+    unreadable: u64,
+}
 
 /// Reads all segments in order and opens the last one for appending.
 ///
@@ -16,14 +29,14 @@ pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)>
     folder.remove_drafts(|_| false, |name| segment::number(name).is_some());
     let numbers = segment::numbers(folder)?;
     let (mut index, mut unreadable) = (RunIndex::default(), 0_u64);
-    for number in &numbers {
-        segment::read(folder, *number, 0, |location, line| {
-            match line::parse(line) {
-                Ok(line) => index.apply(location, &line),
-                Err(_) => unreadable += u64::from(!line.trim_ascii().is_empty()),
+    let readers = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
+    for group in numbers.chunks(readers) {
+        for segment in heads_of(folder, group)? {
+            unreadable += segment.unreadable;
+            for (location, head) in segment.heads {
+                index.apply(location, head);
             }
-            true
-        })?;
+        }
     }
     if unreadable > 0 {
         tracing::warn!(
@@ -36,4 +49,31 @@ pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)>
         SegmentWriter::open(folder, numbers.last().copied().unwrap_or(1))?,
         index,
     ))
+}
+
+/// Reads the heads of several segments, each on a thread of its own: most of the time goes into checking the JSON.
+fn heads_of(folder: &DataFolder, numbers: &[u32]) -> io::Result<Vec<SegmentHeads>> {
+    thread::scope(|scope| {
+        let read = |number: &u32| {
+            let number = *number;
+            scope.spawn(move || heads(folder, number))
+        };
+        let readers: Vec<_> = numbers.iter().map(read).collect();
+        let heads = readers.into_iter().map(|reader| reader.join());
+        heads
+            .map(|heads| heads.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
+}
+
+fn heads(folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
+    let mut segment = SegmentHeads::default();
+    segment::read(folder, number, 0, |location, line| {
+        match head::parse(line) {
+            Ok(head) => segment.heads.push((location, head)),
+            Err(_) => segment.unreadable += u64::from(!line.trim_ascii().is_empty()),
+        }
+        true
+    })?;
+    Ok(segment)
 }

@@ -2,7 +2,7 @@
 //!
 //! A record is one line of JSON, written with one system call before the act that it announces. Lines of different
 //! turns follow each other in the order in which they happened. An in-memory index (`index`), rebuilt from the
-//! segments at the start (`load`), knows the locations of each unfinished turn's lines; `read` gets them back. A
+//! heads of all lines at the start (`load`, `head`), knows the locations of each unfinished turn's lines; `read` gets them back. A
 //! segment is replaced by the next one when it is full, and removed once it only tells of turns whose outcome has
 //! expired (`retention`).
 //!
@@ -10,15 +10,18 @@
 //! skips it: its record was never acknowledged. `group_commit` shares one sync of the disk between all who wait for
 //! one.
 
+mod ended_run;
 mod error;
 mod file;
 mod group_commit;
+mod head;
 mod index;
 mod line;
 mod load;
 mod options;
 mod read;
 mod retention;
+mod run_hash;
 mod segment;
 
 pub(crate) use group_commit::GroupCommit;

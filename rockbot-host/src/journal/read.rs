@@ -2,13 +2,14 @@
 
 use std::io;
 
-use rockbot_core::TurnId;
 use rockbot_core::turn::{JournalError, RunState, StoredRun};
+use rockbot_core::{Digest, TurnId};
 use serde_json::value::RawValue;
 
+use super::ended_run::EndedRun;
 use super::error::failed;
 use super::file::FileTurnJournal;
-use super::index::{EndedRun, RunIndex, RunLines};
+use super::index::{RunIndex, RunLines};
 use super::line::{self, JournalLine};
 use super::segment::{self, RecordLocation};
 
@@ -24,16 +25,22 @@ impl FileTurnJournal {
         Ok(stored.flatten())
     }
 
-    /// Reads the outcome of a finished run; `None` if the run has not finished or its outcome has expired.
-    pub(super) fn outcome_of(&self, run: &TurnId) -> Result<Option<Box<RawValue>>, JournalError> {
-        let outcome = self.look_up(|index| index.ended(run), |ended| self.outcome(*ended));
+    /// Reads the outcome of a finished run, with the digest of its message; `None` if the run has not finished or its
+    /// outcome has expired.
+    pub(super) fn outcome_of(&self, run: &TurnId) -> Result<Option<(Digest, Box<RawValue>)>, JournalError> {
+        let outcome = self.look_up(|index| index.ended(run), |ended| self.outcome(run, *ended));
         outcome.map_err(|error| failed("an outcome cannot be read", &self.folder, error))
     }
 
-    fn outcome(&self, ended: EndedRun) -> io::Result<Box<RawValue>> {
-        match line::parse(&segment::read_line(&self.folder, ended.finished)?)? {
-            JournalLine::Finished { outcome, .. } => Ok(outcome),
-            JournalLine::Accepted(_) | JournalLine::Record { .. } => Err(wrong_line()),
+    fn outcome(&self, run: &TurnId, ended: EndedRun) -> io::Result<(Digest, Box<RawValue>)> {
+        match line::parse(&segment::read_line(&self.folder, ended.last())?)? {
+            JournalLine::Finished {
+                run: of,
+                digest,
+                at,
+                outcome,
+            } if of == *run && at == ended.at() => Ok((digest, outcome)),
+            _ => Err(wrong_line()),
         }
     }
 
@@ -60,26 +67,23 @@ impl FileTurnJournal {
     /// stand between them, among those of other runs.
     fn read_ended(&self, run: &TurnId, ended: EndedRun) -> io::Result<Option<StoredRun>> {
         let (mut accepted, mut records) = (None, Vec::new());
-        let between = ended.accepted.segment..=ended.finished.segment;
+        let (first, last) = (ended.first(), ended.last());
+        let between = first.segment..=last.segment;
         for number in segment::numbers(&self.folder)?
             .into_iter()
             .filter(|number| between.contains(number))
         {
-            let from = if number == ended.accepted.segment {
-                ended.accepted.offset
-            } else {
-                0
-            };
+            let from = if number == first.segment { first.offset } else { 0 };
             segment::read(&self.folder, number, from, |location, line| {
                 match line::parse(line) {
                     Ok(JournalLine::Accepted(line)) if line.run == *run && accepted.is_none() => accepted = Some(line),
                     Ok(JournalLine::Record { run: of, record }) if of == *run => records.push(record),
                     _ => {}
                 }
-                location < ended.finished
+                location < last
             })?;
         }
-        let state = RunState::Finished(self.outcome(ended)?);
+        let state = RunState::Finished(self.outcome(run, ended)?.1);
         Ok(accepted.map(|accepted| StoredRun::new(accepted, records, state)))
     }
 

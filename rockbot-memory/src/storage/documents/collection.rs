@@ -3,24 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rockbot_core::Timestamp;
 use rockbot_core::search::{Bm25Index, Ranked};
 
 use super::document::Document;
 use super::filtered_search::search_filtered;
 use super::stored_document::{FileVersion, StoredDocument};
-
-/// Minimum interval between two rescans.
-const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
-
-/// Minimum interval between two rescans as a multiple of the duration of the last one: rescans take at most a twentieth
-/// of the time, however many files there are.
-const RESCAN_COST_FACTOR: u32 = 20;
-
-/// Maximum number of files in a folder whose rescan a read waits for, which takes about a millisecond then.
-const MAX_AWAITED_FILES: usize = 200;
 
 /// The documents of one principal, by file, and the current document of each key.
 ///
@@ -35,8 +23,6 @@ pub(crate) struct Collection<D: Document> {
     index: Bm25Index<D::Key>,
     /// Files that the last rescan could not read, with the version that it saw.
     pub(super) suspects: BTreeMap<String, FileVersion>,
-    /// Time of the last rescan, and the interval for which it is fresh.
-    scanned: Option<(Timestamp, Duration)>,
 }
 
 impl<D: Document> Default for Collection<D> {
@@ -47,7 +33,6 @@ impl<D: Document> Default for Collection<D> {
             documents: HashMap::new(),
             index: Bm25Index::default(),
             suspects: BTreeMap::new(),
-            scanned: None,
         }
     }
 }
@@ -83,6 +68,11 @@ impl<D: Document> Collection<D> {
     /// Returns the names of all files of `key`, the current one last.
     pub(super) fn files_of(&self, key: &D::Key) -> Vec<String> {
         self.files.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Returns the number of files, current or not.
+    pub(super) fn file_count(&self) -> usize {
+        self.by_file.len()
     }
 
     /// Iterates over all files, current or not.
@@ -144,27 +134,5 @@ impl<D: Document> Collection<D> {
             Some(text) => self.index.insert(key.clone(), &text),
             None => drop(self.index.remove(key)),
         }
-    }
-
-    /// Returns `true` until the first rescan.
-    pub(super) fn is_unscanned(&self) -> bool {
-        self.scanned.is_none()
-    }
-
-    /// Returns `true` if the folder is to be rescanned before the next read.
-    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
-        // After the clock was set back, the age of the last rescan is unknown.
-        self.scanned
-            .is_none_or(|(at, pause)| now < at || now.since(at) >= pause)
-    }
-
-    /// Returns `true` if a read waits for a rescan: for the first one, and for those of a small folder.
-    pub(super) fn rescan_is_awaited(&self) -> bool {
-        self.is_unscanned() || self.by_file.len() <= MAX_AWAITED_FILES
-    }
-
-    /// Records a rescan that began `at` and lasted `took`.
-    pub(super) fn mark_scanned(&mut self, at: Timestamp, took: Duration) {
-        self.scanned = Some((at, MIN_RESCAN_INTERVAL.max(took * RESCAN_COST_FACTOR)));
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! **External edits** are detected by the modification time and size of a file. A read begins a rescan of the folder,
 //! unless the last one was less than 2 seconds ago, or less than 20 times its own duration ago. It waits for a rescan of
-//! up to 200 files; a larger folder is rescanned in the background, and the next read has its edits. Before a write the
+//! up to 200 files; a larger folder is rescanned in the background, and the next read has its edits. The first scan reads
+//! all files, on several threads. Before a write the
 //! file at the target path is checked in any case: an edit is read first, and never overwritten unseen.
 //!
 //! **Copies**: of several files with the same id, the last modified one is current. The others stay in place until the
@@ -19,6 +20,8 @@
 mod collection;
 mod document;
 mod filtered_search;
+mod first_scan;
+mod freshness;
 mod memory_entry;
 mod purge;
 mod rescan;

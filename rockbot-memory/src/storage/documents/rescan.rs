@@ -17,7 +17,7 @@ impl<D: Document> DocumentStore<D> {
     pub(super) fn rescan(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let _rescan = owned.lock_rescan();
         let now = self.clock.now();
-        if !owned.read().is_stale(now) {
+        if !owned.freshness.is_stale(now) {
             // Another caller rescanned while this one waited for the lock.
             return Ok(());
         }
@@ -26,13 +26,27 @@ impl<D: Document> DocumentStore<D> {
         let mut found = found.map_err(|error| self.failed("listed", error))?;
         found.retain(|found| found.name.ends_with(".json"));
         self.forget_missing(owned, &found);
-        for found in &found {
+        match owned.freshness.is_unscanned() {
+            true => self.first_scan(principal, owned, &found)?,
+            false => self.scan_changed(principal, owned, &found)?,
+        }
+        owned.freshness.mark_scanned(now, began.elapsed());
+        Ok(())
+    }
+
+    /// Reads the files whose versions differ from the known ones.
+    fn scan_changed(
+        &self,
+        principal: &Principal,
+        owned: &PrincipalDocuments<D>,
+        found: &[FileEntry],
+    ) -> Result<(), StoreError> {
+        for found in found {
             let known = owned.read().in_file(&found.name).and_then(|stored| stored.version);
             if known != Some(FileVersion::from(found)) {
                 self.rescan_file(principal, owned, found)?;
             }
         }
-        owned.write().mark_scanned(now, began.elapsed());
         Ok(())
     }
 
@@ -52,7 +66,9 @@ impl<D: Document> DocumentStore<D> {
                 owned.write().remove(&file);
             }
         }
-        owned.write().suspects.retain(|file, _| !is_gone(file));
+        if !owned.read().suspects.is_empty() {
+            owned.write().suspects.retain(|file, _| !is_gone(file));
+        }
     }
 
     /// Reads one file whose version differs from the known one.
@@ -63,34 +79,38 @@ impl<D: Document> DocumentStore<D> {
         listed: &FileEntry,
     ) -> Result<(), StoreError> {
         let _files = owned.lock_files();
-        let is_new = owned.read().is_unscanned();
-        let current;
-        let found = if is_new {
-            listed
-        } else {
-            // A file that this process wrote after the folder was listed has another version by now.
-            let Ok(Some(found)) = self.folder.find(&listed.name) else {
-                return Ok(());
-            };
-            current = found;
-            &current
+        // A file that this process wrote after the folder was listed has another version by now.
+        let Ok(Some(found)) = self.folder.find(&listed.name) else {
+            return Ok(());
         };
-        let (file, version) = (&found.name, FileVersion::from(found));
-        match self.parse(principal, found) {
+        let (file, version) = (&found.name, FileVersion::from(&found));
+        match self.parse(principal, &found) {
+            Err(Unreadable::Damaged(error)) => {
+                // A file that just became unreadable may be half-written by an editor; one that stays so is damaged.
+                match owned.write().suspects.insert(file.clone(), version) == Some(version) {
+                    true => self.quarantine(owned, file, &error).map(drop),
+                    false => Ok(()),
+                }
+            }
+            parsed => self.apply(owned, file, parsed),
+        }
+    }
+
+    /// Puts what was read from a file in place of what was known of it. A damaged file is quarantined.
+    pub(super) fn apply(
+        &self,
+        owned: &PrincipalDocuments<D>,
+        file: &str,
+        parsed: Result<Option<StoredDocument<D>>, Unreadable>,
+    ) -> Result<(), StoreError> {
+        match parsed {
             Ok(Some(stored)) => {
                 let mut collection = owned.write();
                 collection.suspects.remove(file);
                 collection.put(file, stored);
             }
             Ok(None) => owned.write().remove(file),
-            Err(Unreadable::Damaged(error)) => {
-                // A file that just became unreadable may be half-written by an editor; one that stays so is damaged. At
-                // the first scan there is no earlier valid version that could come back.
-                let is_known = owned.write().suspects.insert(file.clone(), version) == Some(version);
-                if is_known || is_new {
-                    self.quarantine(owned, file, &error)?;
-                }
-            }
+            Err(Unreadable::Damaged(error)) => drop(self.quarantine(owned, file, &error)?),
             // The next rescan tries again.
             Err(Unreadable::Failed(error)) => {
                 tracing::warn!(file, %error, "a {} cannot be read now and is left out until the next rescan", D::WHAT)

@@ -11,6 +11,7 @@ use rockbot_core::{Clock, Principal};
 
 use super::collection::Collection;
 use super::document::Document;
+use super::freshness::Freshness;
 use super::stored_document::{FileVersion, StoredDocument};
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::folder::open_folder;
@@ -18,6 +19,9 @@ use crate::storage::principal_cache::PrincipalCache;
 
 /// Maximum size of a document in bytes, read or written.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
+
+/// Maximum number of files in a folder whose rescan a read waits for, which takes about a millisecond then.
+const MAX_AWAITED_FILES: usize = 200;
 
 /// All documents of one type, in a locked folder of their own.
 ///
@@ -42,6 +46,7 @@ pub(super) struct PrincipalDocuments<D: Document> {
     files: Mutex<()>,
     /// Never locked during file I/O.
     collection: RwLock<Collection<D>>,
+    pub(super) freshness: Freshness,
 }
 
 impl<D: Document> Default for PrincipalDocuments<D> {
@@ -50,6 +55,7 @@ impl<D: Document> Default for PrincipalDocuments<D> {
             rescan: Mutex::default(),
             files: Mutex::default(),
             collection: RwLock::default(),
+            freshness: Freshness::default(),
         }
     }
 }
@@ -61,6 +67,11 @@ impl<D: Document> PrincipalDocuments<D> {
 
     pub(super) fn is_rescanning(&self) -> bool {
         matches!(self.rescan.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Returns `true` if a read waits for a rescan: for the first one, and for those of a small folder.
+    fn rescan_is_awaited(&self) -> bool {
+        self.freshness.is_unscanned() || self.read().file_count() <= MAX_AWAITED_FILES
     }
 
     pub(super) fn lock_files(&self) -> MutexGuard<'_, ()> {
@@ -104,8 +115,8 @@ impl<D: Document> DocumentStore<D> {
     ) -> Result<R, StoreError> {
         let owned = self.owned.get_or_default(principal);
         let (is_stale, is_awaited) = {
-            let known = owned.read();
-            (known.is_stale(self.clock.now()), known.rescan_is_awaited())
+            let freshness = &owned.freshness;
+            (freshness.is_stale(self.clock.now()), owned.rescan_is_awaited())
         };
         if is_stale && is_awaited {
             let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
@@ -194,7 +205,7 @@ impl<D: Document> DocumentStore<D> {
     ) -> Result<R, StoreError> {
         let (this, owned, principal) = (self.clone(), self.owned.get_or_default(principal), principal.clone());
         blocking(move || {
-            let is_new = owned.read().is_unscanned();
+            let is_new = owned.freshness.is_unscanned();
             if is_new {
                 this.rescan(&principal, &owned)?;
             }

@@ -13,7 +13,8 @@ use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 use crate::{Args, median, work};
 
 const ARGUMENTS: &str = r#"{"a":7,"b":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}"#;
-const LOOPS: usize = 7;
+/// Number of loops, of which the median counts.
+pub const LOOPS: usize = 7;
 
 /// The floor: the work alone, behind a dynamic async call that takes the same context.
 #[derive(Debug)]
@@ -28,36 +29,57 @@ impl ToolExecutor for Bare {
     }
 }
 
-/// Measures a call, in nanoseconds: of the floor, and through the guard with `tools` tools registered.
-pub async fn nanoseconds(tools: usize, iterations: usize) -> (f64, f64) {
-    let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("bench"));
-    let tool = |index| {
-        tool(&format!("tool_{index}"), |args: Args| async move { work(&args) })
-            .pure()
-            .description("Works.")
-    };
-    registry
-        .replace_source(&owner, (0..tools).map(tool).collect())
-        .expect("the names differ");
-    let dispatcher = ToolDispatcher::new(Arc::new(registry), ToolLimits::default());
-    let bare: Arc<dyn ToolExecutor> = Arc::new(Bare);
-    let request = ToolInvokeRequest::new("call_1", format!("tool_{}", tools / 2), ARGUMENTS).with_session_id("s1");
-    let cx = CallContext::new("s1");
-    let floor = measure(iterations, || {
-        let (executor, request, cx) = (bare.clone(), request.clone(), cx.clone());
-        async move {
-            executor
-                .execute(request, &cx)
-                .await
-                .map_or(0, |response| response.content.text_len())
+/// A call of one of several registered tools, with the parts of its floor.
+#[derive(Debug)]
+pub struct Bench {
+    bare: Arc<dyn ToolExecutor>,
+    dispatcher: ToolDispatcher,
+    request: ToolInvokeRequest,
+    iterations: usize,
+}
+
+impl Bench {
+    /// Creates the bench of `iterations` calls in each of seven loops, with `tools` tools registered.
+    pub fn new(tools: usize, iterations: usize) -> Self {
+        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("bench"));
+        let tool = |index| {
+            tool(&format!("tool_{index}"), |args: Args| async move { work(&args) })
+                .pure()
+                .description("Works.")
+        };
+        registry
+            .replace_source(&owner, (0..tools).map(tool).collect())
+            .expect("the names differ");
+        Self {
+            bare: Arc::new(Bare),
+            dispatcher: ToolDispatcher::new(Arc::new(registry), ToolLimits::default()),
+            request: ToolInvokeRequest::new("call_1", format!("tool_{}", tools / 2), ARGUMENTS).with_session_id("s1"),
+            iterations,
         }
-    });
-    let floor = floor.await;
-    let ours = measure(iterations, || {
-        let (dispatcher, request, cx) = (&dispatcher, request.clone(), cx.clone());
-        async move { dispatcher.call(request, &cx).await.content.text_len() }
-    });
-    (floor, ours.await)
+    }
+
+    /// Measures a call of the floor, in nanoseconds.
+    pub async fn floor(&self) -> f64 {
+        let cx = CallContext::new("s1");
+        let call = || {
+            let (executor, request, cx) = (self.bare.clone(), self.request.clone(), cx.clone());
+            async move {
+                let response = executor.execute(request, &cx).await;
+                response.map_or(0, |response| response.content.text_len())
+            }
+        };
+        measure(self.iterations, call).await
+    }
+
+    /// Measures a call through registry and guard, in nanoseconds.
+    pub async fn ours(&self) -> f64 {
+        let cx = CallContext::new("s1");
+        let call = || {
+            let (dispatcher, request, cx) = (&self.dispatcher, self.request.clone(), cx.clone());
+            async move { dispatcher.call(request, &cx).await.content.text_len() }
+        };
+        measure(self.iterations, call).await
+    }
 }
 
 async fn measure<F: Future<Output = usize>>(iterations: usize, mut call: impl FnMut() -> F) -> f64 {

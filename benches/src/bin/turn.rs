@@ -1,7 +1,7 @@
 //! Measures the agent loop, for a harness that compares frameworks.
 //!
-//! Usage: `turn [--policies] [--gateway] [--host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON
-//! line. `TURNS` in the environment sets the number of tool turns in a conversation (default 2). The conversations
+//! Usage: `turn [--floor | --policies | --gateway | --host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one
+//! JSON line. `--floor` is the loop by hand, which does nothing else. `TURNS` in the environment sets the number of tool turns in a conversation (default 2). The conversations
 //! of `--host` begin with three answers: a server that counts answers must be started with three tool turns more.
 
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use rockbot_benches::floor::Floor;
 use rockbot_benches::ours::{Extras, TOOL_RUNS, answer, host};
 use rockbot_benches::{USER, load, process_usage, whole};
 use tokio::task::LocalSet;
@@ -47,57 +48,103 @@ async fn furnish(data: &Path, warm: usize, conversations: usize) -> Vec<String> 
     whole::messages()
 }
 
+/// The length and the form of a run.
+#[derive(Clone, Copy)]
+struct Work {
+    concurrency: usize,
+    conversations: usize,
+    warm: usize,
+    tools: usize,
+    turns: usize,
+    stream: bool,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let base: String = argument(1, "http://127.0.0.1:8399/v1".to_owned());
-    let (concurrency, conversations, tools, stream) =
-        (argument(2, 1), argument(3, 500), argument(4, 8), argument(5, 0) == 1);
-    let turns = std::env::var("TURNS")
-        .ok()
-        .and_then(|turns| turns.parse().ok())
-        .unwrap_or(2)
-        + 1;
+    let (concurrency, conversations) = (argument(2, 1), argument(3, 500));
+    let turns = std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok());
+    let work = Work {
+        concurrency,
+        conversations,
+        warm: (conversations / 10)
+            .max(concurrency)
+            .min(conversations.max(concurrency)),
+        tools: argument(4, 8),
+        turns: turns.unwrap_or(2) + 1,
+        stream: argument(5, 0) == 1,
+    };
+    match has("--floor") {
+        true => by_hand(&base, work).await,
+        false => by_framework(&base, work).await,
+    }
+}
+
+async fn by_hand(base: &str, work: Work) {
+    let floor = Floor::new(base, work.tools, work.stream);
+    let conversation = move |_: &'static str, _: usize| {
+        let floor = floor.clone();
+        async move { floor.conversation().await }
+    };
+    LocalSet::new().run_until(measure("floor", work, conversation)).await;
+}
+
+async fn by_framework(base: &str, work: Work) {
     let data = tempfile::tempdir().expect("a temporary folder");
     let extras = Extras {
         policies: has("--policies"),
         gateway: has("--gateway"),
         whole: has("--host"),
     };
-    let warm = (conversations / 10)
-        .max(concurrency)
-        .min(conversations.max(concurrency));
     let messages = match extras.whole {
-        true => furnish(data.path(), warm, conversations).await,
+        true => furnish(data.path(), work.warm, work.conversations).await,
         false => vec![USER.to_owned()],
     };
-    let host = host(&base, tools, data.path(), extras);
+    let host = host(base, work.tools, data.path(), extras);
     host.start().await.expect("the host starts");
     let (agent, messages) = (host.agent().clone(), Arc::new(messages));
-    let run = move |total, round: &'static str| {
+    let conversation = move |round: &'static str, index: usize| {
         let (agent, messages) = (agent.clone(), messages.clone());
-        load::run(total, concurrency, move |index| {
-            let (agent, messages) = (agent.clone(), messages.clone());
-            async move { answer(&agent, session(round, index), &messages[index % messages.len()], stream).await }
-        })
+        async move {
+            answer(
+                &agent,
+                session(round, index),
+                &messages[index % messages.len()],
+                work.stream,
+            )
+            .await
+        }
     };
     LocalSet::new()
-        .run_until(async move {
-            run(warm, "warm").await;
-            let (cpu_before, _) = process_usage();
-            let (started, runs) = (Instant::now(), TOOL_RUNS.load(Ordering::Relaxed));
-            let mut latencies = run(conversations, "run").await;
-            let (wall, (cpu, rss)) = (started.elapsed().as_secs_f64(), process_usage());
-            latencies.sort_by(f64::total_cmp);
-            let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize];
-            let round = |value: f64| (value * 10.0).round() / 10.0;
-            let line = serde_json::json!({
-                "impl": name(extras), "conc": concurrency, "tools": tools, "stream": stream, "convs": conversations, "turns_per_conv": turns,
-                "tool_calls": TOOL_RUNS.load(Ordering::Relaxed) - runs,
-                "conv_per_s": round(conversations as f64 / wall),
-                "cpu_us_per_turn": round((cpu - cpu_before) * 1e6 / (conversations * turns) as f64),
-                "p50_ms": at(0.5), "p99_ms": at(0.99), "peak_rss_mib": round(rss),
-            });
-            println!("{line}");
-        })
+        .run_until(measure(&name(extras), work, conversation))
         .await;
+}
+
+/// Runs the conversations, after a few that warm up, and prints the cost.
+async fn measure<F, Fut>(name: &str, work: Work, conversation: F)
+where
+    F: Fn(&'static str, usize) -> Fut + Clone + 'static,
+    Fut: Future<Output = String> + 'static,
+{
+    let run = |total, round| {
+        let conversation = conversation.clone();
+        load::run(total, work.concurrency, move |index| conversation(round, index))
+    };
+    run(work.warm, "warm").await;
+    let (cpu_before, _) = process_usage();
+    let (started, runs) = (Instant::now(), TOOL_RUNS.load(Ordering::Relaxed));
+    let mut latencies = run(work.conversations, "run").await;
+    let (wall, (cpu, rss)) = (started.elapsed().as_secs_f64(), process_usage());
+    latencies.sort_by(f64::total_cmp);
+    let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize];
+    let round = |value: f64| (value * 10.0).round() / 10.0;
+    let line = serde_json::json!({
+        "impl": name, "conc": work.concurrency, "tools": work.tools, "stream": work.stream,
+        "convs": work.conversations, "turns_per_conv": work.turns,
+        "tool_calls": TOOL_RUNS.load(Ordering::Relaxed) - runs,
+        "conv_per_s": round(work.conversations as f64 / wall),
+        "cpu_us_per_turn": round((cpu - cpu_before) * 1e6 / (work.conversations * work.turns) as f64),
+        "p50_ms": at(0.5), "p99_ms": at(0.99), "peak_rss_mib": round(rss),
+    });
+    println!("{line}");
 }

@@ -16,17 +16,24 @@ use rockbot_host::conversation::FileConversationMemory;
 use rockbot_memory::Memory;
 use serde_json::{Value, json};
 
+/// The answer to a request that shows memories.
+const RECALLED: &str = "I remember.";
+
 /// Quiet time before a message: longer than the interval of rescans.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// A model that answers at once.
+/// A model that answers at once, and tells whether it was shown a memory.
 #[derive(Debug)]
 struct Instantly;
 
 #[async_trait]
 impl ChatClient for Instantly {
-    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
-        Ok(ChatResponse::text("Yes."))
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let messages = &call.request.messages;
+        let is_recalled = messages
+            .iter()
+            .any(|message| message.content.text().contains("Memories"));
+        Ok(ChatResponse::text(if is_recalled { RECALLED } else { "Yes." }))
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -65,17 +72,20 @@ async fn quiet(data: &Path, memories: usize, rounds: usize) -> Result<Value, Box
     host.start().await?;
     let messages = whole::messages();
     host.agent().ask("s", &*messages[0]).await?;
-    let mut times = Vec::with_capacity(rounds);
+    let (mut times, mut recalled) = (Vec::with_capacity(rounds), 0);
     for round in 1..=rounds {
         tokio::time::sleep(QUIET).await;
         let began = Instant::now();
-        host.agent().ask("s", &*messages[round % messages.len()]).await?;
+        let answer = host.agent().ask("s", &*messages[round % messages.len()]).await?;
         times.push(began.elapsed());
+        recalled += usize::from(answer.text == RECALLED);
     }
     times.sort_unstable();
     let at = |part: f64| times.get(((times.len().max(1) - 1) as f64 * part) as usize).copied();
     let [median, p99, max] = [0.5, 0.99, 1.0].map(|part| milliseconds(at(part).unwrap_or_default()));
-    Ok(json!({ "memories": memories, "rounds": rounds, "median": median, "p99": p99, "max": max }))
+    Ok(json!({
+        "memories": memories, "rounds": rounds, "recalled": recalled, "median": median, "p99": p99, "max": max,
+    }))
 }
 
 /// Measures the first answer of a host with memories and sessions on disk.
@@ -93,10 +103,10 @@ async fn start(data: &Path, memories: usize, sessions: usize) -> Result<Value, B
     let host = remembering(data)?;
     host.start().await?;
     let started = began.elapsed();
-    host.agent().ask("s0", &*whole::messages()[0]).await?;
+    let answer = host.agent().ask("s0", &*whole::messages()[0]).await?;
     let answered = began.elapsed();
     Ok(json!({
-        "memories": memories, "sessions": sessions,
+        "memories": memories, "sessions": sessions, "recalled": answer.text == RECALLED,
         "started": milliseconds(started), "first_answer": milliseconds(answered),
     }))
 }

@@ -31,8 +31,10 @@ impl<D: Document> DocumentStore<D> {
         &self,
         principal: &Principal,
         owned: &PrincipalDocuments<D>,
-        found: &[FileEntry],
+        mut found: Vec<FileEntry>,
     ) -> Result<(), StoreError> {
+        // Measured: in this order, inserting into the sorted maps takes a fraction of the time.
+        found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let _files = owned.lock_files();
         let readers = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
         let readers = readers.min(found.len().div_ceil(BATCH));

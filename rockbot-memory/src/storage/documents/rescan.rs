@@ -1,7 +1,8 @@
 //! Rescan of a folder for external edits.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rockbot_core::Principal;
 use rockbot_core::files::{FileEntry, owner_of};
@@ -11,14 +12,31 @@ use super::document::Document;
 use super::store::{DocumentStore, MAX_BYTES, PrincipalDocuments, Unreadable};
 use super::stored_document::{FileVersion, StoredDocument};
 
+/// Time between a read and the rescan that it begins in the background.
+const PAUSE: Duration = Duration::from_millis(100);
+
 impl<D: Document> DocumentStore<D> {
     /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller does
     /// not hold the file lock, which is taken for one file at a time.
     pub(super) fn rescan(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let _rescan = owned.lock_rescan();
+        self.rescan_held(principal, owned)
+    }
+
+    /// Rescans after a pause, in which other rescans are held off.
+    ///
+    /// A read begins this. Looking at thousands of files takes a core for tens of milliseconds, and the message of that
+    /// read needs the core for one: by the end of the pause it mostly waits for its model.
+    pub(super) fn rescan_later(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
+        let _rescan = owned.lock_rescan();
+        thread::sleep(PAUSE);
+        self.rescan_held(principal, owned)
+    }
+
+    /// Rescans unless another caller did while this one waited for the lock, which it holds.
+    fn rescan_held(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let now = self.clock.now();
         if !owned.freshness.is_stale(now) {
-            // Another caller rescanned while this one waited for the lock.
             return Ok(());
         }
         let began = Instant::now();
@@ -27,7 +45,7 @@ impl<D: Document> DocumentStore<D> {
         found.retain(|found| found.name.ends_with(".json"));
         self.forget_missing(owned, &found);
         match owned.freshness.is_unscanned() {
-            true => self.first_scan(principal, owned, &found)?,
+            true => self.first_scan(principal, owned, found)?,
             false => self.scan_changed(principal, owned, &found)?,
         }
         owned.freshness.mark_scanned(now, began.elapsed());

@@ -127,11 +127,11 @@ impl<D: Document> DocumentStore<D> {
         Ok(read(&owned.read()))
     }
 
-    /// Begins a rescan. If it fails, the next read begins another one.
+    /// Begins a rescan a little later. If it fails, the next read begins another one.
     fn rescan_in_background(self: &Arc<Self>, principal: &Principal, owned: &Arc<PrincipalDocuments<D>>) {
         let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = this.rescan(&principal, &owned) {
+            if let Err(error) = this.rescan_later(&principal, &owned) {
                 tracing::warn!(%error, "the folder of {}s cannot be rescanned; edits of other programs are not seen", D::WHAT);
             }
         });
